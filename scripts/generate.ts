@@ -70,6 +70,12 @@ function clientTypes(rows: readonly Row[]): string {
   return `// Generated from the routes by \`npm run docs\`; do not edit.\n\n/** Every route: what it takes and what it answers. */\nexport interface Api {\n${lines.join("\n")}\n}\n${types.join("")}`;
 }
 
+/** Lists, and the field of the answer that holds the items; empty when the answer is the list. */
+function listFields(rows: readonly Row[]): string {
+  const lines = rows.flatMap(({ method, path, pages }) => (pages ? [`  "${method} ${path}": "${pages.items}",`] : []));
+  return `// Generated from the routes by \`npm run docs\`; do not edit.\n\n/** Routes that answer a list in pages, and the field that holds its items; none when the answer is the list. */\nexport const LIST_FIELDS = {\n${lines.join("\n")}\n} as const;\n`;
+}
+
 const NOTE = "<!-- Generated from the code by `npm run docs`; do not edit. -->\n\n";
 
 function table(head: string[], rows: string[][]): string {
@@ -187,6 +193,7 @@ async function cliPage(): Promise<string> {
 const rows = await allRows();
 const files: Record<string, string> = {
   "src/client/api.ts": clientTypes(rows),
+  "src/client/list-fields.ts": listFields(rows),
   "docs/cli.md": await cliPage(),
   "docs/errors.md": errorsPage(),
   "docs/fields.md": fieldsPage(rows, { note: NOTE, table }),

@@ -1,6 +1,7 @@
 import { isoTime } from "#core/clock.ts";
 import { LIMITS } from "#core/limits.ts";
 import { appOf } from "#http/access.ts";
+import { inPages } from "#http/list-page.ts";
 import { type Row, route } from "#http/route.ts";
 import { Type } from "#http/schema.ts";
 import type { Release } from "./release-store.ts";
@@ -38,8 +39,6 @@ const Create = Type.Object({
   after: Type.Optional(Type.Integer({ minimum: 0, description: "Refused when this is not the newest version." })),
 });
 
-const ListQuery = Type.Object({ limit: Type.Optional(Type.Integer({ minimum: 1, maximum: LIMITS.releases_per_app })) });
-
 export function releaseRoutes(releases: ReleaseService): Row[] {
   const path = "/v1/apps/:app_name/releases" as const;
   return [
@@ -47,11 +46,12 @@ export function releaseRoutes(releases: ReleaseService): Row[] {
       summary: "List an app's releases, the newest first",
       part: "apps",
       access: "read app",
-      query: ListQuery,
+      pages: inPages("releases", ["number"], { size: 20 }),
       response: { status: 200, schema: Type.Object({ releases: Type.Array(Listed) }) },
-      handle: async ({ query, ...admitted }) => ({
-        releases: (await releases.list(appOf(admitted).id, query.limit ?? 20)).map(listed),
-      }),
+      async handle({ page, ...admitted }) {
+        const found = await releases.list(appOf(admitted).id, page.request);
+        return { releases: page.take(found, ({ version }) => [version]).map(listed) };
+      },
     }),
     route(`POST ${path}`, {
       summary: "Write down a release that begins now",

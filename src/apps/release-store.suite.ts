@@ -28,10 +28,15 @@ export function releaseStoreSuite(
       for (let version = 1; version <= 5; version++)
         assert.deepEqual(await store.insertRelease(RELEASE, 3), { ...RELEASE, version });
       assert.deepEqual(
-        (await store.releases("a1", 10)).map(({ version }) => version),
+        (await store.releases("a1", { limit: 10 })).map(({ version }) => version),
         [5, 4, 3],
       );
-      assert.equal((await store.releases("a1", 1)).length, 1);
+      assert.equal((await store.releases("a1", { limit: 1 })).length, 1);
+      const after_5 = await store.releases("a1", { after: [5], limit: 1 });
+      assert.deepEqual(
+        after_5.map(({ version }) => version),
+        [4],
+      );
       assert.equal(await store.putStatus("a1", 4, "complete", 9), true);
       assert.equal(await store.putStatus("a1", 1, "complete", 9), false);
       const kept = await store.findRelease("a1", 4);
@@ -45,7 +50,7 @@ export function releaseStoreSuite(
       const { store, close } = await open();
       await store.insertRelease({ ...RELEASE, image: null, image_digest: null }, 50);
       await store.insertRelease(RELEASE, 50);
-      const facts = (await store.releases("a1", 10)).map(({ image, image_digest }) => [image, image_digest]);
+      const facts = (await store.releases("a1", { limit: 10 })).map(({ image, image_digest }) => [image, image_digest]);
       assert.deepEqual(facts, [
         ["web:1", DIGEST],
         [null, null],

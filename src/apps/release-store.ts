@@ -1,3 +1,5 @@
+import type { PageRequest } from "#core/list-page.ts";
+
 /** One deploy of an app: what was to run, and how it went. */
 export interface Release {
   app_id: string;
@@ -28,10 +30,13 @@ export interface ReleaseImage {
 
 export type ReleaseStatus = "running" | "complete" | "failed";
 
+/** After a release's version. */
+export type ReleasePage = PageRequest<readonly [version: number]>;
+
 /** Keeps and finds releases; decides nothing. Implemented in stores/, examined by `release-store.suite.ts`. */
 export interface ReleaseStore {
   /** The newest first, without what they are made of. */
-  releases(app_id: string, limit: number): Promise<Omit<Release, "definition">[]>;
+  releases(app_id: string, page: ReleasePage): Promise<Omit<Release, "definition">[]>;
   findRelease(app_id: string, version: number): Promise<Release | undefined>;
   /**
    * The next version of the app; of its older releases the newest `keep` stay. Undefined when the app is gone,

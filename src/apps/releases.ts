@@ -1,7 +1,7 @@
 import type { Clock } from "#core/clock.ts";
 import { fail } from "#core/errors.ts";
 import { LIMITS } from "#core/limits.ts";
-import type { Release, ReleaseStatus, ReleaseStore } from "./release-store.ts";
+import type { Release, ReleasePage, ReleaseStatus, ReleaseStore } from "./release-store.ts";
 
 interface NewRelease {
   description?: string | undefined;
@@ -21,8 +21,8 @@ export class ReleaseService {
     this.#parts = parts;
   }
 
-  list(app_id: string, limit: number): Promise<Omit<Release, "definition">[]> {
-    return this.#parts.store.releases(app_id, limit);
+  list(app_id: string, page: ReleasePage): Promise<Omit<Release, "definition">[]> {
+    return this.#parts.store.releases(app_id, page);
   }
 
   async get(app_id: string, version: number): Promise<Release> {

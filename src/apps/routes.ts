@@ -3,6 +3,7 @@ import type { Org } from "#auth/types.ts";
 import { isoTime } from "#core/clock.ts";
 import { fail } from "#core/errors.ts";
 import { appOf, orgOf } from "#http/access.ts";
+import { inPages } from "#http/list-page.ts";
 import { type Row, route } from "#http/route.ts";
 import * as schema from "./schema.ts";
 import type { SecretService } from "./secrets.ts";
@@ -43,11 +44,18 @@ function ownRoutes({ apps, orgs }: Parts): Row[] {
       part: "apps",
       access: "read org",
       query: schema.OrgQuery,
+      pages: inPages("apps", ["text"]),
       response: { status: 200, schema: schema.AppList },
-      async handle(admitted) {
+      async handle({ page, ...admitted }) {
         const { id, slug } = orgOf(admitted);
-        const [list, held, org] = await Promise.all([apps.list(id), apps.occupancies(id), orgs.get(slug)]);
-        return { total_apps: list.length, apps: list.map((app) => appResponse(app, held(app.id), org)) };
+        const [found, org] = await Promise.all([apps.list(id, page.request), orgs.get(slug)]);
+        const list = page.take(found, ({ name }) => [name]);
+        const whole = list.length === found.length && page.after === undefined;
+        const [held, total_apps] = await Promise.all([
+          apps.occupancies(id, page.asked ? list.map((app) => app.id) : undefined),
+          whole ? list.length : apps.count(id),
+        ]);
+        return { total_apps, apps: list.map((app) => appResponse(app, held(app.id), org)) };
       },
     }),
     route("GET /v1/apps/:app_name", {
@@ -75,8 +83,12 @@ function secretRoutes({ secrets }: Parts): Row[] {
       summary: "List an app's secrets: names and digests, never values",
       part: "apps",
       access: "read app",
+      pages: inPages("secrets", ["text"]),
       response: { status: 200, schema: schema.SecretList },
-      handle: async (admitted) => ({ secrets: (await secrets.list(appOf(admitted).id)).map(secretResponse) }),
+      async handle({ page, ...admitted }) {
+        const all = await secrets.list(appOf(admitted).id);
+        return { secrets: page.of(all, ({ name }) => [name]).map(secretResponse) };
+      },
     }),
     route("POST /v1/apps/:app_name/secrets", {
       summary: "Set and remove secrets, all at once",

@@ -4,7 +4,7 @@ import type { Ids } from "#core/ids.ts";
 import { LIMITS } from "#core/limits.ts";
 import { checkSlug } from "#core/names.ts";
 import { count } from "#core/words.ts";
-import type { AppStore } from "./store.ts";
+import type { AppPage, AppStore } from "./store.ts";
 import type { App } from "./types.ts";
 
 /** What an app holds. */
@@ -16,8 +16,8 @@ export interface Occupancy {
 /** How many of a kind there are; the room that makes them answers it. */
 export interface Counted {
   count(app_id: string): Promise<number>;
-  /** Of every app of the organization that has any, by the app's id. */
-  counts(org_id: string): Promise<ReadonlyMap<string, number>>;
+  /** Of the organization's apps that have any, or of some of them, by the app's id. */
+  counts(org_id: string, app_ids?: readonly string[]): Promise<ReadonlyMap<string, number>>;
 }
 
 interface AppParts {
@@ -37,8 +37,12 @@ export class AppService {
     this.#parts = parts;
   }
 
-  async list(org_id: string): Promise<App[]> {
-    return await this.#parts.store.apps(org_id);
+  async list(org_id: string, page?: AppPage): Promise<App[]> {
+    return await this.#parts.store.apps(org_id, page);
+  }
+
+  async count(org_id: string): Promise<number> {
+    return await this.#parts.store.countApps(org_id);
   }
 
   async get(name: string): Promise<App> {
@@ -57,10 +61,13 @@ export class AppService {
     return { machines, volumes };
   }
 
-  /** Of every app of the organization, asked once: there may be thousands. */
-  async occupancies(org_id: string): Promise<(app_id: string) => Occupancy> {
+  /** Of every app of the organization, or of some, asked once: there may be thousands. */
+  async occupancies(org_id: string, app_ids?: readonly string[]): Promise<(app_id: string) => Occupancy> {
     const parts = this.#parts;
-    const [machines, volumes] = await Promise.all([parts.machines.counts(org_id), parts.volumes.counts(org_id)]);
+    const [machines, volumes] = await Promise.all([
+      parts.machines.counts(org_id, app_ids),
+      parts.volumes.counts(org_id, app_ids),
+    ]);
     return (app_id) => ({ machines: machines.get(app_id) ?? 0, volumes: volumes.get(app_id) ?? 0 });
   }
 

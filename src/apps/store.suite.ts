@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { anApp, aSecret } from "./fixtures.ts";
-import type { AppStore } from "./store.ts";
+import type { AppPage, AppStore } from "./store.ts";
 
 /** What every AppStore must do. `open` gives an empty one in which organizations o1 and o2 exist. */
 export function appStoreSuite(
@@ -48,6 +48,18 @@ export function appStoreSuite(
         assert.equal(results.filter((result) => result === "inserted").length, 5);
         assert.equal((await store.apps("o1")).length, 5);
         assert.equal((await store.apps("o2")).length, 0);
+      }));
+
+    test("apps are listed by name, whole or in pages", () =>
+      withStore(async (store) => {
+        for (const name of ["c", "a", "d", "b"]) await store.insertApp(anApp({ id: name, name, org_id: "o1" }), 10);
+        const names = async (page?: AppPage): Promise<string> =>
+          (await store.apps("o1", page)).map((app) => app.name).join("");
+        assert.equal(await names(), "abcd");
+        assert.equal(await names({ limit: 2 }), "ab");
+        assert.equal(await names({ after: ["b"], limit: 9 }), "cd");
+        assert.equal(await names({ after: ["bb"], limit: 1 }), "c");
+        assert.deepEqual([await store.countApps("o1"), await store.countApps("o2")], [4, 0]);
       }));
 
     test("secrets are put and removed together, each change a new version, and go with the app", () =>

@@ -4,6 +4,7 @@ import { parseDuration } from "#core/durations.ts";
 import { fail } from "#core/errors.ts";
 import { LIMITS } from "#core/limits.ts";
 import { orgOf } from "#http/access.ts";
+import { inPages } from "#http/list-page.ts";
 import { type Row, route } from "#http/route.ts";
 import { principalOf } from "./guard.ts";
 import type { OrgService } from "./orgs.ts";
@@ -31,8 +32,12 @@ function orgRoutes({ orgs }: Parts): Row[] {
       summary: "List the organizations this token can see",
       part: "orgs",
       access: "any",
+      pages: inPages("organizations", ["text"]),
       response: { status: 200, schema: schema.OrgList },
-      handle: async ({ caller }) => ({ organizations: (await orgs.visibleTo(principalOf(caller))).map(orgResponse) }),
+      async handle({ caller, page }) {
+        const visible = await orgs.visibleTo(principalOf(caller));
+        return { organizations: page.of(visible, ({ slug }) => [slug]).map(orgResponse) };
+      },
     }),
     route("POST /v1/orgs", {
       summary: "Create an organization",
@@ -84,8 +89,12 @@ function tokenRoutes({ tokens, store, orgs }: Parts): Row[] {
       summary: "List an organization's tokens, revoked ones too",
       part: "orgs",
       access: "read org",
+      pages: inPages("tokens", ["text"]),
       response: { status: 200, schema: schema.TokenList },
-      handle: async (admitted) => ({ tokens: (await store.tokens(orgOf(admitted).id)).map(tokenResponse) }),
+      async handle({ page, ...admitted }) {
+        const found = await store.tokens(orgOf(admitted).id, page.request);
+        return { tokens: page.take(found, ({ id }) => [id]).map(tokenResponse) };
+      },
     }),
     route("DELETE /v1/orgs/:org_slug/tokens/:token_id", {
       summary: "Revoke a token, with everything that was made from it",

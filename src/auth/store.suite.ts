@@ -56,6 +56,8 @@ export function authStoreSuite(
           (await store.tokens(null)).map((token) => token.id),
           ["t3"],
         );
+        const [older] = await store.tokens("o1", { after: ["t2"], limit: 9 });
+        assert.deepEqual([older?.id, (await store.tokens("o1", { limit: 1 })).length], ["t1", 1]);
         assert.ok(await store.deleteOrg("o1"));
         assert.equal(await store.findToken("t1"), undefined);
         assert.equal(await store.insertToken(aToken({ id: "t4", org_id: "o1" }), 2), "no_org");

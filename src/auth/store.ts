@@ -1,3 +1,4 @@
+import type { PageRequest } from "#core/list-page.ts";
 import type { Org, Token } from "./types.ts";
 
 /** Keeps and finds organizations and tokens; decides nothing. Implemented in stores/, examined by `store.suite.ts`. */
@@ -12,8 +13,8 @@ export interface AuthStore {
   deleteOrg(id: string): Promise<boolean>;
 
   findToken(id: string): Promise<Token | undefined>;
-  /** Newest first; the full-access ones for null. */
-  tokens(org_id: string | null): Promise<Token[]>;
+  /** Newest first; the full-access ones for null. All when no page is asked for, which comes after a token's id. */
+  tokens(org_id: string | null, page?: PageRequest<readonly [id: string]>): Promise<Token[]>;
   /**
    * Nothing is written unless it is "inserted". The same id a second time is "inserted". Full-access ones belong to no
    * organization, and are not counted.

@@ -14,7 +14,7 @@ import { GLOBAL_OPTIONS, optionsOf } from "./options.ts";
 import { errorText } from "./output.ts";
 import { isPicked, picked } from "./pick.ts";
 import { jsonText, print, printError } from "./terminal-text.ts";
-import { type Input, UsageError, type Verb } from "./verb.ts";
+import { type Input, type Result, UsageError, type Verb } from "./verb.ts";
 import { allVerbs, groupOf, verbsFor } from "./verbs.ts";
 import { isWatched, watchResponses } from "./watch.ts";
 
@@ -96,13 +96,18 @@ function addVerb(parent: Command, name: string, verb: Verb): Command {
     const args = app_first ? withApp(verb, named, options) : named;
     const run = () => verb.run(context(), { args, rest, options, ...(app ? { app_from: app.from } : {}) });
     if (isWatched(verb, options)) return await watchResponses(run, options.json === true);
-    const { data, text, raw, exit } = await run();
-    if (options.json) printJson(data);
-    else if (raw && text !== "") process.stdout.write(`${text}\n`);
-    else if (text !== "") print(text);
-    process.exitCode = exit ?? EXIT.ok;
+    const result = await run();
+    if (options.json) printJson(result.data);
+    else await printText(result);
+    process.exitCode = result.exit ?? EXIT.ok;
   });
   return command;
+}
+
+async function printText({ text, raw, more }: Result): Promise<void> {
+  if (raw && text !== "") process.stdout.write(`${text}\n`);
+  else if (text !== "") print(text);
+  if (more) for await (const lines of more) print(lines);
 }
 
 // What comes after -- are words for a machine, not for us.

@@ -2,6 +2,7 @@
 import { APP_DEFAULT, APP_FLAGS, hasDefaultApp } from "./app-default.ts";
 import { namesAppFirst } from "./app-first.ts";
 import { changesSomething, tellsItself } from "./dry-run.ts";
+import { LIST_OPTIONS } from "./lists.ts";
 import type { Verb } from "./verb.ts";
 import { isReading } from "./watch.ts";
 
@@ -19,6 +20,7 @@ export const GLOBAL_OPTIONS: readonly Option[] = [
 export function optionsOf(verb: Verb): readonly Option[] {
   const known: [boolean, Option][] = [
     [namesAppFirst(verb), [APP_FLAGS, "the app, instead of as the first argument"]],
+    ...LIST_OPTIONS.map((option): [boolean, Option] => [verb.lists === true, option]),
     [isReading(verb), ["--watch", "again and again until interrupted; a line each time with --json"]],
     [verb.live === true, ["--once", "once, also on a terminal"]],
     [

@@ -12,6 +12,14 @@ const STATE_HEADS = new Set(["state", "status", "health", "checks"]);
 
 /** A table with bold headings, columns as wide as they need to be, and coloured states. */
 export function table(heads: readonly string[], rows: readonly (readonly string[])[]): string {
+  const { head, lines } = tableWriter(heads, rows);
+  return rows.length === 0 ? head : `${head}\n${lines(rows)}`;
+}
+
+type Rows = readonly (readonly string[])[];
+
+/** A table that is written in pieces: its columns are as wide as the first rows need. */
+export function tableWriter(heads: readonly string[], rows: Rows): { head: string; lines(rows: Rows): string } {
   const widths = heads.map((head, i) => Math.max(head.length, ...rows.map((row) => row[i]?.length ?? 0)));
   const line = (cells: readonly string[], colour: (cell: string, i: number) => string = (cell) => cell): string =>
     cells.map((cell, i) => colour(i === heads.length - 1 ? cell : cell.padEnd(widths[i] ?? 0), i)).join("  ");
@@ -19,8 +27,10 @@ export function table(heads: readonly string[], rows: readonly (readonly string[
     const [, colour] = (STATE_HEADS.has(heads[i] ?? "") && STATE_COLOURS.find(([word]) => word.test(cell))) || [];
     return colour ? styled(colour, cell) : cell;
   };
-  const head = line(heads.map((one) => one.toUpperCase()));
-  return [styled("bold", head.trimEnd()), ...rows.map((row) => line(row, coloured).trimEnd())].join("\n");
+  return {
+    head: styled("bold", line(heads.map((one) => one.toUpperCase())).trimEnd()),
+    lines: (some) => some.map((row) => line(row, coloured).trimEnd()).join("\n"),
+  };
 }
 
 /** Names on the left, values on the right. */

@@ -18,6 +18,8 @@ export interface Verb {
   live?: boolean;
   /** More for the help, under everything else. */
   details?: () => string;
+  /** It prints a list: --limit and --all are added to its options. */
+  lists?: boolean;
   /** Options that are not known here belong to the program that it runs. */
   passes_on?: boolean;
   run(context: Context, input: Input): Promise<Result>;
@@ -37,6 +39,8 @@ export interface Result {
   data: unknown;
   /** What a person reads. */
   text: string;
+  /** The rest of a long text, as it arrives. */
+  more?: AsyncIterable<string>;
   /** The text is what a program in a machine wrote and the person asked for as it is: nothing in it is made visible. */
   raw?: boolean;
   exit?: number;

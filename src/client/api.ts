@@ -47,9 +47,9 @@ export interface Api {
   /** List the organizations this token can see. */
   "GET /v1/orgs": {
     params: Record<string, never>;
-    query: Record<string, never>;
+    query: { limit?: number | undefined; cursor?: string | undefined };
     body: undefined;
-    answer: { organizations: ({ id: string; name: string; slug: string; internal_numeric_id: number; created_at: number })[] };
+    answer: { organizations: ({ id: string; name: string; slug: string; internal_numeric_id: number; created_at: number })[]; next_cursor?: string | undefined };
   };
   /** Create an organization. */
   "POST /v1/orgs": {
@@ -82,9 +82,9 @@ export interface Api {
   /** List an organization's tokens, revoked ones too. */
   "GET /v1/orgs/:org_slug/tokens": {
     params: { org_slug: string };
-    query: Record<string, never>;
+    query: { limit?: number | undefined; cursor?: string | undefined };
     body: undefined;
-    answer: { tokens: ({ id: string; kind: string; name: string; created_at: string; expires_at: string | null; revoked_at: string | null })[] };
+    answer: { tokens: ({ id: string; kind: string; name: string; created_at: string; expires_at: string | null; revoked_at: string | null })[]; next_cursor?: string | undefined };
   };
   /** Revoke a token, with everything that was made from it. */
   "DELETE /v1/orgs/:org_slug/tokens/:token_id": {
@@ -138,9 +138,9 @@ export interface Api {
   /** List an organization's apps. */
   "GET /v1/apps": {
     params: Record<string, never>;
-    query: { org_slug?: string | undefined };
+    query: { org_slug?: string | undefined; limit?: number | undefined; cursor?: string | undefined };
     body: undefined;
-    answer: { total_apps: number; apps: ({ id: string; internal_numeric_id: number; name: string; status: string; network: string; machine_count: number; volume_count: number; organization: { name: string; slug: string; internal_numeric_id: number }; created_at: number })[] };
+    answer: { total_apps: number; apps: ({ id: string; internal_numeric_id: number; name: string; status: string; network: string; machine_count: number; volume_count: number; organization: { name: string; slug: string; internal_numeric_id: number }; created_at: number })[]; next_cursor?: string | undefined };
   };
   /** Get an app. */
   "GET /v1/apps/:app_name": {
@@ -159,9 +159,9 @@ export interface Api {
   /** List an app's secrets: names and digests, never values. */
   "GET /v1/apps/:app_name/secrets": {
     params: { app_name: string };
-    query: Record<string, never>;
+    query: { limit?: number | undefined; cursor?: string | undefined };
     body: undefined;
-    answer: { secrets: ({ name: string; digest: string; created_at: string; updated_at: string })[] };
+    answer: { secrets: ({ name: string; digest: string; created_at: string; updated_at: string })[]; next_cursor?: string | undefined };
   };
   /** Set and remove secrets, all at once. */
   "POST /v1/apps/:app_name/secrets": {
@@ -194,9 +194,9 @@ export interface Api {
   /** List an app's releases, the newest first. */
   "GET /v1/apps/:app_name/releases": {
     params: { app_name: string };
-    query: { limit?: number | undefined };
+    query: { limit?: number | undefined; cursor?: string | undefined };
     body: undefined;
-    answer: { releases: ({ version: number; status: "running" | "complete" | "failed"; description: string; strategy: string; image: string | null; image_digest: string | null; created_by: string; created_at: string; updated_at: string })[] };
+    answer: { releases: ({ version: number; status: "running" | "complete" | "failed"; description: string; strategy: string; image: string | null; image_digest: string | null; created_by: string; created_at: string; updated_at: string })[]; next_cursor?: string | undefined };
   };
   /** Write down a release that begins now. */
   "POST /v1/apps/:app_name/releases": {
@@ -222,16 +222,16 @@ export interface Api {
   /** Where machines can run. */
   "GET /v1/platform/regions": {
     params: Record<string, never>;
-    query: Record<string, never>;
+    query: { limit?: number | undefined; cursor?: string | undefined };
     body: undefined;
-    answer: { nearest: string; regions: ({ code: string; name: string; latitude: number; longitude: number; gateway_available: boolean; requires_paid_plan: boolean; deprecated: boolean; capacity: number })[] };
+    answer: { nearest: string; regions: ({ code: string; name: string; latitude: number; longitude: number; gateway_available: boolean; requires_paid_plan: boolean; deprecated: boolean; capacity: number })[]; next_cursor?: string | undefined };
   };
   /** The hosts, their size and what is taken. */
   "GET /v1/platform/hosts": {
     params: Record<string, never>;
-    query: Record<string, never>;
+    query: { limit?: number | undefined; cursor?: string | undefined };
     body: undefined;
-    answer: { hosts: ({ id: string; region: string; zone: string; cpus: number; memory_mb: number; state: string; used_cpus: number; used_memory_mb: number; cordoned: boolean; draining: boolean; held: boolean; lease_seconds: number; address: string; driver: string; version: string; last_seen: string })[] };
+    answer: { hosts: ({ id: string; region: string; zone: string; cpus: number; memory_mb: number; state: string; used_cpus: number; used_memory_mb: number; cordoned: boolean; draining: boolean; held: boolean; lease_seconds: number; address: string; driver: string; version: string; last_seen: string })[]; next_cursor?: string | undefined };
   };
   /** One host. */
   "GET /v1/platform/hosts/:host_id": {
@@ -292,9 +292,9 @@ export interface Api {
   /** List an organization's images and the platform's. */
   "GET /v1/images": {
     params: Record<string, never>;
-    query: { org_slug?: string | undefined };
+    query: { org_slug?: string | undefined; limit?: number | undefined; cursor?: string | undefined };
     body: undefined;
-    answer: { images: Image[] };
+    answer: { images: Image[]; next_cursor?: string | undefined };
   };
   /** Show an image: its config, its layers, the machines that boot from it. */
   "GET /v1/images/show": {
@@ -348,14 +348,14 @@ export interface Api {
   /** List an app's machines. */
   "GET /v1/apps/:app_name/machines": {
     params: { app_name: string };
-    query: { include_deleted?: boolean | undefined; region?: string | undefined; state?: string[] | undefined; summary?: boolean | undefined; include_leases?: boolean | undefined };
+    query: { include_deleted?: boolean | undefined; region?: string | undefined; state?: string[] | undefined; summary?: boolean | undefined; include_leases?: boolean | undefined; limit?: number | undefined; cursor?: string | undefined };
     body: undefined;
     answer: ({ id: string; name: string; state: string; region: string; instance_id: string; version: string; private_ip: string; image_ref: { registry: string; repository: string; tag?: string | undefined; digest: string; labels?: Record<string, string> | undefined }; created_at: string; updated_at: string; cordoned: boolean; config?: Record<string, unknown> | undefined; checks?: Record<string, { name: string; status: string; output: string; updated_at: string }> | undefined; events?: ({ id: string; type: string; status: string; source: string; timestamp: number; request?: Record<string, unknown> | undefined })[] | undefined; host_status?: string | undefined; waiting?: string | undefined; host?: string | undefined; nonce?: string | undefined; lease?: { owner: string; description: string; expires_at: number } | undefined; warnings?: string[] | undefined })[];
   };
   /** List an organization's machines in pages, the one changed longest ago first. */
   "GET /v1/orgs/:org_slug/machines": {
     params: { org_slug: string };
-    query: { include_deleted?: boolean | undefined; region?: string | undefined; state?: string[] | undefined; summary?: boolean | undefined; cursor?: string | undefined; updated_after?: string | undefined; limit?: number | undefined };
+    query: { include_deleted?: boolean | undefined; region?: string | undefined; state?: string[] | undefined; summary?: boolean | undefined; updated_after?: string | undefined; limit?: number | undefined; cursor?: string | undefined };
     body: undefined;
     answer: { machines: ({ id: string; name: string; app_name: string; state: string; region: string; version: string; private_ip: string; host_status: string; config: Record<string, unknown>; created_at: string; updated_at: string })[]; next_cursor?: string | undefined; last_machine_id?: string | undefined; last_updated_at?: string | undefined; error_regions: string[] };
   };
@@ -397,7 +397,7 @@ export interface Api {
   /** The configs a machine has had, newest first. */
   "GET /v1/apps/:app_name/machines/:machine_id/versions": {
     params: { app_name: string; machine_id: string };
-    query: Record<string, never>;
+    query: { limit?: number | undefined; cursor?: string | undefined };
     body: undefined;
     answer: ({ version: string; created_at: string; user_config: Record<string, unknown> })[];
   };
@@ -467,7 +467,7 @@ export interface Api {
   /** The processes of a machine. */
   "GET /v1/apps/:app_name/machines/:machine_id/ps": {
     params: { app_name: string; machine_id: string };
-    query: Record<string, never>;
+    query: { limit?: number | undefined; cursor?: string | undefined };
     body: undefined;
     answer: ({ pid: number; stime: number; rtime: number; command: string; directory: string; cpu: number; rss: number; listen_sockets: ({ proto: string; address: string })[] })[];
   };
@@ -544,7 +544,7 @@ export interface Api {
   /** What happened to a machine, newest first. */
   "GET /v1/apps/:app_name/machines/:machine_id/events": {
     params: { app_name: string; machine_id: string };
-    query: { limit?: number | undefined; from_event_id?: string | undefined };
+    query: { from_event_id?: string | undefined; limit?: number | undefined; cursor?: string | undefined };
     body: undefined;
     answer: ({ id: string; type: string; status: string; source: string; timestamp: number; request?: Record<string, unknown> | undefined })[];
   };
@@ -553,14 +553,14 @@ export interface Api {
     params: { app_name: string };
     query: { cursor?: number | undefined; tail?: number | undefined; limit?: number | undefined };
     body: undefined;
-    answer: { events: ({ id: string; type: string; status: string; source: string; timestamp: number; request?: Record<string, unknown> | undefined; cursor: number; app_name: string; machine_id: string; machine_name: string; instance_id: string })[]; cursor: number };
+    answer: { events: ({ id: string; type: string; status: string; source: string; timestamp: number; request?: Record<string, unknown> | undefined; cursor: number; app_name: string; machine_id: string; machine_name: string; instance_id: string })[]; cursor: number; next_cursor?: string | undefined };
   };
   /** What happens to an organization's machines, as it happens. */
   "GET /v1/orgs/:org_slug/events": {
     params: { org_slug: string };
     query: { cursor?: number | undefined; tail?: number | undefined; limit?: number | undefined };
     body: undefined;
-    answer: { events: ({ id: string; type: string; status: string; source: string; timestamp: number; request?: Record<string, unknown> | undefined; cursor: number; app_name: string; machine_id: string; machine_name: string; instance_id: string })[]; cursor: number };
+    answer: { events: ({ id: string; type: string; status: string; source: string; timestamp: number; request?: Record<string, unknown> | undefined; cursor: number; app_name: string; machine_id: string; machine_name: string; instance_id: string })[]; cursor: number; next_cursor?: string | undefined };
   };
   /** The newest lines a machine wrote, oldest first. */
   "GET /v1/apps/:app_name/machines/:machine_id/logs": {
@@ -600,9 +600,9 @@ export interface Api {
   /** An organization's webhooks, and how far each got. */
   "GET /v1/orgs/:org_slug/webhooks": {
     params: { org_slug: string };
-    query: Record<string, never>;
+    query: { limit?: number | undefined; cursor?: string | undefined };
     body: undefined;
-    answer: { webhooks: ({ id: string; url: string; app_name?: string | undefined; created_at: string; cursor: number; failures: number; last_error?: string | undefined })[] };
+    answer: { webhooks: ({ id: string; url: string; app_name?: string | undefined; created_at: string; cursor: number; failures: number; last_error?: string | undefined })[]; next_cursor?: string | undefined };
   };
   /** Send nothing there any more. */
   "DELETE /v1/orgs/:org_slug/webhooks/:webhook_id": {
@@ -614,7 +614,7 @@ export interface Api {
   /** List an app's volumes. */
   "GET /v1/apps/:app_name/volumes": {
     params: { app_name: string };
-    query: { summary?: boolean | undefined; include_deleted?: boolean | undefined };
+    query: { summary?: boolean | undefined; include_deleted?: boolean | undefined; limit?: number | undefined; cursor?: string | undefined };
     body: undefined;
     answer: Volume[];
   };
@@ -663,7 +663,7 @@ export interface Api {
   /** List a volume's snapshots, newest first; those of a deleted volume until they expire. */
   "GET /v1/apps/:app_name/volumes/:volume_id/snapshots": {
     params: { app_name: string; volume_id: string };
-    query: Record<string, never>;
+    query: { limit?: number | undefined; cursor?: string | undefined };
     body: undefined;
     answer: VolumeSnapshot[];
   };
@@ -691,9 +691,9 @@ export interface Api {
   /** What volumes and snapshots take, and what the disk can do. */
   "GET /v1/platform/disk": {
     params: Record<string, never>;
-    query: Record<string, never>;
+    query: { limit?: number | undefined; cursor?: string | undefined };
     body: undefined;
-    answer: { driver: string; encryption: string | null; encryption_reason: string; reflink: boolean; reflink_reason: string; total_bytes: number; free_bytes: number; objects: { place: string; bytes: number; count: number }; volumes: ({ id: string; name: string; app: string; state: string; size_bytes: number; taken_bytes: number; snapshots: number; snapshot_bytes: number })[] };
+    answer: { driver: string; encryption: string | null; encryption_reason: string; reflink: boolean; reflink_reason: string; total_bytes: number; free_bytes: number; objects: { place: string; bytes: number; count: number }; volumes: ({ id: string; name: string; app: string; state: string; size_bytes: number; taken_bytes: number; snapshots: number; snapshot_bytes: number })[]; next_cursor?: string | undefined };
   };
   /** List, or take away, what nobody needs any more. */
   "POST /v1/platform/disk/collect": {
@@ -705,9 +705,9 @@ export interface Api {
   /** An app's addresses. */
   "GET /v1/apps/:app_name/ip_assignments": {
     params: { app_name: string };
-    query: Record<string, never>;
+    query: { limit?: number | undefined; cursor?: string | undefined };
     body: undefined;
-    answer: { ips: ({ ip: string; type: string; region: string; shared: boolean; egress: boolean; service_name: string; network: string; created_at: string })[] };
+    answer: { ips: ({ ip: string; type: string; region: string; shared: boolean; egress: boolean; service_name: string; network: string; created_at: string })[]; next_cursor?: string | undefined };
   };
   /** Give an app an address, which opens its service ports. */
   "POST /v1/apps/:app_name/ip_assignments": {
@@ -726,9 +726,9 @@ export interface Api {
   /** An app's host names and their certificates. */
   "GET /v1/apps/:app_name/certificates": {
     params: { app_name: string };
-    query: { filter?: string | undefined; cursor?: string | undefined; limit?: number | undefined };
+    query: { filter?: string | undefined; limit?: number | undefined; cursor?: string | undefined };
     body: undefined;
-    answer: { certificates: ({ hostname: string; kind: string; status: string; configured: boolean; problem?: string | undefined; ownership: { proved: boolean; type: string; name: string; value: string }; created_at: string; updated_at: string; expires_at?: string | undefined })[]; next_cursor?: string | undefined; total_count: number };
+    answer: { certificates: ({ hostname: string; kind: string; status: string; configured: boolean; problem?: string | undefined; ownership: { proved: boolean; type: string; name: string; value: string }; created_at: string; updated_at: string; expires_at?: string | undefined })[]; total_count: number; next_cursor?: string | undefined };
   };
   /** One certificate. */
   "GET /v1/apps/:app_name/certificates/:hostname": {
@@ -782,9 +782,9 @@ export interface Api {
   /** What of an app is open: ports, addresses, machines and how busy they are. */
   "GET /v1/apps/:app_name/services": {
     params: { app_name: string };
-    query: Record<string, never>;
+    query: { limit?: number | undefined; cursor?: string | undefined };
     body: undefined;
-    answer: { open: boolean; services: ({ protocol: string; port: number; end_port: number; handlers: string[]; urls: string[]; problems: string[]; machines: ({ id: string; state: string; internal_port: number; serving: boolean; problem?: string | undefined; in_progress: number; soft_limit: number; hard_limit?: number | undefined; autostart: boolean; autostop: string })[] })[]; statics: ({ url_prefix: string; source: string; problem?: string | undefined })[] };
+    answer: { open: boolean; services: ({ protocol: string; port: number; end_port: number; handlers: string[]; urls: string[]; problems: string[]; machines: ({ id: string; state: string; internal_port: number; serving: boolean; problem?: string | undefined; in_progress: number; soft_limit: number; hard_limit?: number | undefined; autostart: boolean; autostop: string })[] })[]; statics: ({ url_prefix: string; source: string; problem?: string | undefined })[]; next_cursor?: string | undefined };
   };
   /** Replace the proxy's workers without a dropped request; proxy_id changes its colour. */
   "POST /v1/proxy/reload": {
@@ -943,9 +943,9 @@ export interface Api {
   /** Nodes of an organization's replicated databases, and what they tell as it happens. */
   "GET /v1/orgs/:org_slug/db_nodes": {
     params: { org_slug: string };
-    query: Record<string, never>;
+    query: { limit?: number | undefined; cursor?: string | undefined };
     body: undefined;
-    answer: { nodes: ({ app_name: string; machine_id: string; machine_name: string; instance_id: string; state: { primary: boolean; term: number; lag_ms: number; replicas: number; databases: Record<string, number>; problems: Record<string, { state: string; reason: string }> } | null; reason: string })[] };
+    answer: { nodes: ({ app_name: string; machine_id: string; machine_name: string; instance_id: string; state: { primary: boolean; term: number; lag_ms: number; replicas: number; databases: Record<string, number>; problems: Record<string, { state: string; reason: string }> } | null; reason: string })[]; next_cursor?: string | undefined };
   };
   /** List the repositories that were pushed, with their tags. */
   "GET /v1/registry/repositories": {
@@ -1013,9 +1013,9 @@ export interface Api {
   /** List an organization's connectors. */
   "GET /v1/oauth/connections": {
     params: Record<string, never>;
-    query: { provider?: string | undefined; org_slug?: string | undefined };
+    query: { provider?: string | undefined; org_slug?: string | undefined; limit?: number | undefined; cursor?: string | undefined };
     body: undefined;
-    answer: { connections: Connection[] };
+    answer: { connections: Connection[]; next_cursor?: string | undefined };
   };
   /** Get a connector; its secrets are never told. */
   "GET /v1/oauth/connections/:connection_id": {
@@ -1069,16 +1069,16 @@ export interface Api {
   /** What was done with and to an organization's connectors, newest first. */
   "GET /v1/oauth/audit": {
     params: Record<string, never>;
-    query: { connection_id?: string | undefined; action?: string | undefined; before?: string | undefined; limit?: number | undefined; org_slug?: string | undefined };
+    query: { connection_id?: string | undefined; action?: string | undefined; before?: string | undefined; org_slug?: string | undefined; limit?: number | undefined; cursor?: string | undefined };
     body: undefined;
-    answer: { entries: ({ id: string; at: string; connection_id: string; action: string; actor: string; method?: string | undefined; path?: string | undefined; status?: number | undefined; rule?: string | undefined })[] };
+    answer: { entries: ({ id: string; at: string; connection_id: string; action: string; actor: string; method?: string | undefined; path?: string | undefined; status?: number | undefined; rule?: string | undefined })[]; next_cursor?: string | undefined };
   };
   /** The providers, and how each can be connected on this platform. */
   "GET /v1/oauth/providers": {
     params: Record<string, never>;
-    query: Record<string, never>;
+    query: { limit?: number | undefined; cursor?: string | undefined };
     body: undefined;
-    answer: { providers: ({ provider: string; title: string; category: string; connected_by: string[]; default_scopes: string[] })[] };
+    answer: { providers: ({ provider: string; title: string; category: string; connected_by: string[]; default_scopes: string[] })[]; next_cursor?: string | undefined };
   };
   /** Begin an authorization: the address to send a person to. */
   "GET /v1/oauth/:provider/authorize": {
@@ -1167,9 +1167,9 @@ export interface Api {
   /** The issuer's keys and what each is doing. */
   "GET /v1/orgs/:org_slug/oidc/keys": {
     params: { org_slug: string };
-    query: Record<string, never>;
+    query: { limit?: number | undefined; cursor?: string | undefined };
     body: undefined;
-    answer: { keys: ({ kid: string; alg: string; state: string; created_at: string; sign_from: string; publish_until?: string | undefined })[] };
+    answer: { keys: ({ kid: string; alg: string; state: string; created_at: string; sign_from: string; publish_until?: string | undefined })[]; next_cursor?: string | undefined };
   };
   /** Make new keys before their time. */
   "POST /v1/orgs/:org_slug/oidc/rotate": {

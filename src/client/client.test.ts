@@ -48,6 +48,32 @@ suite("the client", () => {
     });
   });
 
+  test("a list is read page by page, and no further than it is used", async (t) => {
+    const asked: string[] = [];
+    const client = await clientOf(t, (request, response) => {
+      asked.push(request.url ?? "");
+      const cursor = new URL(request.url ?? "/", "http://x").searchParams.get("cursor");
+      const page = Number(cursor ?? 0);
+      const next = page < 2 ? { "svc-next-cursor": String(page + 1) } : {};
+      response.writeHead(200, { "content-type": "application/json", ...next });
+      response.end(JSON.stringify({ apps: [{ name: `a${page}` }, { name: `b${page}` }], total_apps: 6 }));
+    });
+    const names: string[] = [];
+    for await (const { name } of client.list("GET /v1/apps", { query: { org_slug: "acme", limit: 2 } }))
+      names.push(name);
+    assert.deepEqual(names, ["a0", "b0", "a1", "b1", "a2", "b2"]);
+    assert.deepEqual(asked, [
+      "/v1/apps?limit=2&org_slug=acme",
+      "/v1/apps?limit=2&org_slug=acme&cursor=1",
+      "/v1/apps?limit=2&org_slug=acme&cursor=2",
+    ]);
+    for await (const page of client.pages("GET /v1/apps", {})) {
+      assert.equal(page.length, 2);
+      break;
+    }
+    assert.deepEqual(asked.slice(3), ["/v1/apps?limit=500"]);
+  });
+
   test("an upload ends when it is told to", { timeout: 10_000 }, async (t) => {
     const client = await clientOf(t, () => {});
     const upload = new ReadableStream<Uint8Array>();

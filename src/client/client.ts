@@ -1,5 +1,9 @@
 import type { ErrorBody } from "#core/errors.ts";
 import type { Api } from "./api.ts";
+import { LIST_FIELDS } from "./list-fields.ts";
+
+/** Items of a page when nothing else is asked for. */
+const PAGE_ITEMS = 500;
 
 /** An answer that is an error: the platform's own words, or those of whatever stands in between. */
 export class ClientError extends Error {
@@ -18,11 +22,33 @@ export class ClientError extends Error {
   }
 }
 
-type Input<Route extends keyof Api> = {
+type Parts<Route extends keyof Api> = {
   [Part in "params" | "query" | "body" as Api[Route][Part] extends Record<string, never> | undefined
     ? never
     : Part]: Api[Route][Part];
-} & { idempotency_key?: string; headers?: Record<string, string>; signal?: AbortSignal };
+};
+/** A query without a required parameter may be left out. */
+type Input<Route extends keyof Api> = Omit<Parts<Route>, "query"> &
+  (object extends Api[Route]["query"]
+    ? { query?: Api[Route]["query"] }
+    : Pick<Parts<Route>, "query" & keyof Parts<Route>>) & {
+    idempotency_key?: string;
+    headers?: Record<string, string>;
+    signal?: AbortSignal;
+  };
+
+/** Routes that answer a list, in pages. */
+export type ListRoute = keyof typeof LIST_FIELDS & keyof Api;
+type Answer<Route extends ListRoute> = Api[Route]["answer"];
+/** One item of a list. */
+export type ListItem<Route extends ListRoute> =
+  Answer<Route> extends readonly (infer Item)[]
+    ? Item
+    : (typeof LIST_FIELDS)[Route] extends keyof Answer<Route>
+      ? Answer<Route>[(typeof LIST_FIELDS)[Route]] extends readonly (infer Item)[]
+        ? Item
+        : never
+      : never;
 
 /** A request about to be sent, for those who want to see it. */
 export interface Outgoing {
@@ -68,13 +94,39 @@ export class Client {
   }
 
   async call<Route extends keyof Api>(route: Route, input: Input<Route>): Promise<Api[Route]["answer"]> {
+    return (await this.#call(route, input)).answer;
+  }
+
+  /** The items of a list, however many there are: pages are asked for as they are needed. */
+  async *list<Route extends ListRoute>(route: Route, input: Input<Route>): AsyncGenerator<ListItem<Route>> {
+    for await (const page of this.pages(route, input)) yield* page;
+  }
+
+  /** The pages of a list; `limit` in the query is the size of one. */
+  async *pages<Route extends ListRoute>(route: Route, input: Input<Route>): AsyncGenerator<ListItem<Route>[]> {
+    const query = { limit: PAGE_ITEMS, ...(input as { query?: object }).query };
+    const field = LIST_FIELDS[route];
+    for (let more: { cursor?: string } = {}; ; ) {
+      const { answer, next } = await this.#call(route, { ...input, query: { ...query, ...more } } as Input<Route>);
+      const items = Array.isArray(answer) ? answer : (answer as Record<string, unknown>)[field];
+      yield items as ListItem<Route>[];
+      if (next === null) return;
+      more = { cursor: next };
+    }
+  }
+
+  async #call<Route extends keyof Api>(
+    route: Route,
+    input: Input<Route>,
+  ): Promise<{ answer: Api[Route]["answer"]; next: string | null }> {
     const { retries = 0 } = this.#options;
     // The same key at every try, so that what was done is not done again.
     const key = retries > 0 && route.startsWith("POST ") ? { idempotency_key: crypto.randomUUID() } : {};
     const request = this.#compose(route, { ...key, ...(input as Record<string, unknown>) });
     for (let tries = 0; ; tries++) {
       try {
-        return (await this.#once(request, input.signal)) as Api[Route]["answer"];
+        const { answer, next } = await this.#once(request, input.signal);
+        return { answer: answer as Api[Route]["answer"], next };
       } catch (thrown) {
         if (tries >= retries || !worthAnother(thrown) || input.signal?.aborted) throw thrown;
         await pause(thrown, tries, input.signal);
@@ -82,13 +134,14 @@ export class Client {
     }
   }
 
-  async #once(request: Outgoing, signal: AbortSignal | undefined): Promise<unknown> {
+  async #once(request: Outgoing, signal: AbortSignal | undefined): Promise<{ answer: unknown; next: string | null }> {
     this.#options.onRequest?.(request);
     const response = await this.#send(request, signal);
     const text = await textOf(response);
     if (!response.ok) throw new ClientError(response.status, parseError(text), undefined, retryAfter(response));
     const json = response.headers.get("content-type")?.startsWith("application/json");
-    return json ? JSON.parse(text) : text === "" ? undefined : text;
+    const answer: unknown = json ? JSON.parse(text) : text === "" ? undefined : text;
+    return { answer, next: response.headers.get("svc-next-cursor") };
   }
 
   async #send(request: Outgoing, signal: AbortSignal | undefined): Promise<ClientResponse> {

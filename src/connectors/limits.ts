@@ -54,6 +54,4 @@ export const CONNECTOR_LIMITS = {
   audit_batch: 500,
   /** A line is kept for this long. */
   audit_kept_ms: 30 * DAY,
-  /** Lines in one answer. */
-  audit_page: 1000,
 } as const;

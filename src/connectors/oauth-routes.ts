@@ -1,4 +1,5 @@
 import { orgOf } from "#http/access.ts";
+import { inPages } from "#http/list-page.ts";
 import { html, page } from "#http/pages.ts";
 import { type Row, route } from "#http/route.ts";
 import type { OAuthFlow } from "./oauth.ts";
@@ -22,16 +23,22 @@ export function oauthRoutes({ oauth, settings, sprites_base_url }: Parts): Row[]
       summary: "The providers, and how each can be connected on this platform",
       part: "connectors",
       access: "any",
+      pages: inPages("providers", ["number"]),
       response: { status: 200, schema: schema.ProviderList },
-      handle: async () => ({
-        providers: Object.entries(PROVIDERS).map(([provider, { title, category, made_by, oauth: flow }]) => ({
-          provider,
-          title,
-          category,
-          connected_by: made_by.filter((way) => usable(provider, way)),
-          default_scopes: [...(flow?.scopes ?? [])],
-        })),
-      }),
+      async handle({ page }) {
+        const all = Object.entries(PROVIDERS).map(([provider, about], place) => ({ provider, place, ...about }));
+        return {
+          providers: page
+            .of(all, ({ place }) => [place])
+            .map(({ provider, title, category, made_by, oauth: flow }) => ({
+              provider,
+              title,
+              category,
+              connected_by: made_by.filter((way) => usable(provider, way)),
+              default_scopes: [...(flow?.scopes ?? [])],
+            })),
+        };
+      },
     }),
     route("GET /v1/oauth/:provider/authorize", {
       summary: "Begin an authorization: the address to send a person to",

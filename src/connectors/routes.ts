@@ -1,11 +1,11 @@
 import { principalOf } from "#auth/guard.ts";
 import type { OrgService } from "#auth/orgs.ts";
 import { type Admitted, type Caller, orgOf } from "#http/access.ts";
+import { inPages } from "#http/list-page.ts";
 import { type Row, route } from "#http/route.ts";
 import type { AuditLog } from "./audit-log.ts";
 import { addressWarnings, baseUrl, customInfo } from "./custom.ts";
 import type { Gateway } from "./gateway.ts";
-import { CONNECTOR_LIMITS as LIMITS } from "./limits.ts";
 import { policyWarnings } from "./policy.ts";
 import { auditResponse, connectionResponse, policyOf, usageResponse } from "./responses.ts";
 import * as schema from "./schema.ts";
@@ -123,9 +123,11 @@ function ownRoutes(parts: ConnectorRouteParts): Row[] {
       part: "connectors",
       access: "read org",
       query: schema.ListQuery,
+      pages: inPages("connections", ["number", "text"]),
       response: { status: 200, schema: schema.Many },
-      async handle({ query, ...call }) {
-        return { connections: (await connectors.list(orgOf(call).id, query.provider)).map(answer) };
+      async handle({ query, page, ...call }) {
+        const all = await connectors.list(orgOf(call).id, query.provider);
+        return { connections: page.of(all, ({ inserted_at, id }) => [-inserted_at, id]).map(answer) };
       },
     }),
     route("GET /v1/oauth/connections/:connection_id", {
@@ -222,18 +224,20 @@ function lookRoutes(parts: ConnectorRouteParts): Row[] {
       part: "connectors",
       access: "read org",
       query: schema.AuditQuery,
+      pages: inPages("entries", ["text"], { size: 100 }),
       response: { status: 200, schema: schema.AuditResponse },
-      async handle({ query, ...call }) {
+      async handle({ query, page, ...call }) {
         await audit_log.flush();
-        const { connection_id, action, before, limit = 100 } = query;
+        const { connection_id, action } = query;
+        const before = page.after?.[0] ?? query.before;
         const filter = {
           org_id: orgOf(call).id,
-          limit: Math.min(limit, LIMITS.audit_page),
+          limit: page.request.limit,
           ...(connection_id === undefined ? {} : { connection_id }),
           ...(action === undefined ? {} : { action: action as AuditAction }),
           ...(before === undefined ? {} : { before }),
         };
-        return { entries: (await store.audit(filter)).map(auditResponse) };
+        return { entries: page.take(await store.audit(filter), ({ id }) => [id]).map(auditResponse) };
       },
     }),
   ];

@@ -140,8 +140,7 @@ export const AuditQuery = Type.Object({
   action: Type.Optional(
     Type.String({ description: "`created`, `policy`, `rotated`, `refreshed`, `deleted`, `call` or `denied`." }),
   ),
-  before: Type.Optional(Type.String({ description: "The id of the last entry of the page before." })),
-  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: LIMITS.audit_page })),
+  before: Type.Optional(Type.String({ description: "Only entries older than the one with this id." })),
   org_slug: Type.Optional(Type.String()),
 });
 export const AuditResponse = Type.Object({

@@ -47,6 +47,11 @@ export const LIMITS = {
   database_wait_ms: SECOND,
   /** How long systemd is told that the platform starts while something is not ready; then it is told what. */
   ready_wait_ms: 30 * SECOND,
+  /** Items in one page of a list (`limit`). More: 400. */
+  page_items: 1000,
+  /** Items of a list that is asked for without `limit`. Past it: the first ones, a next cursor, and a warning. */
+  list_items: 10_000,
+  cursor_chars: 2048,
   /** Problems listed in one answer. More exist, these come first. */
   problems_listed: 64,
 

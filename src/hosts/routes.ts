@@ -1,5 +1,6 @@
 import { isoTime } from "#core/clock.ts";
 import type { Ids } from "#core/ids.ts";
+import { inPages } from "#http/list-page.ts";
 import { type Row, route } from "#http/route.ts";
 import { Type } from "#http/schema.ts";
 import { free, type HostService } from "./service.ts";
@@ -60,21 +61,24 @@ export function hostRoutes(parts: HostRouteParts): Row[] {
       summary: "Where machines can run",
       part: "platform",
       access: "any",
+      pages: inPages("regions", ["text"]),
       response: { status: 200, schema: Type.Object({ nearest: Type.String(), regions: Type.Array(Region) }) },
-      async handle() {
+      async handle({ page }) {
         const byRegion = Map.groupBy(await hosts.hosts(), (host) => host.region);
-        return {
-          nearest: hosts.default_region,
-          regions: [...byRegion].map(([code, own]) => regionResponse(code, own)),
-        };
+        const regions = page.of([...byRegion], ([code]) => [code]);
+        return { nearest: hosts.default_region, regions: regions.map(([code, own]) => regionResponse(code, own)) };
       },
     }),
     route("GET /v1/platform/hosts", {
       summary: "The hosts, their size and what is taken",
       part: "platform",
       access: "read account",
+      pages: inPages("hosts", ["text"]),
       response: { status: 200, schema: Type.Object({ hosts: Type.Array(HostResponse) }) },
-      handle: async () => ({ hosts: (await hosts.hosts()).map((host) => hostResponse(host, hosts)) }),
+      async handle({ page }) {
+        const list = page.of(await hosts.hosts(), ({ id }) => [id]);
+        return { hosts: list.map((host) => hostResponse(host, hosts)) };
+      },
     }),
     route("GET /v1/platform/hosts/:host_id", {
       summary: "One host",

@@ -10,6 +10,7 @@ import { dropEmpty, dropEmptyParameters } from "./empty-values.ts";
 import { refusedFields } from "./field-support.ts";
 import type { Recorded } from "./idempotency.ts";
 import type { JsonSchema } from "./json-schema.ts";
+import { pageHeaders, readPage, withNext } from "./list-page.ts";
 import { PAGE_HEADERS } from "./pages.ts";
 import type { AnyCall, Row } from "./route.ts";
 import type { ServerParts } from "./server-parts.ts";
@@ -42,7 +43,8 @@ export function handler(row: Row, parts: HandlerParts, ending: AbortSignal): Han
     const input = readInput(row, request, reply);
     const admitted = await admittedTo(row, parts, caller, input);
     const upload = uploadOf(row, request, parts.clock);
-    const facts = { ...admitted, caller, upload };
+    const page = readPage(row, input.query);
+    const facts = { ...admitted, caller, upload, page };
     const conversation = isSession(row, request)
       ? await handleUpgrade(
           row,
@@ -54,7 +56,10 @@ export function handler(row: Row, parts: HandlerParts, ending: AbortSignal): Han
     const call = (ids: Ids): AnyCall => callOf(request, reply, input, { ...facts, ids, ending });
     const work = async (ids: Ids): Promise<Recorded> => recordable(await run(row, call(ids)));
     const key = request.headers["idempotency-key"];
-    if (!isRepeatable(row) || typeof key !== "string") return send(row, reply, await run(row, call(random)));
+    if (!isRepeatable(row) || typeof key !== "string") {
+      const outcome = await run(row, call(random));
+      return send(row, reply.headers(pageHeaders(page, request.url)), outcome);
+    }
     const who = { caller: caller.fingerprint ?? caller.token_id, key, recorded: !row.credential };
     return send(row, reply, await once(parts, request, reply, who, work));
   });
@@ -129,7 +134,7 @@ async function relayed(
   return reply;
 }
 
-type CallFacts = Admitted & { caller: Caller; ids: Ids; upload: AnyCall["upload"] };
+type CallFacts = Admitted & { caller: Caller; ids: Ids; upload: AnyCall["upload"]; page: AnyCall["page"] };
 
 /**
  * A stream or a WebSocket, for as long as the caller may have it: that is asked again while it lasts. Undefined when
@@ -338,7 +343,7 @@ async function run(row: Row, call: AnyCall): Promise<Outcome> {
   if (value === undefined) return { status: row.response.status, body: undefined };
   return {
     status: row.response.status,
-    body: row.response.type ? (value as string | Uint8Array) : JSON.stringify(value),
+    body: row.response.type ? (value as string | Uint8Array) : JSON.stringify(withNext(value, call.page)),
   };
 }
 

@@ -2,7 +2,9 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Static, TObject, TSchema } from "typebox";
 import type { ErrorCode, Problem } from "#core/errors.ts";
 import type { Ids } from "#core/ids.ts";
+import type { PageKey } from "#core/list-page.ts";
 import type { Access, Admitted, Caller, SchemeRule } from "./access.ts";
+import { type ListPage, type PageRule, pageAnswer, pageQuery } from "./list-page.ts";
 import type { StreamItem } from "./stream.ts";
 import type { WebSocketSession } from "./websocket.ts";
 
@@ -45,6 +47,8 @@ export interface Row {
    * are `{status: "error", errorType, error}`. `registry`: errors are `{errors: [{code, message, detail}]}`.
    */
   style?: Style;
+  /** It answers a list, in pages: `limit` and `cursor` are added to its query. */
+  pages?: PageRule;
   /** How many seconds anyone may keep the answer. */
   cache_s?: number;
   /** Codes beyond the ones every route may answer. */
@@ -102,10 +106,12 @@ export type RouteResponse =
     }
   | { status: 101 | 202 | 204; schema?: never; type?: never };
 
-export interface Call<Params, Query, Body> extends Admitted {
+export interface Call<Params, Query, Body, Key extends PageKey = PageKey> extends Admitted {
   params: Params;
   query: Query;
   body: Body;
+  /** The page of the list that is asked for. */
+  page: ListPage<Key>;
   /** The body of a route that takes an upload. Ends with an error when it stops coming. */
   upload: AsyncIterable<Uint8Array>;
   header(name: string): string | undefined;
@@ -118,7 +124,7 @@ export interface Call<Params, Query, Body> extends Admitted {
   signal: AbortSignal;
 }
 
-export type AnyCall = Call<Record<string, string>, Record<string, unknown>, unknown>;
+export type AnyCall = Call<Record<string, string>, Record<string, unknown>, unknown, never>;
 
 type Parameters<Path extends string> = Path extends `${string}:${infer Name}/${infer Rest}`
   ? { [K in Name]: string } & Parameters<Rest>
@@ -134,12 +140,13 @@ type Returns<A> = A extends { schema: infer Schema extends TSchema }
     : // biome-ignore lint/suspicious/noConfusingVoidType: what a handler without an answer returns.
       void;
 
-interface RowOf<Path extends string, Query, Body, A extends RouteResponse>
-  extends Omit<Row, "method" | "path" | "query" | "body" | "response" | "handle" | "stream" | "websocket"> {
+interface RowOf<Path extends string, Query, Body, A extends RouteResponse, Key extends PageKey>
+  extends Omit<Row, "method" | "path" | "query" | "body" | "pages" | "response" | "handle" | "stream" | "websocket"> {
   query?: Query;
+  pages?: PageRule<Key>;
   body?: Body;
   response: A;
-  handle(call: Call<Parameters<Path>, StaticOf<Query>, StaticOf<Body>>): Promise<Returns<A>>;
+  handle(call: Call<Parameters<Path>, StaticOf<Query>, StaticOf<Body>, Key>): Promise<Returns<A>>;
   stream?(
     call: Call<Parameters<Path>, StaticOf<Query>, StaticOf<Body>>,
   ): AsyncIterable<readonly StreamItem[]> | undefined;
@@ -155,8 +162,17 @@ export function route<
   const A extends RouteResponse,
   Query extends TObject | undefined = undefined,
   Body extends TSchema | undefined = undefined,
->(target: `${Method} ${Path}`, row: RowOf<Path, Query, Body, A>): Row {
+  Key extends PageKey = never,
+>(target: `${Method} ${Path}`, row: RowOf<Path, Query, Body, A, Key>): Row {
   const [method, path] = target.split(" ") as [Method, `/${string}`];
   // What is typed by this path stands in a list of rows of any path: the handler checks before it calls.
-  return { ...(row as unknown as Row), method, path };
+  return { ...listed(row as unknown as Row), method, path };
+}
+
+/** A list takes the parameters of pages, and may answer a next cursor. */
+function listed(row: Row): Row {
+  if (!row.pages) return row;
+  const { response } = row;
+  const paged = response.schema ? { ...response, schema: pageAnswer(response.schema) } : response;
+  return { ...row, query: pageQuery(row.query), response: paged };
 }

@@ -10,6 +10,7 @@ import type { Socket } from "node:net";
 import type { AuthStore } from "#auth/store.ts";
 import { labelsOf, SpriteCaller, type SpriteFinder } from "#connectors/sprite.ts";
 import { fail } from "#core/errors.ts";
+import { LIMITS } from "#core/limits.ts";
 import type { MachineAuthenticator } from "#http/access.ts";
 import type { MachineStore } from "#machines/store.ts";
 import type { Machine } from "#machines/types.ts";
@@ -30,17 +31,14 @@ const PAGES = 20;
 export function spriteFinder(machines: Pick<MachineStore, "listOrg">): SpriteFinder {
   return {
     async labels(org_id, name) {
-      let after: { updated_at: number; id: string } | undefined;
+      let last: Machine | undefined;
       for (let page = 0; page < PAGES; page++) {
-        const list = await machines.listOrg(org_id, {
-          include_deleted: false,
-          limit: 1000,
-          ...(after ? { after } : {}),
-        });
+        const after = last ? { after: [last.updated_at, last.id] as const } : {};
+        const list = await machines.listOrg(org_id, { page: { limit: LIMITS.page_items, ...after } });
         const found = list.find((machine) => machine.name === name);
         if (found) return labelsOf(found.config.metadata);
-        after = list.at(-1);
-        if (!after) break;
+        last = list.at(-1);
+        if (!last) break;
       }
       return [];
     },

@@ -4,6 +4,7 @@ import { type Clock, isoTime } from "#core/clock.ts";
 import { fail } from "#core/errors.ts";
 import { ALGS } from "#core/jwt.ts";
 import { orgOf } from "#http/access.ts";
+import { inPages } from "#http/list-page.ts";
 import { RateLimiter } from "#http/rate.ts";
 import { type Row, route } from "#http/route.ts";
 import type { KeyRing } from "./keys.ts";
@@ -49,11 +50,11 @@ async function known({ orgs }: Parts, slug: string): Promise<Org> {
 
 /** For those who look after the keys. */
 export function keyRoutes({ keys, clock }: Parts): Row[] {
-  const answer = (list: readonly SigningKey[]) => {
+  const answer = (all: readonly SigningKey[], shown = all) => {
     const now = clock.now();
-    const signing = new Set(ALGS.map((alg) => list.find((key) => key.alg === alg && key.sign_from <= now)?.id));
+    const signing = new Set(ALGS.map((alg) => all.find((key) => key.alg === alg && key.sign_from <= now)?.id));
     return {
-      keys: list.map(({ id, alg, created_at, sign_from, publish_until }) => ({
+      keys: shown.map(({ id, alg, created_at, sign_from, publish_until }) => ({
         kid: id,
         alg,
         state: sign_from > now ? "waiting" : signing.has(id) ? "signing" : "retired",
@@ -68,8 +69,15 @@ export function keyRoutes({ keys, clock }: Parts): Row[] {
       summary: "The issuer's keys and what each is doing",
       part: "identity",
       access: "read org",
+      pages: inPages("keys", ["number", "text"]),
       response: { status: 200, schema: schema.KeyList },
-      handle: async (call) => answer(await keys.all(orgOf(call).id)),
+      async handle({ page, ...call }) {
+        const all = await keys.all(orgOf(call).id);
+        return answer(
+          all,
+          page.of(all, ({ sign_from, id }) => [-sign_from, id]),
+        );
+      },
     }),
     route("POST /v1/orgs/:org_slug/oidc/rotate", {
       summary: "Make new keys before their time",

@@ -15,10 +15,8 @@ export const MACHINE_LIMITS = {
   versions_kept: 100,
   /** Events shown inside a machine; the log itself is kept whole. */
   events_shown: 20,
-  /** Events in one answer of a log. */
+  /** Events that a stream reads at once. */
   events_page: 1000,
-  /** Machines in one page of an organization's list. */
-  org_page: 1000,
 
   /** Operations waiting on one machine. One more: 503 `overloaded`. */
   operations_waiting: 64,

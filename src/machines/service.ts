@@ -61,8 +61,8 @@ export class MachineService {
     return await this.#parts.store.count(app_id);
   }
 
-  async counts(org_id: string): Promise<ReadonlyMap<string, number>> {
-    return await this.#parts.store.counts(org_id);
+  async counts(org_id: string, app_ids?: readonly string[]): Promise<ReadonlyMap<string, number>> {
+    return await this.#parts.store.counts(org_id, app_ids);
   }
 
   async create(owner: Owner, input: CreateMachineInput, actor: Actor): Promise<Machine> {

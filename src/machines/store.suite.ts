@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { aMachine } from "./fixtures.ts";
 import { MACHINE_LIMITS } from "./limits.ts";
-import type { Change, MachineStore } from "./store.ts";
+import type { Change, MachineStore, OrgListFilter } from "./store.ts";
 import type { Machine, MachineEvent, Operation } from "./types.ts";
 
 const event = (id: string, status: string): MachineEvent => ({
@@ -228,6 +228,11 @@ export function machineStoreSuite(
           "4",
         );
         assert.equal(await ids({ metadata: [["parity", "none"]] }), "");
+        assert.equal(await ids({ page: { limit: 2 } }), "01");
+        assert.equal(await ids({ page: { after: [1, "m1"], limit: 2 } }), "23");
+        assert.equal(await ids({ page: { after: [1, "m"], limit: 1 } }), "1");
+        assert.equal(await ids({ metadata: [["parity", "even"]], page: { after: [0, "m0"], limit: 9 } }), "24");
+        assert.equal(await ids({ states: ["stopped"], page: { after: [4, "m4"], limit: 9 } }), "");
         assert.deepEqual(await store.list("a2", {}), []);
       }));
 
@@ -285,12 +290,18 @@ export function machineStoreSuite(
         ] as const) {
           await store.insert(inserting(aMachine({ id, name: id, updated_at })), 10);
         }
-        const page = async (after?: { updated_at: number; id: string }): Promise<string[]> =>
-          (await store.listOrg("o1", { include_deleted: false, limit: 2, ...(after ? { after } : {}) })).map(
+        const page = async (
+          after?: readonly [number, string],
+          filter: Partial<OrgListFilter> = {},
+        ): Promise<string[]> =>
+          (await store.listOrg("o1", { ...filter, page: { limit: 2, ...(after ? { after } : {}) } })).map(
             ({ id }) => id,
           );
         assert.deepEqual(await page(), ["m3", "m1"]);
-        assert.deepEqual(await page({ updated_at: 7, id: "m1" }), ["m2", "m4"]);
+        assert.deepEqual(await page([7, "m1"]), ["m2", "m4"]);
+        assert.deepEqual(await page(undefined, { states: ["stopped"] }), []);
+        assert.deepEqual(await page([7, "m1"], { region: "local" }), ["m2", "m4"]);
+        assert.deepEqual(await page(undefined, { region: "elsewhere" }), []);
       }));
 
     test("versions are kept up to the limit; machines that are done with are forgotten with all they had", () =>

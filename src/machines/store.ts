@@ -1,3 +1,4 @@
+import type { PageRequest } from "#core/list-page.ts";
 import type { Tenure } from "#hosts/types.ts";
 import type { LoggedEvent, Machine, MachineConfig, MachineEvent, Operation, ShownMachine } from "./types.ts";
 
@@ -50,6 +51,12 @@ export interface ListFilter {
   region?: string;
   states?: readonly string[];
   metadata?: readonly (readonly [key: string, value: string])[];
+  /** After a machine's `created_at` and id; all when left out. */
+  page?: PageRequest<readonly [created_at: number, id: string]>;
+}
+
+export interface OrgListFilter extends Omit<ListFilter, "metadata" | "page"> {
+  page: PageRequest<readonly [updated_at: number, id: string]>;
 }
 
 export interface EventFilter {
@@ -69,15 +76,12 @@ export interface MachineStore {
   findWork(id: string): Promise<{ machine: Machine; operations: Operation[] } | undefined>;
   /** By creation. */
   list(app_id: string, filter: ListFilter): Promise<ShownMachine[]>;
-  /** Of an organization, by `updated_at` then id, after the given place. */
-  listOrg(
-    org_id: string,
-    filter: { include_deleted: boolean; after?: { updated_at: number; id: string }; limit: number },
-  ): Promise<Machine[]>;
+  /** A page of an organization's, by `updated_at` then id. */
+  listOrg(org_id: string, filter: OrgListFilter): Promise<Machine[]>;
   /** Machines of an app that are not destroyed. */
   count(app_id: string): Promise<number>;
-  /** The same of every app of the organization that has any, by the app's id. */
-  counts(org_id: string): Promise<ReadonlyMap<string, number>>;
+  /** The same of the organization's apps that have any, or of some of them, by the app's id. */
+  counts(org_id: string, app_ids?: readonly string[]): Promise<ReadonlyMap<string, number>>;
 
   /**
    * Writes a new machine with its first event and operations. "exists": this very id is already there, from an

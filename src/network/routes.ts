@@ -1,6 +1,7 @@
 import Type from "typebox";
 import { isoTime } from "#core/clock.ts";
 import { appOf } from "#http/access.ts";
+import { inPages } from "#http/list-page.ts";
 import { type Row, route } from "#http/route.ts";
 import type { Addresses } from "./addresses.ts";
 import { ADDRESS_TYPES, type IpAssignment, isEgress } from "./types.ts";
@@ -36,8 +37,12 @@ export function addressRoutes(addresses: Addresses): Row[] {
       summary: "An app's addresses",
       part: "apps",
       access: "read app",
+      pages: inPages("ips", ["number", "text"]),
       response: { status: 200, schema: Type.Object({ ips: Type.Array(AddressResponse) }) },
-      handle: async (call) => ({ ips: (await addresses.list(appOf(call).id)).map(answer) }),
+      async handle({ page, ...call }) {
+        const all = await addresses.list(appOf(call).id);
+        return { ips: page.of(all, ({ created_at, ip }) => [created_at, ip]).map(answer) };
+      },
     }),
     route("POST /v1/apps/:app_name/ip_assignments", {
       summary: "Give an app an address, which opens its service ports",

@@ -1,6 +1,7 @@
 import Type from "typebox";
 import { isoTime } from "#core/clock.ts";
 import { appOf, type Caller } from "#http/access.ts";
+import { inPages } from "#http/list-page.ts";
 import { type Row, route } from "#http/route.ts";
 import type { Certificates, Ownership } from "./certificates.ts";
 import { PROXY_LIMITS } from "./limits.ts";
@@ -27,7 +28,6 @@ const CertificateResponse = Type.Object({
 });
 
 const PAGE = 25;
-const PAGE_MAX = 500;
 
 interface RouteParts {
   certificates: Certificates;
@@ -48,29 +48,20 @@ function readRoutes({ certificates }: RouteParts): Row[] {
       access: "read app",
       query: Type.Object({
         filter: Type.Optional(Type.String({ description: "Only names that hold this text." })),
-        cursor: Type.Optional(text),
-        limit: Type.Optional(Type.Integer({ minimum: 1, maximum: PAGE_MAX })),
       }),
+      pages: inPages("certificates", ["text"], { size: PAGE }),
       response: {
         status: 200,
         schema: Type.Object({
           certificates: Type.Array(CertificateResponse),
-          next_cursor: Type.Optional(text),
           total_count: Type.Integer(),
         }),
       },
-      async handle({ query, ...call }) {
+      async handle({ query, page, ...call }) {
         const all = (await certificates.list(appOf(call).id)).filter((one) =>
           one.hostname.includes(query.filter ?? ""),
         );
-        const rest = all.filter((one) => one.hostname > (query.cursor ?? ""));
-        const page = rest.slice(0, query.limit ?? PAGE);
-        const last = page.at(-1)?.hostname;
-        return {
-          certificates: page.map(shown),
-          ...(rest.length > page.length && last !== undefined ? { next_cursor: last } : {}),
-          total_count: all.length,
-        };
+        return { certificates: page.of(all, ({ hostname: name }) => [name]).map(shown), total_count: all.length };
       },
     }),
     route("GET /v1/apps/:app_name/certificates/:hostname", {

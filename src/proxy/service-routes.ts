@@ -1,5 +1,6 @@
 import Type, { type Static } from "typebox";
 import { appOf } from "#http/access.ts";
+import { inPages } from "#http/list-page.ts";
 import { type Row, route } from "#http/route.ts";
 import type { ServiceConfig } from "#machines/config/config-schema.ts";
 import type { Directory, Entry } from "#network/directory.ts";
@@ -58,6 +59,7 @@ export function serviceRoutes(parts: Parts): Row[] {
       summary: "What of an app is open: ports, addresses, machines and how busy they are",
       part: "apps",
       access: "read app",
+      pages: inPages("services", ["text", "number"]),
       response: {
         status: 200,
         schema: Type.Object({
@@ -66,11 +68,12 @@ export function serviceRoutes(parts: Parts): Row[] {
           statics: Type.Array(StaticResponse, { description: "Files that are served without a machine." }),
         }),
       },
-      async handle(call) {
+      async handle({ page, ...call }) {
         const table = control.table(appOf(call).id);
+        const ports = page.of(table?.ports ?? [], ({ protocol, start }) => [protocol, start]);
         return {
           open: table !== undefined,
-          services: await Promise.all((table?.ports ?? []).map((port) => serviceResponse(parts, appOf(call).id, port))),
+          services: await Promise.all(ports.map((port) => serviceResponse(parts, appOf(call).id, port))),
           statics: (table ? control.statics(appOf(call).id) : []).map((place) => staticResponse(place, parts.settings)),
         };
       },

@@ -64,7 +64,15 @@ export const MIGRATIONS: readonly Migration[] = [
     statements: ["ALTER TABLE db_leases ADD COLUMN in_sync TEXT"],
   },
   {
-    id: 26,
+    id: 22,
+    name: "indexes in the order of lists",
+    statements: [
+      "CREATE INDEX machines_list ON machines (app_id, created_at, id)",
+      "CREATE INDEX volumes_list ON volumes (app_id, created_at, id)",
+    ],
+  },
+  {
+    id: 23,
     name: "the registry: repositories, tags, manifests, blobs",
     statements: [
       `CREATE TABLE registry_blobs (

@@ -28,7 +28,7 @@ import { RowLeases } from "#replication/election/row-leases.ts";
 import { volumeStoreSuite } from "#volumes/store.suite.ts";
 import { postgresMissing, startPostgres } from "../../test/postgres.ts";
 import { databaseSuite, type OpenDatabase } from "./database.suite.ts";
-import type { Database } from "./database.ts";
+import type { Database, Value } from "./database.ts";
 import { MIGRATIONS, migrate } from "./migrations.ts";
 import { openPostgres } from "./postgres/database.ts";
 import { sqlAddressStore } from "./sql/addresses.ts";
@@ -50,6 +50,35 @@ import { sqlVolumeStore } from "./sql/volumes.ts";
 import { sqlWebhookStore } from "./sql/webhooks.ts";
 import { openSqlite } from "./sqlite/database.ts";
 import { inlineSqlite } from "./sqlite/inline.ts";
+
+test("a page of a list reads its index in order, wherever it begins", async () => {
+  const database = inlineSqlite();
+  await migrate(database);
+  const asked: string[] = [];
+  const explained: Database = {
+    ...database,
+    read: async <Row>(sql: string, args?: readonly Value[]) => {
+      const plan = await database.read<{ detail: string }>(`EXPLAIN QUERY PLAN ${sql}`, args);
+      asked.push(plan.map(({ detail }) => detail).join("; "));
+      return [] as Row[];
+    },
+  };
+  const after = [1, "m1"] as const;
+  await sqlMachineStore(explained).list("a1", { page: { after, limit: 9 } });
+  await sqlMachineStore(explained).listOrg("o1", { page: { after, limit: 9 } });
+  await sqlVolumeStore(explained).list("a1", { page: { after, limit: 9 } });
+  await sqlAppStore(explained).apps("o1", { after: ["a"], limit: 9 });
+  await sqlAuthStore(explained).tokens("o1", { after: ["a"], limit: 9 });
+  await sqlMachineStore(explained).log({ org_id: "o1", after: 5, limit: 9 });
+  await sqlMachineStore(explained).log({ org_id: "o1", app_id: "a1", after: 5, limit: 9 });
+  await sqlMachineStore(explained).events("m1", { before: 5, limit: 9 });
+  assert.equal(asked.length, 8);
+  for (const plan of asked) {
+    assert.match(plan, /^SEARCH \w+ USING (COVERING )?INDEX \w+ \(.*[<>]/, plan);
+    assert.doesNotMatch(plan, /TEMP B-TREE/);
+  }
+  await database.close();
+});
 
 const dir = mkdtempSync(join(tmpdir(), "hangar-stores-"));
 let files = 0;

@@ -1,8 +1,10 @@
+import { inPages } from "#http/list-page.ts";
 import { type Row, route } from "#http/route.ts";
 import { MANIFESTS, PACKS } from "./backup/names.ts";
 import { GIB } from "./disk.ts";
 import type { VolumeModule } from "./module.ts";
 import * as schema from "./schema.ts";
+import type { Volume } from "./types.ts";
 
 /** For the person who runs the box: what takes room, and what of it nobody needs. */
 export function diskRoutes({ garbage, parts }: VolumeModule): Row[] {
@@ -11,8 +13,10 @@ export function diskRoutes({ garbage, parts }: VolumeModule): Row[] {
       summary: "What volumes and snapshots take, and what the disk can do",
       part: "platform",
       access: "read account",
+      pages: inPages("volumes", ["number", "text"]),
       response: { status: 200, schema: schema.DiskResponse },
-      handle: async () => await diskResponse(parts),
+      handle: async ({ page }) =>
+        await diskResponse(parts, (all) => page.of(all, ({ created_at, id }) => [created_at, id])),
     }),
     route("POST /v1/platform/disk/collect", {
       summary: "List, or take away, what nobody needs any more",
@@ -30,7 +34,10 @@ export function diskRoutes({ garbage, parts }: VolumeModule): Row[] {
   ];
 }
 
-async function diskResponse({ disk, objects, store, hosts }: VolumeModule["parts"]) {
+async function diskResponse(
+  { disk, objects, store, hosts }: VolumeModule["parts"],
+  shown: (all: readonly Volume[]) => Volume[],
+) {
   const [inventory, packs, manifests, volumes, snapshots] = await Promise.all([
     disk.inventory(),
     objects.list(PACKS),
@@ -48,7 +55,7 @@ async function diskResponse({ disk, objects, store, hosts }: VolumeModule["parts
     total_bytes: inventory.total_bytes,
     free_bytes: inventory.free_bytes,
     objects: { place: objects.place, bytes: stored.reduce((sum, { size }) => sum + size, 0), count: stored.length },
-    volumes: volumes.map(({ id, name, app_name, state, size_gb }) => {
+    volumes: shown(volumes).map(({ id, name, app_name, state, size_gb }) => {
       const own = byVolume.get(id) ?? [];
       return {
         id,

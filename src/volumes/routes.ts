@@ -1,6 +1,7 @@
 import type { AppService } from "#apps/service.ts";
 import { type Admitted, appOf } from "#http/access.ts";
 import { idleFields } from "#http/field-support.ts";
+import { inPages } from "#http/list-page.ts";
 import { type Row, route } from "#http/route.ts";
 import { diskRoutes } from "./disk-routes.ts";
 import type { VolumeModule } from "./module.ts";
@@ -23,11 +24,14 @@ function listRoutes({ volumes, responses }: VolumeModule, apps: AppService): Row
       part: "volumes",
       access: "read app",
       query: schema.ListQuery,
+      pages: inPages("", ["number", "text"]),
       response: { status: 200, schema: schema.VolumeList },
-      async handle({ query, ...call }) {
-        const found = await volumes.list(appOf(call).id, { include_deleted: query.include_deleted ?? false });
-        if (query.summary) return found.map((volume) => responses.changed(volume));
-        return await Promise.all(found.map((volume) => responses.read(volume)));
+      async handle({ query, page, ...call }) {
+        const { include_deleted = false, summary } = query;
+        const found = await volumes.list(appOf(call).id, { include_deleted, page: page.request });
+        const list = page.take(found, ({ created_at, id }) => [created_at, id]);
+        if (summary) return list.map((volume) => responses.changed(volume));
+        return await Promise.all(list.map((volume) => responses.read(volume)));
       },
     }),
     route("POST /v1/apps/:app_name/volumes", {

@@ -6,7 +6,7 @@ import { type Origin, originOf } from "./origin.ts";
 import { placeVolume } from "./placement.ts";
 import { refuseAttached, refuseInsert, refuseName, refuseShrinking, refuseState } from "./rules.ts";
 import { blank } from "./snapshots.ts";
-import type { UniqueZone } from "./store.ts";
+import type { UniqueZone, VolumeFilter } from "./store.ts";
 import type { Volume } from "./types.ts";
 import { queued, transition } from "./writer.ts";
 
@@ -24,7 +24,7 @@ export class VolumeService {
     return volume;
   }
 
-  async list(app_id: string, filter: { include_deleted?: boolean }): Promise<Volume[]> {
+  async list(app_id: string, filter: VolumeFilter): Promise<Volume[]> {
     return await this.#parts.store.list(app_id, filter);
   }
 
@@ -32,8 +32,8 @@ export class VolumeService {
     return await this.#parts.store.count(app_id);
   }
 
-  async counts(org_id: string): Promise<ReadonlyMap<string, number>> {
-    return await this.#parts.store.counts(org_id);
+  async counts(org_id: string, app_ids?: readonly string[]): Promise<ReadonlyMap<string, number>> {
+    return await this.#parts.store.counts(org_id, app_ids);
   }
 
   /** Answers when it is made; one that is filled from a snapshot answers at once, as `restoring`. */

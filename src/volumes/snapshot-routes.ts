@@ -1,4 +1,5 @@
 import { type Admitted, appOf } from "#http/access.ts";
+import { inPages } from "#http/list-page.ts";
 import { type Row, route } from "#http/route.ts";
 import type { VolumeModule } from "./module.ts";
 import * as schema from "./schema.ts";
@@ -11,10 +12,13 @@ export function snapshotRoutes({ volumes, snapshots, responses }: VolumeModule):
       summary: "List a volume's snapshots, newest first; those of a deleted volume until they expire",
       part: "volumes",
       access: "read app",
+      pages: inPages("", ["number", "text"]),
       response: { status: 200, schema: schema.SnapshotList },
-      async handle({ params, ...call }) {
+      async handle({ params, page, ...call }) {
         const found = await snapshots.list(appOf(call).id, params.volume_id);
-        return found.filter(({ status }) => status === "created").map((one) => responses.snapshot(one));
+        const stored = found.filter(({ status }) => status === "created");
+        const list = page.of(stored, ({ created_at, id }) => [created_at, id], "descending");
+        return list.map((one) => responses.snapshot(one));
       },
     }),
     route("POST /v1/apps/:app_name/volumes/:volume_id/snapshots", {

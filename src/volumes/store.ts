@@ -1,3 +1,4 @@
+import type { PageRequest } from "#core/list-page.ts";
 import type { Operation, Snapshot, Volume } from "./types.ts";
 
 /** One change of one volume: everything in it happens, or nothing. */
@@ -37,6 +38,12 @@ export interface Growing {
   size_gb_limit: number | undefined;
 }
 
+export interface VolumeFilter {
+  include_deleted?: boolean;
+  /** After a volume's `created_at` and id; all when left out. */
+  page?: PageRequest<readonly [created_at: number, id: string]>;
+}
+
 /**
  * Keeps and finds volumes, their unfinished operations and snapshots; decides nothing, reads no clock.
  * Implemented in stores/, examined by `store.suite.ts`.
@@ -48,12 +55,12 @@ export interface VolumeStore {
   /** The volume and its unfinished operations in order, both as of one moment. */
   findWork(id: string): Promise<{ volume: Volume; operations: Operation[] } | undefined>;
   /** By creation; deleted ones only when asked for. */
-  list(app_id: string, filter: { include_deleted?: boolean }): Promise<Volume[]>;
+  list(app_id: string, filter: VolumeFilter): Promise<Volume[]>;
   /** Of every app, with deleted ones. */
   all(host_ids: readonly string[]): Promise<Volume[]>;
   count(app_id: string): Promise<number>;
-  /** The same of every app of the organization that has any, by the app's id. */
-  counts(org_id: string): Promise<ReadonlyMap<string, number>>;
+  /** The same of the organization's apps that have any, or of some of them, by the app's id. */
+  counts(org_id: string, app_ids?: readonly string[]): Promise<ReadonlyMap<string, number>>;
   /** In which zones the app has a volume of this name, or any. */
   zones(app_id: string, name: string | undefined): Promise<string[]>;
 

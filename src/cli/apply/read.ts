@@ -1,6 +1,7 @@
 /** What there is, as a document. */
 import type { Machine, MachineConfig, Volume } from "#client/api.ts";
 import { ClientError } from "#client/client.ts";
+import { collect } from "../lists.ts";
 import type { Context } from "../verb.ts";
 import { type AppDocument, refsOf, renameMounts } from "./document.ts";
 
@@ -20,8 +21,8 @@ export async function readApp({ client }: Context, app_name: string): Promise<Ap
   });
   if (!app) return undefined;
   const [machines, volumes, { ips }, { secrets }] = await Promise.all([
-    client.call("GET /v1/apps/:app_name/machines", { params, query: {} }),
-    client.call("GET /v1/apps/:app_name/volumes", { params, query: {} }),
+    collect(client.pages("GET /v1/apps/:app_name/machines", { params })),
+    collect(client.pages("GET /v1/apps/:app_name/volumes", { params })),
     client.call("GET /v1/apps/:app_name/ip_assignments", { params }),
     client.call("GET /v1/apps/:app_name/secrets", { params }),
   ]);

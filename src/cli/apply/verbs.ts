@@ -2,6 +2,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { createInterface } from "node:readline/promises";
 import { messageOf } from "#core/assert.ts";
 import { count } from "#core/words.ts";
+import { collect } from "../lists.ts";
 import { type Context, firstArgument, textOption, UsageError, type Verb } from "../verb.ts";
 import { type Document, readDocument } from "./document.ts";
 import { type Plan, planApp, stepLines } from "./plan.ts";
@@ -32,7 +33,7 @@ const exportApps: Verb = {
 };
 
 async function appNames({ client }: Context, org_slug: string): Promise<string[]> {
-  return (await client.call("GET /v1/apps", { query: { org_slug } })).apps.map(({ name }) => name);
+  return (await collect(client.pages("GET /v1/apps", { query: { org_slug } }))).map(({ name }) => name);
 }
 
 function noApp(name: string): never {

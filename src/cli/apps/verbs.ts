@@ -1,28 +1,27 @@
 import { systemClock } from "#core/clock.ts";
-import { ago, facts, table } from "../output.ts";
+import { listTable, pagesOf } from "../lists.ts";
+import { ago, facts } from "../output.ts";
 import { firstArgument, textOption, type Verb } from "../verb.ts";
 
 const appsList: Verb = {
   words: "apps list",
   summary: "List an organization's apps",
   options: [["--org <slug>", "the organization (default: the token's own, or personal)"]],
-  examples: ["hangar apps list"],
-  async run({ client }, input) {
-    const { apps } = await client.call("GET /v1/apps", { query: { org_slug: textOption(input, "org") } });
-    const rows = apps.map((app) => [
-      app.name,
-      app.organization.slug,
-      app.status,
-      String(app.machine_count),
-      ago(app.created_at, systemClock.now()),
-    ]);
-    return {
-      data: apps,
-      text:
-        apps.length === 0
-          ? "no apps yet; `hangar apps create <name>` makes one"
-          : table(["name", "org", "status", "machines", "created"], rows),
-    };
+  lists: true,
+  examples: ["hangar apps list", "hangar apps list --limit 20"],
+  async run(context, input) {
+    const pages = pagesOf(context.client, input, "GET /v1/apps", { query: { org_slug: textOption(input, "org") } });
+    return await listTable(context, input, pages, {
+      heads: ["name", "org", "status", "machines", "created"],
+      row: (app) => [
+        app.name,
+        app.organization.slug,
+        app.status,
+        String(app.machine_count),
+        ago(app.created_at, systemClock.now()),
+      ],
+      none: "no apps yet; `hangar apps create <name>` makes one",
+    });
   },
 };
 

@@ -1,4 +1,5 @@
 import { count } from "#core/words.ts";
+import { listTable, pagesOf } from "../lists.ts";
 import { table } from "../output.ts";
 import { firstArgument, type Input, listOption, numberOption, textOption, UsageError, type Verb } from "../verb.ts";
 import { connectionText, ORG, orgOf, POLICY, policyOf, policyWords, shown } from "./create.ts";
@@ -9,18 +10,15 @@ export const connectorsList: Verb = {
   words: "connectors list",
   summary: "List an organization's connectors and their policies",
   options: [ORG, ["--provider <provider>", "only of this provider"]],
+  lists: true,
   examples: ["hangar connectors list"],
-  async run({ client }, input) {
+  async run(context, input) {
     const provider = textOption(input, "provider");
     const query = { ...orgOf(input), ...(provider === undefined ? {} : { provider }) };
-    const { connections } = await client.call("GET /v1/oauth/connections", { query });
-    const rows = connections.map((one) => [
-      one.id,
-      one.provider,
-      one.provider_account_name,
-      policyWords(one.access_policy),
-    ]);
-    return { data: connections, text: table(["id", "provider", "account", "who may use it"], rows) };
+    return await listTable(context, input, pagesOf(context.client, input, "GET /v1/oauth/connections", { query }), {
+      heads: ["id", "provider", "account", "who may use it"],
+      row: (one) => [one.id, one.provider, one.provider_account_name, policyWords(one.access_policy)],
+    });
   },
 };
 

@@ -2,6 +2,7 @@
 import type { Machine, MachineConfig } from "#client/api.ts";
 import { ClientError } from "#client/client.ts";
 import type { Group } from "../app-file/groups.ts";
+import { collect } from "../lists.ts";
 import { machineFailed } from "./failure.ts";
 import { endReason } from "./health.ts";
 import type { Place } from "./place.ts";
@@ -12,7 +13,7 @@ const LEASE_S = 300;
 const DESTROY_S = "60";
 
 export async function machinesOf({ context, app_name }: Pick<Place, "context" | "app_name">): Promise<Running[]> {
-  const machines = await context.client.call("GET /v1/apps/:app_name/machines", { params: { app_name }, query: {} });
+  const machines = await collect(context.client.pages("GET /v1/apps/:app_name/machines", { params: { app_name } }));
   return machines as unknown as Running[];
 }
 
@@ -68,7 +69,7 @@ async function freeVolume(
   { volume_name, size_gb, snapshot_retention }: NonNullable<Group["mount"]>,
 ): Promise<string> {
   const params = { app_name };
-  const volumes = await context.client.call("GET /v1/apps/:app_name/volumes", { params, query: {} });
+  const volumes = await collect(context.client.pages("GET /v1/apps/:app_name/volumes", { params }));
   const free = volumes.find(
     (volume) =>
       volume.name === volume_name && !volume.attached_machine_id && (region === undefined || volume.region === region),

@@ -1,6 +1,7 @@
 import type { Api } from "#client/api.ts";
 import { systemClock } from "#core/clock.ts";
 import { count } from "#core/words.ts";
+import { listTable, pagesOf } from "../lists.ts";
 import { ago, facts, table } from "../output.ts";
 import { firstArgument, type Verb } from "../verb.ts";
 
@@ -16,19 +17,21 @@ const seen = ({ last_seen }: Host): string => (last_seen === "" ? "-" : ago(last
 const hostsList: Verb = {
   words: "hosts list",
   summary: "List hosts, their usage, and when they last reported",
+  lists: true,
   examples: ["hangar hosts list"],
-  async run({ client }) {
-    const { hosts } = await client.call("GET /v1/platform/hosts", {});
-    const rows = hosts.map((host) => [
-      host.id,
-      host.region,
-      host.zone,
-      stateOf(host),
-      size(host.used_cpus, host.cpus, ""),
-      size(host.used_memory_mb, host.memory_mb, " MB"),
-      seen(host),
-    ]);
-    return { data: hosts, text: table(["id", "region", "zone", "state", "cpus", "memory", "heard of"], rows) };
+  async run(context, input) {
+    return await listTable(context, input, pagesOf(context.client, input, "GET /v1/platform/hosts", {}), {
+      heads: ["id", "region", "zone", "state", "cpus", "memory", "heard of"],
+      row: (host) => [
+        host.id,
+        host.region,
+        host.zone,
+        stateOf(host),
+        size(host.used_cpus, host.cpus, ""),
+        size(host.used_memory_mb, host.memory_mb, " MB"),
+        seen(host),
+      ],
+    });
   },
 };
 

@@ -2,7 +2,8 @@ import type { Image } from "#client/api.ts";
 import { ClientError } from "#client/client.ts";
 import { systemClock } from "#core/clock.ts";
 import { CATALOGUE, type ErrorBody, type ErrorCode } from "#core/errors.ts";
-import { ago, facts, table } from "../output.ts";
+import { listTable, pagesOf } from "../lists.ts";
+import { ago, facts } from "../output.ts";
 import { type Context, firstArgument, type Input, neededApp, textOption, type Verb } from "../verb.ts";
 import { bytesText } from "./bytes-text.ts";
 import { packageOf } from "./pack.ts";
@@ -19,26 +20,23 @@ const imagesList: Verb = {
   words: "images list",
   summary: "List images",
   options: [ORG],
+  lists: true,
   examples: ["hangar images list"],
-  async run({ client }, input) {
-    const { images } = await client.call("GET /v1/images", { query: { org_slug: textOption(input, "org") } });
-    const now = systemClock.now();
-    const rows = images.map((image) => [
-      image.name,
-      short(image.digest),
-      image.complete ? bytesText(image.bytes) : `${bytesText(image.bytes)} of more`,
-      image.owner,
-      image.source,
-      String(image.machines),
-      ago(image.used_at, now),
-    ]);
-    return {
-      data: images,
-      text:
-        images.length === 0
-          ? "no images yet; `hangar images import NAME:TAG PATH` brings one, or run hangar/hello"
-          : table(["name", "digest", "size", "owner", "from", "machines", "used"], rows),
-    };
+  async run(context, input) {
+    const pages = pagesOf(context.client, input, "GET /v1/images", { query: { org_slug: textOption(input, "org") } });
+    return await listTable(context, input, pages, {
+      heads: ["name", "digest", "size", "owner", "from", "machines", "used"],
+      row: (image) => [
+        image.name,
+        short(image.digest),
+        image.complete ? bytesText(image.bytes) : `${bytesText(image.bytes)} of more`,
+        image.owner,
+        image.source,
+        String(image.machines),
+        ago(image.used_at, systemClock.now()),
+      ],
+      none: "no images yet; `hangar images import NAME:TAG PATH` brings one, or run hangar/hello",
+    });
   },
 };
 

@@ -20,12 +20,8 @@ export async function findMachine(context: Context, input: Input, place = 0): Pr
   const nonce = textOption(input, "nonce");
   const headers: Record<string, string> = nonce === undefined ? {} : { "svc-machine-lease-nonce": nonce };
   if (/^[0-9a-f]{14}$/.test(wanted)) return { params: { app_name, machine_id: wanted }, headers };
-  const machines = await context.client.call("GET /v1/apps/:app_name/machines", {
-    params: { app_name },
-    query: { summary: true },
-  });
-  const found = machines.find(({ name }) => name === wanted) ?? missing(wanted, app_name);
-  return { params: { app_name, machine_id: found.id }, headers };
+  const machine_id = (await idIn(context, app_name, wanted)) ?? missing(wanted, app_name);
+  return { params: { app_name, machine_id }, headers };
 }
 
 /** An app that the command line names is the only one; the default goes before the others. */
@@ -33,25 +29,26 @@ async function homeOf(context: Context, input: Input, wanted: string): Promise<s
   const app_name = textOption(input, "app");
   if (app_name === undefined) return await appOf(context, input, wanted);
   if (input.app_from === undefined) return app_name;
-  const own = await context.client
-    .call("GET /v1/apps/:app_name/machines", { params: { app_name }, query: { summary: true } })
-    .catch((thrown: unknown) => {
-      // An app that was not deployed yet has no machines.
-      if (thrown instanceof ClientError && thrown.http === 404) return [];
-      throw thrown;
-    });
-  return own.some(({ id, name }) => id === wanted || name === wanted) ? app_name : await appOf(context, input, wanted);
+  const own = await idIn(context, app_name, wanted).catch((thrown: unknown) => {
+    // An app that was not deployed yet has no machines.
+    if (thrown instanceof ClientError && thrown.http === 404) return undefined;
+    throw thrown;
+  });
+  return own === undefined ? await appOf(context, input, wanted) : app_name;
+}
+
+/** The id of an app's machine of this id or name. */
+async function idIn({ client }: Context, app_name: string, wanted: string): Promise<string | undefined> {
+  const asked = { params: { app_name }, query: { summary: true } };
+  for await (const { id, name } of client.list("GET /v1/apps/:app_name/machines", asked))
+    if (id === wanted || name === wanted) return id;
+  return undefined;
 }
 
 async function appOf({ client }: Context, input: Input, wanted: string): Promise<string> {
   const params = { org_slug: textOption(input, "org") ?? "personal" };
-  let cursor: string | undefined;
-  do {
-    const page = await client.call("GET /v1/orgs/:org_slug/machines", { params, query: { cursor, limit: 1000 } });
-    const found = page.machines.find(({ id, name }) => id === wanted || name === wanted);
-    if (found) return found.app_name;
-    cursor = page.next_cursor;
-  } while (cursor);
+  for await (const { id, name, app_name } of client.list("GET /v1/orgs/:org_slug/machines", { params }))
+    if (id === wanted || name === wanted) return app_name;
   return missing(wanted, params.org_slug);
 }
 

@@ -2,6 +2,7 @@
 import type { Machine } from "#client/api.ts";
 import { systemClock } from "#core/clock.ts";
 import { count } from "#core/words.ts";
+import { collect } from "../lists.ts";
 import { ago, facts, table } from "../output.ts";
 import { type Context, neededApp, type Verb } from "../verb.ts";
 import { APP } from "./find.ts";
@@ -33,7 +34,7 @@ async function read({ client }: Context, app_name: string) {
   const params = { app_name };
   const [app, machines, { services }, { releases }] = await Promise.all([
     client.call("GET /v1/apps/:app_name", { params }),
-    client.call("GET /v1/apps/:app_name/machines", { params, query: {} }),
+    collect(client.pages("GET /v1/apps/:app_name/machines", { params })),
     client.call("GET /v1/apps/:app_name/services", { params }),
     client.call("GET /v1/apps/:app_name/releases", { params, query: {} }),
   ]);

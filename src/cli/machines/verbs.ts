@@ -1,7 +1,8 @@
 import type { MachineConfig } from "#client/api.ts";
 import { systemClock } from "#core/clock.ts";
+import { listTable, pagesOf } from "../lists.ts";
 import { openApp } from "../network/open.ts";
-import { ago, facts, table } from "../output.ts";
+import { ago, facts } from "../output.ts";
 import {
   type Context,
   filterApp,
@@ -28,21 +29,22 @@ export const machinesList: Verb = {
     ["--state <states...>", "created, started, stopped, suspended, failed or destroyed: only in these states"],
     ["-m, --metadata <pairs...>", "only with this metadata, KEY=VALUE (with --app)"],
   ],
-  examples: ["hangar machines list", "hangar machines list --app web --state started"],
+  lists: true,
+  examples: ["hangar machines list", "hangar machines list --app web --state started --limit 20"],
   async run(context, input) {
-    const machines = await listed(context, filterApp(input), textOption(input, "org") ?? "personal", input);
-    if (machines.length === 0) return { data: [], text: "no machines" };
-    const now = systemClock.now();
-    const rows = machines.map((machine) => [
-      machine.id,
-      machine.name,
-      machine.app_name,
-      knownState(machine),
-      machine.region,
-      machine.image,
-      ago(machine.updated_at, now),
-    ]);
-    return { data: machines, text: table(["id", "name", "app", "state", "region", "image", "changed"], rows) };
+    return await listTable(context, input, machinePages(context, input), {
+      heads: ["id", "name", "app", "state", "region", "image", "changed"],
+      row: (machine) => [
+        machine.id,
+        machine.name,
+        machine.app_name,
+        knownState(machine),
+        machine.region,
+        machine.image,
+        ago(machine.updated_at, systemClock.now()),
+      ],
+      none: "no machines",
+    });
   },
 };
 
@@ -61,40 +63,26 @@ interface Listed {
   updated_at: string;
 }
 
-async function listed(
-  { client }: Context,
-  app_name: string | undefined,
-  org_slug: string,
-  input: Input,
-): Promise<Listed[]> {
+const imageOf = (config: Record<string, unknown> | undefined): string =>
+  String((config as Partial<MachineConfig> | undefined)?.image ?? "");
+
+/** An app's machines, or an organization's. */
+async function* machinePages({ client }: Context, input: Input): AsyncGenerator<Listed[]> {
   const states = listOption(input, "state");
   const state = states.length > 0 ? [...states] : undefined;
-  const image = (config: Record<string, unknown> | undefined): string =>
-    String((config as Partial<MachineConfig> | undefined)?.image ?? "");
-  if (app_name !== undefined) {
-    const metadata = Object.fromEntries(
-      listOption(input, "metadata").map((pair) => [
-        `metadata.${pair.split("=")[0]}`,
-        pair.slice(pair.indexOf("=") + 1),
-      ]),
-    );
-    const machines = await client.call("GET /v1/apps/:app_name/machines", {
-      params: { app_name },
-      query: { state, ...metadata },
-    });
-    return machines.map((machine) => ({ ...machine, app_name, image: image(machine.config) }));
+  const app_name = filterApp(input);
+  if (app_name === undefined) {
+    const asked = { params: { org_slug: textOption(input, "org") ?? "personal" }, query: { state } };
+    for await (const page of pagesOf(client, input, "GET /v1/orgs/:org_slug/machines", asked))
+      yield page.map((machine) => ({ ...machine, image: imageOf(machine.config) }));
+    return;
   }
-  const all: Listed[] = [];
-  let cursor: string | undefined;
-  do {
-    const page = await client.call("GET /v1/orgs/:org_slug/machines", {
-      params: { org_slug },
-      query: { cursor, state, limit: 1000 },
-    });
-    all.push(...page.machines.map((machine) => ({ ...machine, image: image(machine.config) })));
-    cursor = page.next_cursor;
-  } while (cursor);
-  return all;
+  const metadata = Object.fromEntries(
+    listOption(input, "metadata").map((pair) => [`metadata.${pair.split("=")[0]}`, pair.slice(pair.indexOf("=") + 1)]),
+  );
+  const asked = { params: { app_name }, query: { state, ...metadata } };
+  for await (const page of pagesOf(client, input, "GET /v1/apps/:app_name/machines", asked))
+    yield page.map((machine) => ({ ...machine, app_name, image: imageOf(machine.config) }));
 }
 
 export const machinesRun: Verb = {

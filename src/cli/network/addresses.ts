@@ -1,4 +1,5 @@
 import { count } from "#core/words.ts";
+import { listTable, pagesOf } from "../lists.ts";
 import { table } from "../output.ts";
 import { firstArgument, textOption, UsageError, type Verb } from "../verb.ts";
 
@@ -9,13 +10,16 @@ export const ipsList: Verb = {
   summary: "List an app's addresses",
   arguments: [APP],
   completes: "apps",
+  lists: true,
   examples: ["hangar ips list web"],
-  async run({ client }, input) {
+  async run(context, input) {
     const app_name = firstArgument(input);
-    const { ips } = await client.call("GET /v1/apps/:app_name/ip_assignments", { params: { app_name } });
-    const rows = ips.map(({ ip, type, region, shared }) => [ip, type, region, shared ? "shared" : "own"]);
-    const none = `no addresses: ${app_name} is closed; \`hangar ips allocate ${app_name}\` opens it`;
-    return { data: ips, text: ips.length === 0 ? none : table(["address", "type", "region", "whose"], rows) };
+    const pages = pagesOf(context.client, input, "GET /v1/apps/:app_name/ip_assignments", { params: { app_name } });
+    return await listTable(context, input, pages, {
+      heads: ["address", "type", "region", "whose"],
+      row: ({ ip, type, region, shared }) => [ip, type, region, shared ? "shared" : "own"],
+      none: `no addresses: ${app_name} is closed; \`hangar ips allocate ${app_name}\` opens it`,
+    });
   },
 };
 

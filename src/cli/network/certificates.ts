@@ -1,7 +1,8 @@
 import { readFileSync } from "node:fs";
 import type { Api } from "#client/api.ts";
 import { messageOf } from "#core/assert.ts";
-import { facts, table } from "../output.ts";
+import { listTable, pagesOf } from "../lists.ts";
+import { facts } from "../output.ts";
 import { firstArgument, type Input, textOption, UsageError, type Verb } from "../verb.ts";
 
 const APP: readonly [string, string] = ["<app>", "the app"];
@@ -17,23 +18,16 @@ export const certsList: Verb = {
   summary: "List an app's host names and their certificates",
   arguments: [APP],
   completes: "apps",
+  lists: true,
   examples: ["hangar certs list web"],
-  async run({ client }, input) {
+  async run(context, input) {
     const params = { app_name: firstArgument(input) };
-    const { certificates } = await client.call("GET /v1/apps/:app_name/certificates", {
-      params,
-      query: { limit: 500 },
+    const pages = pagesOf(context.client, input, "GET /v1/apps/:app_name/certificates", { params });
+    return await listTable(context, input, pages, {
+      heads: ["host name", "kind", "status", "expires", "problem"],
+      row: (one) => [one.hostname, one.kind, one.status, one.expires_at ?? "", one.problem ?? ""],
+      none: "no certificates",
     });
-    const rows = certificates.map((one) => [
-      one.hostname,
-      one.kind,
-      one.status,
-      one.expires_at ?? "",
-      one.problem ?? "",
-    ]);
-    const text =
-      rows.length === 0 ? "no certificates" : table(["host name", "kind", "status", "expires", "problem"], rows);
-    return { data: certificates, text };
   },
 };
 

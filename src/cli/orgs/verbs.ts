@@ -1,19 +1,17 @@
-import { facts, table } from "../output.ts";
+import { listTable, pagesOf } from "../lists.ts";
+import { facts } from "../output.ts";
 import { firstArgument, textOption, type Verb } from "../verb.ts";
 
 const orgsList: Verb = {
   words: "orgs list",
   summary: "List organizations",
+  lists: true,
   examples: ["hangar orgs list"],
-  async run({ client }) {
-    const { organizations } = await client.call("GET /v1/orgs", {});
-    return {
-      data: organizations,
-      text: table(
-        ["slug", "name", "id"],
-        organizations.map(({ slug, name, id }) => [slug, name, id]),
-      ),
-    };
+  async run(context, input) {
+    return await listTable(context, input, pagesOf(context.client, input, "GET /v1/orgs", {}), {
+      heads: ["slug", "name", "id"],
+      row: ({ slug, name, id }) => [slug, name, id],
+    });
   },
 };
 

@@ -1,5 +1,5 @@
 import { count } from "#core/words.ts";
-import { table } from "../output.ts";
+import { listTable, pagesOf } from "../lists.ts";
 import { type Context, type Input, neededApp, UsageError, type Verb } from "../verb.ts";
 
 const APP: readonly [string, string] = ["-a, --app <app>", "the app"];
@@ -8,16 +8,19 @@ const secretsList: Verb = {
   words: "secrets list",
   summary: "List an app's secrets: names and digests, never values",
   options: [APP],
+  lists: true,
   examples: ["hangar secrets list --app web"],
-  async run({ client }, input) {
-    const { secrets } = await client.call("GET /v1/apps/:app_name/secrets", { params: { app_name: neededApp(input) } });
-    return {
-      data: secrets,
-      text: table(
-        ["name", "digest", "updated"],
-        secrets.map(({ name, digest, updated_at }) => [name, digest, updated_at]),
-      ),
-    };
+  async run(context, input) {
+    const params = { app_name: neededApp(input) };
+    return await listTable(
+      context,
+      input,
+      pagesOf(context.client, input, "GET /v1/apps/:app_name/secrets", { params }),
+      {
+        heads: ["name", "digest", "updated"],
+        row: ({ name, digest, updated_at }) => [name, digest, updated_at],
+      },
+    );
   },
 };
 

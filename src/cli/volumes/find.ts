@@ -1,5 +1,6 @@
 import type { Volume } from "#client/api.ts";
-import { ClientError } from "#client/client.ts";
+import { type Client, ClientError } from "#client/client.ts";
+import { collect } from "../lists.ts";
 import { watch } from "../progress.ts";
 import { type Context, filterApp, firstArgument, type Input, textOption, UsageError } from "../verb.ts";
 
@@ -15,17 +16,23 @@ interface ListedVolume extends Volume {
   app_name: string;
 }
 
-/** The volumes of an app, or of every app of the organization. */
-export async function listVolumes({ client }: Context, input: Input, deleted: boolean): Promise<ListedVolume[]> {
+/** The volumes of an app, or of every app of the organization, in pages. */
+export async function* volumePages(
+  { client }: Context,
+  input: Input,
+  include_deleted: boolean,
+): AsyncGenerator<ListedVolume[]> {
   const app = filterApp(input);
-  const org_slug = textOption(input, "org");
-  const names = app ? [app] : (await client.call("GET /v1/apps", { query: { org_slug } })).apps.map(({ name }) => name);
-  const lists = names.map(async (app_name) => {
-    const query = { include_deleted: deleted };
-    const volumes = await client.call("GET /v1/apps/:app_name/volumes", { params: { app_name }, query });
-    return volumes.map((volume) => ({ ...volume, app_name }));
-  });
-  return (await Promise.all(lists)).flat();
+  const names = app ? [app] : appNames(client, textOption(input, "org"));
+  for await (const app_name of names) {
+    const asked = { params: { app_name }, query: { include_deleted } };
+    for await (const page of client.pages("GET /v1/apps/:app_name/volumes", asked))
+      if (page.length > 0) yield page.map((volume) => ({ ...volume, app_name }));
+  }
+}
+
+async function* appNames(client: Client, org_slug: string | undefined): AsyncGenerator<string> {
+  for await (const { name } of client.list("GET /v1/apps", { query: { org_slug } })) yield name;
 }
 
 /** The volume a command is about; `deleted`: one that is to be taken back, or whose snapshots are. */
@@ -35,7 +42,7 @@ export async function findVolume(context: Context, input: Input, deleted = false
   const app_name = is_default ? undefined : textOption(input, "app");
   if (app_name && /^vol_\w+$/.test(wanted)) return { app_name, volume_id: wanted };
   const matching = async (asked: Input): Promise<ListedVolume[]> =>
-    (await listVolumes(context, asked, deleted)).filter(({ id, name }) => id === wanted || name === wanted);
+    (await collect(volumePages(context, asked, deleted))).filter(({ id, name }) => id === wanted || name === wanted);
   // The default goes before the others; it may not be deployed yet, and then has none.
   const own = is_default ? await matching(input).catch(noneWithoutApp) : [];
   const { app: _, ...anywhere } = input.options;

@@ -1,6 +1,7 @@
 import { ClientError } from "#client/client.ts";
 import { systemClock } from "#core/clock.ts";
-import { ago, bytesText, table } from "../output.ts";
+import { listTable, pagesOf } from "../lists.ts";
+import { ago, bytesText } from "../output.ts";
 import { watch } from "../progress.ts";
 import { numberOption, textOption, type Verb } from "../verb.ts";
 import { APP, findVolume, untilMade, VOLUME } from "./find.ts";
@@ -14,20 +15,22 @@ export const snapshotsList: Verb = {
   arguments: [VOLUME],
   options: [APP],
   completes: "volumes",
+  lists: true,
   examples: ["hangar snapshots list $VOLUME"],
   async run(context, input) {
-    const snapshots = await context.client.call(`GET ${PATH}`, { params: await findVolume(context, input, true) });
-    const rows = snapshots.map(({ id, kind, size, stored_bytes, created_at, expires_at }) => [
-      id,
-      kind.replace("_", " "),
-      bytesText(size),
-      bytesText(stored_bytes),
-      ago(created_at, systemClock.now()),
-      expires_at,
-    ]);
-    const none = "no snapshots yet; `hangar snapshots create <volume>` takes one";
-    const heads = ["id", "kind", "data", "stored", "created", "expires"];
-    return { data: snapshots, text: snapshots.length === 0 ? none : table(heads, rows) };
+    const params = await findVolume(context, input, true);
+    return await listTable(context, input, pagesOf(context.client, input, `GET ${PATH}`, { params }), {
+      heads: ["id", "kind", "data", "stored", "created", "expires"],
+      row: ({ id, kind, size, stored_bytes, created_at, expires_at }) => [
+        id,
+        kind.replace("_", " "),
+        bytesText(size),
+        bytesText(stored_bytes),
+        ago(created_at, systemClock.now()),
+        expires_at,
+      ],
+      none: "no snapshots yet; `hangar snapshots create <volume>` takes one",
+    });
   },
 };
 

@@ -1,9 +1,10 @@
 import type { Volume } from "#client/api.ts";
 import { systemClock } from "#core/clock.ts";
 import { count } from "#core/words.ts";
-import { ago, bytesText, facts, table } from "../output.ts";
+import { listTable } from "../lists.ts";
+import { ago, bytesText, facts } from "../output.ts";
 import { firstArgument, neededApp, numberOption, textOption, UsageError, type Verb } from "../verb.ts";
-import { APP, findVolume, listVolumes, untilMade, VOLUME } from "./find.ts";
+import { APP, findVolume, untilMade, VOLUME, volumePages } from "./find.ts";
 
 const PATH = "/v1/apps/:app_name/volumes/:volume_id";
 
@@ -15,23 +16,24 @@ export const volumesList: Verb = {
     ["--org <slug>", "all of this organization (default: the token's own, or personal)"],
     ["--deleted", "deleted ones that can be taken back too"],
   ],
+  lists: true,
   examples: ["hangar volumes list"],
   async run(context, input) {
-    const volumes = await listVolumes(context, input, input.options["deleted"] === true);
-    const rows = volumes.map((volume) => [
-      volume.id,
-      volume.name,
-      volume.app_name,
-      volume.state,
-      `${volume.size_gb} GB${volume.needs_restart ? " (restart)" : ""}`,
-      volume.blocks === 0 ? "" : `${usedPercent(volume)} %`,
-      `${volume.region} (${volume.zone})`,
-      volume.attached_machine_id ?? "",
-      ago(volume.created_at, systemClock.now()),
-    ]);
-    const heads = ["id", "name", "app", "state", "size", "used", "region", "machine", "created"];
-    const none = "no volumes yet; `hangar volumes create <name> --app <app>` makes one";
-    return { data: volumes, text: volumes.length === 0 ? none : table(heads, rows) };
+    return await listTable(context, input, volumePages(context, input, input.options["deleted"] === true), {
+      heads: ["id", "name", "app", "state", "size", "used", "region", "machine", "created"],
+      row: (volume) => [
+        volume.id,
+        volume.name,
+        volume.app_name,
+        volume.state,
+        `${volume.size_gb} GB${volume.needs_restart ? " (restart)" : ""}`,
+        volume.blocks === 0 ? "" : `${usedPercent(volume)} %`,
+        `${volume.region} (${volume.zone})`,
+        volume.attached_machine_id ?? "",
+        ago(volume.created_at, systemClock.now()),
+      ],
+      none: "no volumes yet; `hangar volumes create <name> --app <app>` makes one",
+    });
   },
 };
 

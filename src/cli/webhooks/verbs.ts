@@ -1,5 +1,5 @@
 import { count } from "#core/words.ts";
-import { table } from "../output.ts";
+import { listTable, pagesOf } from "../lists.ts";
 import { firstArgument, type Input, textOption, type Verb } from "../verb.ts";
 
 const ORG: readonly [string, string] = ["--org <slug>", "the organization (default: personal)"];
@@ -24,16 +24,20 @@ const webhooksList: Verb = {
   words: "webhooks list",
   summary: "List webhooks and their delivery state",
   options: [ORG],
+  lists: true,
   examples: ["hangar webhooks list"],
-  async run({ client }, input) {
-    const { webhooks } = await client.call("GET /v1/orgs/:org_slug/webhooks", { params: orgOf(input) });
-    const rows = webhooks.map(({ id, url, app_name, failures, last_error }) => [
-      id,
-      app_name ?? "all",
-      url,
-      failures === 0 ? "ok" : `${count(failures, "failure")}: ${last_error ?? "?"}`,
-    ]);
-    return { data: webhooks, text: rows.length === 0 ? "no webhooks" : table(["id", "app", "url", "arrives"], rows) };
+  async run(context, input) {
+    const pages = pagesOf(context.client, input, "GET /v1/orgs/:org_slug/webhooks", { params: orgOf(input) });
+    return await listTable(context, input, pages, {
+      heads: ["id", "app", "url", "arrives"],
+      row: ({ id, url, app_name, failures, last_error }) => [
+        id,
+        app_name ?? "all",
+        url,
+        failures === 0 ? "ok" : `${count(failures, "failure")}: ${last_error ?? "?"}`,
+      ],
+      none: "no webhooks",
+    });
   },
 };
 

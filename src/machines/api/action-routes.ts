@@ -1,4 +1,5 @@
 import { fail } from "#core/errors.ts";
+import { inPages } from "#http/list-page.ts";
 import { type Row, route } from "#http/route.ts";
 import { refOf } from "../lifecycle/phases.ts";
 import { refuseOtherId } from "../lifecycle/rules.ts";
@@ -161,9 +162,12 @@ function insideRoutes(parts: RouteParts): Row[] {
       summary: "The processes of a machine",
       part: "machines",
       access: "read machine",
+      pages: inPages("", ["number"]),
       response: { status: 200, schema: schema.ProcessList },
       errors: ["wrong_state"],
-      handle: async (call) => await driver.ps(running(await machineOf(parts, call))),
+      async handle({ page, ...call }) {
+        return page.of(await driver.ps(running(await machineOf(parts, call))), ({ pid }) => [pid]);
+      },
     }),
   ];
 }

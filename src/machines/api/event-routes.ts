@@ -1,4 +1,5 @@
 import { appOf, orgOf } from "#http/access.ts";
+import { inPages, type ListPage } from "#http/list-page.ts";
 import { type Row, route } from "#http/route.ts";
 import type { StreamItem } from "#http/stream.ts";
 import type { EventScope } from "../events/events.ts";
@@ -9,6 +10,8 @@ import * as schema from "./schema.ts";
 
 const STREAM =
   "A server-sent stream, each message one event with its cursor as `id`; it goes on where `cursor` or `Last-Event-ID` says, else it begins `tail` places before now, or now. With `Accept: application/json` a page, oldest first, from `cursor`, the newest `tail`, or the beginning.";
+
+const LOG_PAGES = inPages("events", ["number"], { size: 100, numbered: true });
 
 interface Place {
   cursor?: number;
@@ -22,10 +25,10 @@ export function eventRoutes(parts: RouteParts): Row[] {
   const begin = async ({ org_id }: EventScope, { cursor, tail }: Place): Promise<number | undefined> =>
     cursor ?? (tail === undefined ? undefined : Math.max(0, (await events.end(org_id)) - tail));
 
-  const page = async (scope: EventScope, query: Place & { limit?: number }) => {
+  const list = async (scope: EventScope, query: Place, page: ListPage<readonly [seq: number]>) => {
     const from = (await begin(scope, query)) ?? 0;
-    const { events: found, cursor } = await events.page(scope, from, query.limit ?? 100);
-    return { events: found.map(logResponse), cursor };
+    const found = page.take(await events.page(scope, from, page.request.limit), ({ seq }) => [seq]);
+    return { events: found.map(logResponse), cursor: found.at(-1)?.seq ?? from };
   };
 
   async function* follow(
@@ -47,11 +50,12 @@ export function eventRoutes(parts: RouteParts): Row[] {
       part: "machines",
       access: "read machine",
       query: schema.MachineEventsQuery,
+      pages: inPages("", ["number"], { size: MACHINE_LIMITS.events_shown }),
       response: { status: 200, schema: schema.MachineEvents },
-      async handle({ query, ...call }) {
+      async handle({ query, page, ...call }) {
         const { id } = await machineOf(parts, call);
-        const limit = query.limit ?? MACHINE_LIMITS.events_shown;
-        return (await events.list(id, { limit, from_event_id: query.from_event_id })).map(eventResponse);
+        const found = await events.list(id, { ...page.request, from_event_id: query.from_event_id });
+        return page.take(found, ({ seq }) => [seq]).map(eventResponse);
       },
     }),
     route("GET /v1/apps/:app_name/events", {
@@ -60,8 +64,10 @@ export function eventRoutes(parts: RouteParts): Row[] {
       part: "machines",
       access: "read app",
       query: schema.LogQuery,
+      pages: LOG_PAGES,
       response: { status: 200, schema: schema.LogPage },
-      handle: async ({ query, ...call }) => await page({ org_id: orgOf(call).id, app_id: appOf(call).id }, query),
+      handle: async ({ query, page, ...call }) =>
+        await list({ org_id: orgOf(call).id, app_id: appOf(call).id }, query, page),
       stream: (call) => follow({ org_id: orgOf(call).id, app_id: appOf(call).id }, call.query, call),
     }),
     route("GET /v1/orgs/:org_slug/events", {
@@ -70,8 +76,9 @@ export function eventRoutes(parts: RouteParts): Row[] {
       part: "machines",
       access: "read org",
       query: schema.LogQuery,
+      pages: LOG_PAGES,
       response: { status: 200, schema: schema.LogPage },
-      handle: async ({ query, ...call }) => await page({ org_id: orgOf(call).id }, query),
+      handle: async ({ query, page, ...call }) => await list({ org_id: orgOf(call).id }, query, page),
       stream: (call) => follow({ org_id: orgOf(call).id }, call.query, call),
     }),
   ];

@@ -3,6 +3,7 @@ import { assert } from "#core/assert.ts";
 import { isoTime } from "#core/clock.ts";
 import { ApiError, errorBody } from "#core/errors.ts";
 import { type Admitted, appOf, type Caller, orgOf } from "#http/access.ts";
+import { inPages } from "#http/list-page.ts";
 import { type Row, route } from "#http/route.ts";
 import type { StreamItem } from "#http/stream.ts";
 import { type ImageCatalog, type ImageSummary, PLATFORM, type PullProgress } from "../runtime/image-source.ts";
@@ -73,10 +74,12 @@ function readRoutes(images: ImageCatalog): Row[] {
       part: "images",
       access: "read org",
       query: schema.OrgQuery,
+      pages: inPages("images", ["text", "text", "text"]),
       response: { status: 200, schema: schema.ImageList },
-      handle: async ({ query, ...call }) => ({
-        images: (await images.list(ownerOf(call, query.org_slug))).map(shown),
-      }),
+      async handle({ query, page, ...call }) {
+        const all = await images.list(ownerOf(call, query.org_slug));
+        return { images: page.of(all, ({ name, owner, digest }) => [name, owner, digest]).map(shown) };
+      },
     }),
     route("GET /v1/images/show", {
       summary: "Show an image: its config, its layers, the machines that boot from it",

@@ -1,5 +1,6 @@
 import { type Admitted, appOf, orgOf } from "#http/access.ts";
 import { idleFields } from "#http/field-support.ts";
+import { inPages } from "#http/list-page.ts";
 import { type Row, route } from "#http/route.ts";
 import { configProblems } from "../config/config.ts";
 import { refuseOtherId, refuseSecretsVersion } from "../lifecycle/rules.ts";
@@ -60,17 +61,20 @@ function listRoutes({ machines, responses, store }: RouteParts): Row[] {
       part: "machines",
       access: "read app",
       query: schema.ListQuery,
+      pages: inPages("", ["number", "text"]),
       response: { status: 200, schema: schema.MachineList },
-      async handle({ query, ...admitted }) {
+      async handle({ query, page, ...admitted }) {
         const states = statesOf(query.state);
         const found = await machines.list(appOf(admitted).id, {
           include_deleted: query.include_deleted ?? false,
           ...(query.region ? { region: query.region } : {}),
           ...(states.length > 0 ? { states } : {}),
           metadata: metadataFilter(query),
+          page: page.request,
         });
-        if (query.summary) return found.map((machine) => responses.summary(machine));
-        return found.map((machine) => responses.machine(machine, { include_leases: query.include_leases }));
+        const list = page.take(found, ({ created_at, id }) => [created_at, id]);
+        if (query.summary) return list.map((machine) => responses.summary(machine));
+        return list.map((machine) => responses.machine(machine, { include_leases: query.include_leases }));
       },
     }),
     route("GET /v1/orgs/:org_slug/machines", {
@@ -78,25 +82,21 @@ function listRoutes({ machines, responses, store }: RouteParts): Row[] {
       part: "machines",
       access: "read org",
       query: schema.OrgListQuery,
+      pages: inPages("machines", ["number", "text"], { size: 100 }),
       response: { status: 200, schema: schema.OrgList },
-      async handle({ query, ...admitted }) {
-        const limit = query.limit ?? 100;
-        const after = cursorOf(query.cursor) ?? timeOf(query.updated_after);
+      async handle({ query, page, ...admitted }) {
         const states = statesOf(query.state);
-        const page = await store.listOrg(orgOf(admitted).id, {
-          include_deleted: query.include_deleted ?? states.includes("destroyed"),
-          ...(after ? { after } : {}),
-          limit,
+        const after = page.after ?? timeOf(query.updated_after);
+        const found = await store.listOrg(orgOf(admitted).id, {
+          include_deleted: query.include_deleted ?? false,
+          ...(query.region ? { region: query.region } : {}),
+          ...(states.length > 0 ? { states } : {}),
+          page: { ...page.request, ...(after ? { after } : {}) },
         });
-        const last = page.at(-1);
-        const wanted = page.filter(
-          (machine) =>
-            (states.length === 0 || states.includes(machine.state)) &&
-            (!query.region || machine.region === query.region),
-        );
+        const list = page.take(found, ({ updated_at, id }) => [updated_at, id]);
+        const last = list.at(-1);
         return {
-          machines: wanted.map((machine) => responses.listed(machine)),
-          ...(last && page.length === limit ? { next_cursor: `${last.updated_at}.${last.id}` } : {}),
+          machines: list.map((machine) => responses.listed(machine)),
           ...(last ? { last_machine_id: last.id, last_updated_at: new Date(last.updated_at).toISOString() } : {}),
           error_regions: [],
         };
@@ -242,10 +242,13 @@ function otherRoutes(parts: RouteParts): Row[] {
       summary: "The configs a machine has had, newest first",
       part: "machines",
       access: "read machine",
+      pages: inPages("", ["number", "text"]),
       response: { status: 200, schema: schema.VersionList },
-      async handle(call) {
+      async handle({ page, ...call }) {
         const { id } = await machineOf(parts, call);
-        return (await store.versions(id)).map(({ instance_id, created_at, config }) => ({
+        const all = await store.versions(id);
+        const list = page.of(all, ({ created_at, instance_id }) => [created_at, instance_id], "descending");
+        return list.map(({ instance_id, created_at, config }) => ({
           version: instance_id,
           created_at: new Date(created_at).toISOString(),
           user_config: config,
@@ -271,16 +274,10 @@ function metadataFilter(query: Record<string, unknown>): [string, string][] {
   });
 }
 
-function cursorOf(cursor: string | undefined): { updated_at: number; id: string } | undefined {
-  if (!cursor) return undefined;
-  const match = /^(\d{1,15})\.([0-9a-f]{14})$/.exec(cursor);
-  if (!match) bad("query.cursor", "is not a cursor of this list");
-  return { updated_at: Number(match[1]), id: match[2] ?? "" };
-}
-
-function timeOf(text: string | undefined): { updated_at: number; id: string } | undefined {
+/** The place in the order of changes that is after all of this time. */
+function timeOf(text: string | undefined): readonly [updated_at: number, id: string] | undefined {
   if (!text) return undefined;
   const at = Date.parse(text);
   if (Number.isNaN(at)) bad("query.updated_after", "is not a time", "such as 2024-01-31T12:00:00Z");
-  return { updated_at: at, id: "~" };
+  return [at + 1, ""];
 }

@@ -121,9 +121,7 @@ export const OrgListQuery = Type.Object({
   region: Type.Optional(text),
   state: Type.Optional(Type.Array(text)),
   summary: Type.Optional(flag),
-  cursor: Type.Optional(Type.String({ description: "`next_cursor` of the page before." })),
   updated_after: Type.Optional(Type.String({ description: "A time: only machines changed since." })),
-  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: MACHINE_LIMITS.org_page })),
 });
 
 export const OrgList = Type.Object({
@@ -294,9 +292,6 @@ export const VersionList = Type.Array(
 );
 
 export const MachineEventsQuery = Type.Object({
-  limit: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: MACHINE_LIMITS.events_page, description: "20 when left out." }),
-  ),
   from_event_id: Type.Optional(Type.String({ description: "Only events after this one." })),
 });
 export const MachineEvents = Type.Array(EventResponse);
@@ -311,7 +306,6 @@ export const LogQuery = Type.Object({
       description: "Instead of a cursor: begin so many places of the organization's log before its end.",
     }),
   ),
-  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: MACHINE_LIMITS.events_page })),
 });
 export const LogEvent = Type.Object({
   ...EventResponse.properties,

@@ -1,5 +1,6 @@
 import { isoTime } from "#core/clock.ts";
 import { orgOf } from "#http/access.ts";
+import { inPages } from "#http/list-page.ts";
 import { type Row, route } from "#http/route.ts";
 import { Type } from "#http/schema.ts";
 import type { Webhook } from "../events/webhook-store.ts";
@@ -58,11 +59,13 @@ export function webhookRoutes({ apps }: Pick<RouteParts, "apps">, webhooks: Webh
       summary: "An organization's webhooks, and how far each got",
       part: "machines",
       access: "read org",
+      pages: inPages("webhooks", ["text"]),
       response: { status: 200, schema: Type.Object({ webhooks: Type.Array(WebhookResponse) }) },
-      async handle(call) {
+      async handle({ page, ...call }) {
         const { id } = orgOf(call);
         const names = new Map((await apps.list(id)).map((app) => [app.id, app.name]));
-        return { webhooks: (await webhooks.list(id)).map((hook) => answer(hook, names)) };
+        const list = page.of(await webhooks.list(id), (hook) => [hook.id]);
+        return { webhooks: list.map((hook) => answer(hook, names)) };
       },
     }),
     route("DELETE /v1/orgs/:org_slug/webhooks/:webhook_id", {

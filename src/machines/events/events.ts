@@ -1,5 +1,6 @@
 import type { Bus } from "#core/bus.ts";
 import { fail } from "#core/errors.ts";
+import type { PageRequest } from "#core/list-page.ts";
 import { type MachineUpdate, topics } from "../lifecycle/writer.ts";
 import { MACHINE_LIMITS } from "../limits.ts";
 import type { MachineStore } from "../store.ts";
@@ -19,24 +20,26 @@ export class Events {
     this.#parts = parts;
   }
 
-  /** Of one machine, newest first; after `from_event_id` when that is given. */
-  async list(machine_id: string, page: { limit: number; from_event_id?: string | undefined }): Promise<LoggedEvent[]> {
+  /** Of one machine, newest first; only those after `from_event_id` when that is given. */
+  async list(
+    machine_id: string,
+    page: PageRequest<readonly [seq: number]> & { from_event_id?: string | undefined },
+  ): Promise<LoggedEvent[]> {
     const { store } = this.#parts;
-    const limit = Math.min(page.limit, MACHINE_LIMITS.events_page);
-    if (page.from_event_id === undefined) return await store.events(machine_id, { limit });
+    const older = { limit: page.limit, ...(page.after ? { before: page.after[0] } : {}) };
+    if (page.from_event_id === undefined) return await store.events(machine_id, older);
     const after = await store.eventSeq(machine_id, page.from_event_id);
     if (after === undefined) {
       fail("invalid_request", "query.from_event_id is not an event of this machine", {
         details: [{ path: "query.from_event_id", problem: "is not an event of this machine" }],
       });
     }
-    return await store.events(machine_id, { after, limit });
+    return await store.events(machine_id, { ...older, after });
   }
 
-  /** A page of the log, oldest first, and the cursor after it. */
-  async page(scope: EventScope, after: number, limit: number): Promise<{ events: LoggedEvent[]; cursor: number }> {
-    const events = await this.#parts.store.log({ ...scope, after, limit: Math.min(limit, MACHINE_LIMITS.events_page) });
-    return { events, cursor: events.at(-1)?.seq ?? after };
+  /** A page of the log, oldest first. */
+  async page(scope: EventScope, after: number, limit: number): Promise<LoggedEvent[]> {
+    return await this.#parts.store.log({ ...scope, after, limit });
   }
 
   async end(org_id: string): Promise<number> {
@@ -56,10 +59,10 @@ export class Events {
     try {
       while (!signal.aborted) {
         const wake = woken.promise;
-        const page = await this.page(scope, cursor, MACHINE_LIMITS.events_page);
-        cursor = page.cursor;
-        if (page.events.length > 0) {
-          yield page.events;
+        const events = await this.page(scope, cursor, MACHINE_LIMITS.events_page);
+        cursor = events.at(-1)?.seq ?? cursor;
+        if (events.length > 0) {
+          yield events;
           continue;
         }
         await wake;

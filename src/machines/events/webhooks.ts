@@ -177,16 +177,14 @@ export class Webhooks {
       if (!(await this.#claim(courier))) return false;
       const { hook } = courier;
       const scope = { org_id: hook.org_id, ...(hook.app_id === null ? {} : { app_id: hook.app_id }) };
-      const page = await events.page(scope, hook.position, MACHINE_LIMITS.webhook_batch);
-      if (page.events.length === 0) return true;
-      const problem = await this.#post(
-        hook,
-        JSON.stringify({ events: page.events.map(logResponse), cursor: page.cursor }),
-      );
+      const batch = await events.page(scope, hook.position, MACHINE_LIMITS.webhook_batch);
+      const cursor = batch.at(-1)?.seq;
+      if (cursor === undefined) return true;
+      const problem = await this.#post(hook, JSON.stringify({ events: batch.map(logResponse), cursor }));
       if (this.#closing.signal.aborted) return false;
       const progress =
         problem === undefined
-          ? { position: page.cursor, failures: 0, retry_at: null, last_error: null }
+          ? { position: cursor, failures: 0, retry_at: null, last_error: null }
           : {
               position: hook.position,
               failures: hook.failures + 1,

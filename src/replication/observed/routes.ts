@@ -1,4 +1,5 @@
 import { orgOf } from "#http/access.ts";
+import { inPages } from "#http/list-page.ts";
 import { type Row, route } from "#http/route.ts";
 import { Type } from "#http/schema.ts";
 import { Observer, type ObserverParts } from "./observer.ts";
@@ -39,9 +40,13 @@ export function observedRoutes(parts: ObserverParts): Row[] {
       description: STREAM,
       part: "databases",
       access: "read org",
+      pages: inPages("nodes", ["text", "text"]),
       response: { status: 200, schema: Nodes },
       errors: ["overloaded"],
-      handle: async (call) => ({ nodes: await observer.list(orgOf(call).id, call.signal) }),
+      async handle(call) {
+        const all = await observer.list(orgOf(call).id, call.signal);
+        return { nodes: call.page.of(all, ({ app_name, machine_id }) => [app_name, machine_id]) };
+      },
       stream: (call) => items(observer.follow(orgOf(call).id, call.signal)),
     }),
   ];

@@ -4,6 +4,7 @@ import { ALL_EGRESS, type EgressPolicy } from "#core/egress-policy.ts";
 import { type Database, readOne, type Step } from "../database.ts";
 import { lookup } from "../lookup.ts";
 import { lockOrg } from "./auth.ts";
+import { keyset } from "./keyset.ts";
 
 export const APP = "id, name, org_id, numeric_id, network, secrets_version, created_at";
 const SECRET = "name, sealed, digest, created_at, updated_at";
@@ -19,7 +20,14 @@ export function sqlAppStore(database: Database): AppStore {
     findApp: lookup(database, "app", (name) =>
       readOne<App>(database, `SELECT ${APP} FROM apps WHERE name = ?`, [name]),
     ),
-    apps: (org_id) => database.read<App>(`SELECT ${APP} FROM apps WHERE org_id = ? ORDER BY name`, [org_id]),
+    apps(org_id, page) {
+      const { after, order, args } = keyset(["name"], page);
+      return database.read<App>(`SELECT ${APP} FROM apps WHERE org_id = ?${after}${order}`, [org_id, ...args]);
+    },
+    async countApps(org_id) {
+      const sql = "SELECT count(*) AS n FROM apps WHERE org_id = ?";
+      return (await readOne<{ n: number }>(database, sql, [org_id]))?.n ?? 0;
+    },
 
     async insertApp(app, limit) {
       const outcome = await database.write([

@@ -2,6 +2,7 @@ import type { AuthStore } from "#auth/store.ts";
 import type { Org, Token } from "#auth/types.ts";
 import { type Database, readOne, type Step } from "../database.ts";
 import { lookup } from "../lookup.ts";
+import { keyset } from "./keyset.ts";
 
 export const ORG = "id, slug, name, numeric_id, created_at";
 export const TOKEN = "id, org_id, kind, name, secret, created_at, expires_at, revoked_at, parent_id";
@@ -40,10 +41,12 @@ export function sqlAuthStore(database: Database): AuthStore {
       readOne<Token>(database, `SELECT ${TOKEN} FROM tokens WHERE id = ?`, [id]),
     ),
 
-    tokens: (org_id) =>
-      org_id === null
-        ? database.read<Token>(`SELECT ${TOKEN} FROM tokens WHERE org_id IS NULL ORDER BY id DESC`)
-        : database.read<Token>(`SELECT ${TOKEN} FROM tokens WHERE org_id = ? ORDER BY id DESC`, [org_id]),
+    tokens(org_id, page) {
+      const { after, order, args } = keyset(["id"], page, "DESC");
+      const of = org_id === null ? "org_id IS NULL" : "org_id = ?";
+      const owner = org_id === null ? [] : [org_id];
+      return database.read<Token>(`SELECT ${TOKEN} FROM tokens WHERE ${of}${after}${order}`, [...owner, ...args]);
+    },
 
     async insertToken(token, limit) {
       const { id, org_id, kind, name, secret, created_at, expires_at, revoked_at, parent_id } = token;

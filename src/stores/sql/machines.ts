@@ -1,13 +1,14 @@
 import { takePrefetched } from "#core/prefetched.ts";
 import type { Work } from "#machines/lifecycle/writer.ts";
 import { MACHINE_LIMITS } from "#machines/limits.ts";
-import type { Change, Committed, Inserted, ListFilter, MachineStore } from "#machines/store.ts";
+import type { Change, Committed, Inserted, ListFilter, MachineStore, OrgListFilter } from "#machines/store.ts";
 import type { Machine, MachineConfig, MachineEvent, Operation } from "#machines/types.ts";
 import { type Database, readOne, type Step, type Value } from "../database.ts";
 import { lookup } from "../lookup.ts";
 import { placeholders } from "./arguments.ts";
 import { counted } from "./counted.ts";
 import { exemptionRows } from "./exemptions.ts";
+import { keyset } from "./keyset.ts";
 import {
   type EventRow,
   INSERT_MACHINE,
@@ -53,12 +54,7 @@ export function sqlMachineStore(database: Database): MachineStore {
       return first && { machine: toMachine(first), operations: rows.flatMap(operationIn) };
     },
     list: async (app_id, filter) => (await database.read<MachineRow>(...listQuery(app_id, filter))).map(toShown),
-    listOrg: (org_id, { include_deleted, after, limit }) =>
-      machines(
-        `${SELECT} WHERE m.org_id = ? AND (m.updated_at > ? OR (m.updated_at = ? AND m.id > ?))
-         AND (? = 1 OR m.state <> 'destroyed') ORDER BY m.updated_at, m.id LIMIT ?`,
-        [org_id, after?.updated_at ?? -1, after?.updated_at ?? -1, after?.id ?? "", include_deleted ? 1 : 0, limit],
-      ),
+    listOrg: (org_id, filter) => machines(...orgListQuery(org_id, filter)),
     ...counted(database, "machines"),
 
     insert: (change, limit) => insert(database, change, limit),
@@ -95,7 +91,7 @@ export function sqlMachineStore(database: Database): MachineStore {
 }
 
 function listQuery(app_id: string, filter: ListFilter): [string, Value[]] {
-  const { include_deleted, region, states, metadata = [] } = filter;
+  const { metadata = [] } = filter;
   const [first, ...others] = metadata;
   const where = ["m.app_id = ?"];
   const args: Value[] = [app_id];
@@ -108,11 +104,33 @@ function listQuery(app_id: string, filter: ListFilter): [string, Value[]] {
   for (const pair of others) {
     also("EXISTS (SELECT 1 FROM machine_metadata o WHERE o.machine_id = m.id AND o.key = ? AND o.value = ?)", ...pair);
   }
-  if (states) also(`m.state IN (${placeholders(states)})`, ...states);
-  else if (!include_deleted) also("m.state <> 'destroyed'");
-  if (region !== undefined) also("m.region = ?", region);
+  const kind = kindCondition(filter);
+  const page = keyset(["m.created_at", "m.id"], filter.page);
   const join = first ? " JOIN machine_metadata p ON p.machine_id = m.id" : "";
-  return [`SELECT ${SHOWN}, v.config ${FROM}${join} WHERE ${where.join(" AND ")} ORDER BY m.created_at, m.id`, args];
+  return [
+    `SELECT ${SHOWN}, v.config ${FROM}${join} WHERE ${where.join(" AND ")}${kind.sql}${page.after}${page.order}`,
+    [...args, ...kind.args, ...page.args],
+  ];
+}
+
+function orgListQuery(org_id: string, filter: OrgListFilter): [string, Value[]] {
+  const kind = kindCondition(filter);
+  const page = keyset(["m.updated_at", "m.id"], filter.page);
+  return [`${SELECT} WHERE m.org_id = ?${kind.sql}${page.after}${page.order}`, [org_id, ...kind.args, ...page.args]];
+}
+
+/** In which states and where the machines of a list are. */
+function kindCondition({ states, include_deleted, region }: OrgListFilter | ListFilter): {
+  sql: string;
+  args: Value[];
+} {
+  const state = states
+    ? ` AND m.state IN (${placeholders(states)})`
+    : include_deleted
+      ? ""
+      : " AND m.state <> 'destroyed'";
+  const place = region === undefined ? "" : " AND m.region = ?";
+  return { sql: state + place, args: [...(states ?? []), ...(region === undefined ? [] : [region])] };
 }
 
 function eventReads(database: Database): Pick<MachineStore, "events" | "eventSeq" | "log" | "logEnd"> {

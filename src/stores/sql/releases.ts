@@ -1,5 +1,6 @@
 import type { Release, ReleaseStore } from "#apps/release-store.ts";
 import { type Database, readOne } from "../database.ts";
+import { keyset } from "./keyset.ts";
 
 const LISTED =
   "app_id, version, status, description, strategy, image, image_digest, created_by, created_at, updated_at";
@@ -7,8 +8,10 @@ const RELEASE = `${LISTED}, definition`;
 
 export function sqlReleaseStore(database: Database): ReleaseStore {
   return {
-    releases: (app_id, limit) =>
-      database.read(`SELECT ${LISTED} FROM releases WHERE app_id = ? ORDER BY version DESC LIMIT ?`, [app_id, limit]),
+    releases(app_id, page) {
+      const { after, order, args } = keyset(["version"], page, "DESC");
+      return database.read(`SELECT ${LISTED} FROM releases WHERE app_id = ?${after}${order}`, [app_id, ...args]);
+    },
     findRelease: (app_id, version) =>
       readOne<Release>(database, `SELECT ${RELEASE} FROM releases WHERE app_id = ? AND version = ?`, [app_id, version]),
 

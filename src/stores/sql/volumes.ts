@@ -6,6 +6,7 @@ import type { Operation, Snapshot, Volume } from "#volumes/types.ts";
 import { type Database, readOne, type Step, type Value } from "../database.ts";
 import { placeholders } from "./arguments.ts";
 import { counted } from "./counted.ts";
+import { keyset } from "./keyset.ts";
 import {
   insertOperation,
   insertSnapshot,
@@ -45,10 +46,11 @@ export function sqlVolumeStore(database: Database): VolumeStore {
       return (await database.read(sql, [id])).length > 0;
     },
     findWork: (id) => findWork(database, id),
-    list: (app_id, { include_deleted }) =>
-      volumes(`v.app_id = ?${include_deleted ? "" : " AND v.state <> 'destroyed'"} ORDER BY v.created_at, v.id`, [
-        app_id,
-      ]),
+    list(app_id, { include_deleted, page }) {
+      const { after, order, args } = keyset(["v.created_at", "v.id"], page);
+      const state = include_deleted ? "" : " AND v.state <> 'destroyed'";
+      return volumes(`v.app_id = ?${state}${after}${order}`, [app_id, ...args]);
+    },
     all: (host_ids) => volumes(`v.host_id IN (${placeholders(host_ids)}) ORDER BY v.created_at, v.id`, host_ids),
     ...counted(database, "volumes"),
     async zones(app_id, name) {

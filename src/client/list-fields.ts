@@ -1,0 +1,32 @@
+// Generated from the routes by `npm run docs`; do not edit.
+
+/** Routes that answer a list in pages, and the field that holds its items; none when the answer is the list. */
+export const LIST_FIELDS = {
+  "GET /v1/orgs": "organizations",
+  "GET /v1/orgs/:org_slug/tokens": "tokens",
+  "GET /v1/apps": "apps",
+  "GET /v1/apps/:app_name/secrets": "secrets",
+  "GET /v1/apps/:app_name/releases": "releases",
+  "GET /v1/platform/regions": "regions",
+  "GET /v1/platform/hosts": "hosts",
+  "GET /v1/images": "images",
+  "GET /v1/apps/:app_name/machines": "",
+  "GET /v1/orgs/:org_slug/machines": "machines",
+  "GET /v1/apps/:app_name/machines/:machine_id/versions": "",
+  "GET /v1/apps/:app_name/machines/:machine_id/ps": "",
+  "GET /v1/apps/:app_name/machines/:machine_id/events": "",
+  "GET /v1/apps/:app_name/events": "events",
+  "GET /v1/orgs/:org_slug/events": "events",
+  "GET /v1/orgs/:org_slug/webhooks": "webhooks",
+  "GET /v1/apps/:app_name/volumes": "",
+  "GET /v1/apps/:app_name/volumes/:volume_id/snapshots": "",
+  "GET /v1/platform/disk": "volumes",
+  "GET /v1/apps/:app_name/ip_assignments": "ips",
+  "GET /v1/apps/:app_name/certificates": "certificates",
+  "GET /v1/apps/:app_name/services": "services",
+  "GET /v1/orgs/:org_slug/db_nodes": "nodes",
+  "GET /v1/oauth/connections": "connections",
+  "GET /v1/oauth/audit": "entries",
+  "GET /v1/oauth/providers": "providers",
+  "GET /v1/orgs/:org_slug/oidc/keys": "keys",
+} as const;

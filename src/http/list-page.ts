@@ -1,0 +1,188 @@
+/**
+ * Lists in pages: `limit` and `cursor` in the query, the next cursor in the header `svc-next-cursor`, as
+ * `Link: <…>; rel="next"`, and as `next_cursor` in bodies that are objects.
+ */
+import { createHash } from "node:crypto";
+import type { TObject, TSchema } from "typebox";
+import { fail } from "#core/errors.ts";
+import { LIMITS } from "#core/limits.ts";
+import type { PageKey, PageRequest } from "#core/list-page.ts";
+import { Type } from "./schema.ts";
+
+type Kind = "text" | "number";
+type KeyOf<Kinds extends readonly Kind[]> = { [I in keyof Kinds]: Kinds[I] extends "text" ? string : number };
+
+/** How a route's list is cut into pages. */
+export interface PageRule<Key extends PageKey = PageKey> {
+  /** Where the items are in the answer; empty when the answer is the list itself. */
+  items: string;
+  /** What a place in the list's order is made of. */
+  kinds: readonly Kind[];
+  /** Items of a page when the caller does not say; all, up to `list_items`, when left out. */
+  size?: number;
+  /** The cursor is the place itself, a number that the caller may also know from elsewhere. */
+  numbered?: boolean;
+  /** Never set: carries the type of the key. */
+  key?: Key;
+}
+
+/** Pages of a list whose order is made of these: `inPages("apps", ["text"])`. */
+export const inPages = <const Kinds extends readonly Kind[]>(
+  items: string,
+  kinds: Kinds,
+  options: { size?: number; numbered?: boolean } = {},
+): PageRule<KeyOf<Kinds>> => ({ items, kinds, ...options });
+
+/** The page of a list that one request asks for. */
+export class ListPage<Key extends PageKey = PageKey> {
+  readonly after: Key | undefined;
+  readonly limit: number;
+  /** Whether the caller asked for pages. */
+  readonly asked: boolean;
+  readonly #encode: (key: Key) => string;
+  #next: string | undefined;
+
+  constructor(parts: { after: Key | undefined; limit: number; asked: boolean; encode(key: Key): string }) {
+    this.after = parts.after;
+    this.limit = parts.limit;
+    this.asked = parts.asked;
+    this.#encode = parts.encode;
+  }
+
+  /** The cursor of the next page; undefined when this is the last one. */
+  get next(): string | undefined {
+    return this.#next;
+  }
+
+  /** What a store is asked for: one item more than the page has, which tells whether there is a next one. */
+  get request(): PageRequest<Key> {
+    return { ...(this.after ? { after: this.after } : {}), limit: this.limit + 1 };
+  }
+
+  /** The page, of what a store found for `request`. */
+  take<Item>(found: readonly Item[], keyOf: (item: Item) => Key): Item[] {
+    const page = found.slice(0, this.limit);
+    const last = page.at(-1);
+    if (found.length > page.length && last !== undefined) this.#next = this.#encode(keyOf(last));
+    return page;
+  }
+
+  /** The page, of a whole list that is short enough to be in memory. Sorted by key. */
+  of<Item>(all: readonly Item[], keyOf: (item: Item) => Key, order: "ascending" | "descending" = "ascending"): Item[] {
+    const sign = order === "ascending" ? 1 : -1;
+    const { after } = this;
+    const keyed = all.map((item) => ({ item, key: keyOf(item) })).sort((a, b) => sign * compareKeys(a.key, b.key));
+    const rest = after ? keyed.filter(({ key }) => sign * compareKeys(key, after) > 0) : keyed;
+    return this.take(rest, ({ key }) => key).map(({ item }) => item);
+  }
+}
+
+function compareKeys(a: PageKey, b: PageKey): number {
+  const place = a.findIndex((value, i) => value !== b[i]);
+  return place < 0 ? 0 : (a[place] ?? 0) < (b[place] ?? 0) ? -1 : 1;
+}
+
+/** Of a route that is no list. */
+export const NO_PAGE = new ListPage<never>({ after: undefined, limit: Infinity, asked: false, encode: () => "" });
+
+export function readPage(
+  { pages, path }: { pages?: PageRule; path: string },
+  query: Record<string, unknown>,
+): ListPage<never> {
+  if (!pages) return NO_PAGE;
+  const { limit, cursor } = query as { limit?: number; cursor?: string | number };
+  const list = fingerprint(path);
+  const given = cursor === undefined || cursor === "" ? undefined : String(cursor);
+  return new ListPage<PageKey>({
+    after: given === undefined ? undefined : pages.numbered ? [Number(given)] : decode(given, list, pages.kinds),
+    limit: limit ?? pages.size ?? LIMITS.list_items,
+    asked: limit !== undefined || given !== undefined || pages.size !== undefined,
+    encode: (key) => (pages.numbered ? String(key[0]) : encode(key, list)),
+  }) as unknown as ListPage<never>;
+}
+
+/** Says which list a cursor is of, so that one of another list is refused rather than taken for a place in this one. */
+const fingerprint = (path: string): string => createHash("sha256").update(path).digest("base64url").slice(0, 4);
+
+const encode = (key: PageKey, list: string): string =>
+  Buffer.from(JSON.stringify([list, ...key])).toString("base64url");
+
+function decode(cursor: string, list: string, kinds: readonly Kind[]): PageKey {
+  const [of, ...key] = parsed(cursor);
+  const fits =
+    of === list &&
+    key.length === kinds.length &&
+    key.every((value, i) => (kinds[i] === "text" ? isText : isCount)(value));
+  if (fits) return key as (string | number)[];
+  const allowed = "`next_cursor` (or the header svc-next-cursor) of a page of the same list";
+  fail("invalid_request", "query.cursor is not a cursor of this list", {
+    details: [{ path: "query.cursor", problem: "is not a cursor of this list", allowed }],
+    hint: "leave cursor out to begin with the first page",
+  });
+}
+
+// PostgreSQL's text has no NUL.
+const isText = (value: unknown): boolean => typeof value === "string" && !value.includes("\0");
+const isCount = (value: unknown): boolean => Number.isSafeInteger(value);
+
+function parsed(cursor: string): unknown[] {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(cursor, "base64url").toString());
+    return Array.isArray(value) ? (value as unknown[]) : [];
+  } catch {
+    return [];
+  }
+}
+
+type Outcome = Pick<ListPage, "next" | "limit" | "asked">;
+
+/** What an answer says about the next page beside its body. */
+export function pageHeaders(page: Outcome, url: string): Record<string, string> {
+  const { next } = page;
+  if (next === undefined) return {};
+  const [path = "", search = ""] = url.split("?");
+  const query = new URLSearchParams(search);
+  query.set("cursor", next);
+  const cut = `only the first ${page.limit} are listed (limit list_items); ask for pages with limit and cursor`;
+  return {
+    "svc-next-cursor": next,
+    link: `<${path}?${query.toString()}>; rel="next"`,
+    ...(page.asked ? {} : { "svc-warning": cut }),
+  };
+}
+
+/** An answer that is an object says its next cursor itself. */
+export const withNext = (value: unknown, { next }: Outcome): unknown =>
+  next === undefined || Array.isArray(value) || typeof value !== "object" ? value : { ...value, next_cursor: next };
+
+const PAGE_QUERY = {
+  limit: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: LIMITS.page_items, description: "At most so many, then a next cursor." }),
+  ),
+  cursor: Type.Optional(
+    Type.String({
+      maxLength: LIMITS.cursor_chars,
+      description: "Where the page before ended: its `svc-next-cursor` header, or `next_cursor`.",
+    }),
+  ),
+};
+
+/** The query of a list: its own parameters, and those of pages. What is required stays so, and nothing else is. */
+export const pageQuery = (query: TObject = Type.Object({})): TObject => withProperties(query, PAGE_QUERY);
+
+/** The answer of a list: an object may have `next_cursor`. */
+export const pageAnswer = (schema: TSchema): TSchema =>
+  (schema as { type?: string }).type === "object" ? withProperties(schema as TObject, NEXT) : schema;
+
+const NEXT = {
+  next_cursor: Type.Optional(Type.String({ description: "When there is more: the cursor of the next page." })),
+};
+
+const withProperties = (schema: TObject, more: TObject["properties"]): TObject => ({
+  ...schema,
+  properties: { ...schema.properties, ...more, ...ownOf(schema, more) },
+});
+
+/** A parameter that the list has itself stays as it is. */
+const ownOf = ({ properties }: TObject, names: object): TObject["properties"] =>
+  Object.fromEntries(Object.entries(properties).filter(([name]) => name in names));
