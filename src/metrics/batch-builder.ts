@@ -10,14 +10,21 @@ export function spell(name: string, labels: Readonly<Record<string, string>>): U
 
 /** Gathers samples of our own senders, whose series are spelled already (see `spell`), into one batch. */
 export class BatchBuilder {
-  readonly #spelled: Uint8Array[] = [];
+  #labels = Buffer.allocUnsafe(FIRST_BYTES);
+  #at = 0;
+  readonly #ends: number[] = [];
   readonly #timestamps: number[] = [];
   readonly #values: number[] = [];
 
   push(spelled: Uint8Array, timestamp_ms: number, value: number): void {
-    this.#spelled.push(spelled);
-    this.#timestamps.push(timestamp_ms);
-    this.#values.push(value);
+    this.#write(spelled);
+    this.#finish(timestamp_ms, value);
+  }
+
+  /** The same of a series that is spelled in pieces. */
+  pushPieces(pieces: Iterable<Uint8Array>, timestamp_ms: number, value: number): void {
+    for (const piece of pieces) this.#write(piece);
+    this.#finish(timestamp_ms, value);
   }
 
   /** The series ends here. Our own senders have no other NaN. */
@@ -26,23 +33,35 @@ export class BatchBuilder {
   }
 
   build(): SeriesBatch {
-    const ends = new Uint32Array(this.#spelled.length);
-    let end = 0;
-    for (const [i, bytes] of this.#spelled.entries()) {
-      end += bytes.length;
-      ends[i] = end;
-    }
     const values = Float64Array.from(this.#values);
     // The marker is written by its bits: a NaN that travels as a number may lose its payload.
     const bits = new BigUint64Array(values.buffer);
     for (const [i, value] of this.#values.entries()) if (Number.isNaN(value)) bits[i] = STALE_BITS;
     return {
-      labels: Buffer.concat(this.#spelled),
-      ends,
+      labels: this.#labels.subarray(0, this.#at),
+      ends: Uint32Array.from(this.#ends),
       timestamps: Float64Array.from(this.#timestamps),
       values,
     };
   }
+
+  #write(bytes: Uint8Array): void {
+    const end = this.#at + bytes.length;
+    if (end > this.#labels.length) {
+      const larger = Buffer.allocUnsafe(Math.max(end, this.#labels.length * 2));
+      larger.set(this.#labels.subarray(0, this.#at));
+      this.#labels = larger;
+    }
+    this.#labels.set(bytes, this.#at);
+    this.#at = end;
+  }
+
+  #finish(timestamp_ms: number, value: number): void {
+    this.#ends.push(this.#at);
+    this.#timestamps.push(timestamp_ms);
+    this.#values.push(value);
+  }
 }
 
+const FIRST_BYTES = 1024;
 const STALE_BITS = 0x7ff0000000000002n;

@@ -1,10 +1,17 @@
 import { BatchBuilder, spell } from "../batch-builder.ts";
 import type { SeriesBatch } from "../tsdb/ingest/series-batch.ts";
 import { BUILTIN_LIMITS } from "./limits.ts";
+import { isOwner, type Owner, ownerOf, SeriesShapes, spelledOwner } from "./series-shapes.ts";
 import type { BuiltinSample } from "./sources.ts";
 
-/** Spelled series by their key. */
-type Spelled = Map<string, Uint8Array>;
+/** What an owner had in a round: its labels, and the numbers of its series' shapes. */
+interface Told {
+  owner: Owner;
+  shapes: Uint32Array;
+}
+
+/** The owners of an organization's series, by the text of their labels. */
+type OrgRound = Map<string, Told>;
 
 /**
  * Rounds of samples on their way to the engine, one batch per organization. A series that was in the round before and
@@ -12,9 +19,10 @@ type Spelled = Map<string, Uint8Array>;
  */
 export class Batches {
   /** The last round, by organization. */
-  #last = new Map<string, Spelled>();
+  #last = new Map<string, OrgRound>();
   /** Series that were open when this process began, of organizations that had no round yet. */
   readonly #before = new Map<string, readonly Uint8Array[]>();
+  readonly #shapes = new SeriesShapes();
 
   knows(org_id: string): boolean {
     return this.#last.has(org_id) || this.#before.has(org_id);
@@ -28,41 +36,151 @@ export class Batches {
     );
   }
 
-  /** The batches of one round. */
-  round(samples: Iterable<BuiltinSample>, timestamp_ms: number): Map<string, SeriesBatch> {
-    const next = new Map<string, Spelled>();
-    const builders = new Map<string, BatchBuilder>();
-    for (const sample of samples) {
-      const series = entryOf(next, sample.org_id, () => new Map());
-      const key = keyOf(sample);
-      // Twice the same series in one round would be two values of one moment; the first one stands.
-      if (series.has(key)) continue;
-      const known = this.#last.get(sample.org_id)?.get(key);
-      const spelled = known ?? spell(sample.name, sample.labels);
-      series.set(key, spelled);
-      const builder = entryOf(builders, sample.org_id, () => new BatchBuilder());
-      // Otherwise nobody could tell what a counter counted before its first sample, and bursts would be missing.
-      if (!known && sample.counter) builder.push(spelled, timestamp_ms - BUILTIN_LIMITS.interval_ms, 0);
-      builder.push(spelled, timestamp_ms, sample.value);
-    }
-    for (const [org_id, spelled] of this.#gone(next))
-      entryOf(builders, org_id, () => new BatchBuilder()).end(spelled, timestamp_ms);
+  /** Begins a round; samples are added as they are read, so that those of all machines are never in memory at once. */
+  begin(timestamp_ms: number): Round {
+    return new Round(this.#shapes, this.#last, timestamp_ms);
+  }
+
+  /** Ends a round: its batches, with an end for every series that it no longer has. */
+  end(round: Round): Map<string, SeriesBatch> {
+    const next = round.told();
+    for (const [org_id, spelled] of this.#gone(next)) round.builder(org_id).end(spelled, round.timestamp_ms);
     this.#last = next;
-    return new Map([...builders].map(([org_id, builder]) => [org_id, builder.build()]));
+    this.#forgetShapes();
+    return new Map([...round.builders].map(([org_id, builder]) => [org_id, builder.build()]));
   }
 
   /** What was there, in the round before or in the process before, and is not in this round. */
-  *#gone(next: ReadonlyMap<string, Spelled>): Generator<[org_id: string, spelled: Uint8Array]> {
+  *#gone(next: ReadonlyMap<string, OrgRound>): Generator<[org_id: string, spelled: Uint8Array]> {
     for (const [org_id, before] of this.#last) {
       const now = next.get(org_id);
-      for (const [key, spelled] of before) if (!now?.has(key)) yield [org_id, spelled];
+      for (const [key, told] of before)
+        for (const spelled of this.#ended(told, now?.get(key)?.shapes ?? NONE)) yield [org_id, spelled];
     }
-    for (const [org_id, now] of next) {
-      const open = this.#before.get(org_id) ?? [];
-      this.#before.delete(org_id);
-      const going = new Set(open.length > 0 ? Array.from(now.values(), textOf) : []);
-      for (const spelled of open) if (!going.has(textOf(spelled))) yield [org_id, spelled];
+    for (const [org_id, now] of next) for (const spelled of this.#closed(org_id, now)) yield [org_id, spelled];
+  }
+
+  /** Series that an owner had and has no more. */
+  *#ended({ owner, shapes }: Told, now: Uint32Array): Generator<Uint8Array> {
+    if (isSame(now, shapes)) return;
+    const bytes = spelledOwner(owner);
+    for (const shape of shapes) if (!now.includes(shape)) yield Buffer.concat([...this.#shapes.spell(shape, bytes)]);
+  }
+
+  /** Series that were open when this process began, and are not in the organization's first round. */
+  *#closed(org_id: string, now: OrgRound): Generator<Uint8Array> {
+    const open = this.#before.get(org_id) ?? [];
+    this.#before.delete(org_id);
+    const going = new Set(open.length > 0 ? this.#texts(now) : []);
+    for (const spelled of open) if (!going.has(textOf(spelled))) yield spelled;
+  }
+
+  *#texts(round: OrgRound): Generator<string> {
+    for (const { owner, shapes } of round.values()) {
+      const bytes = spelledOwner(owner);
+      for (const shape of shapes) yield textOf(Buffer.concat([...this.#shapes.spell(shape, bytes)]));
     }
+  }
+
+  /** Shapes that no series has any more go when they are more than those in use. */
+  #forgetShapes(): void {
+    const told = [...this.#last.values()].flatMap((round) => [...round.values()]);
+    const used = new Set<number>();
+    for (const { shapes } of told) for (const shape of shapes) used.add(shape);
+    if (this.#shapes.size <= 2 * used.size + SPARE_SHAPES) return;
+    const numbers = this.#shapes.keep(used);
+    for (const one of told) one.shapes = one.shapes.map((shape) => numbers.get(shape) ?? 0);
+  }
+}
+
+const SPARE_SHAPES = 1000;
+
+const isSame = (a: Uint32Array, b: Uint32Array): boolean =>
+  a.length === b.length && a.every((value, place) => value === b[place]);
+
+interface Telling {
+  owner: Owner;
+  bytes: readonly Uint8Array[];
+  shapes: Set<number>;
+  /** What it had in the round before. */
+  known: Uint32Array;
+}
+
+const NONE = new Uint32Array();
+
+/** A round that is being read. */
+export class Round {
+  readonly timestamp_ms: number;
+  readonly builders = new Map<string, BatchBuilder>();
+  readonly #shapes: SeriesShapes;
+  readonly #last: ReadonlyMap<string, OrgRound>;
+  readonly #told = new Map<string, Map<string, Telling>>();
+  /** Whose the sample before was: those of one machine come together. */
+  #current: { org_id: string; telling: Telling } | undefined;
+
+  constructor(shapes: SeriesShapes, last: ReadonlyMap<string, OrgRound>, timestamp_ms: number) {
+    this.#shapes = shapes;
+    this.#last = last;
+    this.timestamp_ms = timestamp_ms;
+  }
+
+  get org_ids(): string[] {
+    return [...this.#told.keys()];
+  }
+
+  add(samples: Iterable<BuiltinSample>): void {
+    for (const sample of samples) if (!Number.isNaN(sample.value)) this.#add(sample);
+  }
+
+  #add(sample: BuiltinSample): void {
+    const { shapes, bytes, known } = this.#tellingOf(sample);
+    const shape = this.#shapes.numberOf(sample);
+    // Twice the same series in one round would be two values of one moment; the first one stands.
+    if (shapes.has(shape)) return;
+    shapes.add(shape);
+    const builder = this.builder(sample.org_id);
+    // Otherwise nobody could tell what a counter counted before its first sample, and bursts would be missing.
+    if (sample.counter && !known.includes(shape))
+      builder.pushPieces(this.#shapes.spell(shape, bytes), this.timestamp_ms - BUILTIN_LIMITS.interval_ms, 0);
+    builder.pushPieces(this.#shapes.spell(shape, bytes), this.timestamp_ms, sample.value);
+  }
+
+  #tellingOf({ org_id, labels }: BuiltinSample): Telling {
+    const current = this.#current;
+    if (current?.org_id === org_id && isOwner(current.telling.owner, labels)) return current.telling;
+    const owner = ownerOf(labels);
+    const key = owner.join("\0");
+    const telling = entryOf(
+      entryOf(this.#told, org_id, () => new Map<string, Telling>()),
+      key,
+      () => ({
+        owner,
+        bytes: spelledOwner(owner),
+        shapes: new Set<number>(),
+        known: this.#last.get(org_id)?.get(key)?.shapes ?? NONE,
+      }),
+    );
+    this.#current = { org_id, telling };
+    return telling;
+  }
+
+  builder(org_id: string): BatchBuilder {
+    return entryOf(this.builders, org_id, () => new BatchBuilder());
+  }
+
+  /** What is kept of the round until the next one. An owner with the same series as before keeps their numbers. */
+  told(): Map<string, OrgRound> {
+    return new Map(
+      [...this.#told].map(([org_id, tellings]) => [
+        org_id,
+        new Map(
+          [...tellings].map(([key, { owner, shapes, known }]) => {
+            const fresh = Uint32Array.from(shapes);
+            return [key, { owner, shapes: isSame(fresh, known) ? known : fresh }];
+          }),
+        ),
+      ]),
+    );
   }
 }
 
@@ -71,13 +189,6 @@ export function batchOnce(samples: readonly BuiltinSample[], timestamp_ms: numbe
   const builder = new BatchBuilder();
   for (const sample of samples) builder.push(spell(sample.name, sample.labels), timestamp_ms, sample.value);
   return builder.build();
-}
-
-/** Labels of one series always come in the same order, so joining them is enough to tell series apart. */
-function keyOf({ name, labels }: BuiltinSample): string {
-  let key = name;
-  for (const label of Object.keys(labels)) key += `\0${label}\0${labels[label]}`;
-  return key;
 }
 
 const textOf = (spelled: Uint8Array): string => Buffer.from(spelled).toString("latin1");

@@ -2,7 +2,7 @@ import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
 import type { MetricsEngine } from "../engine/engine.ts";
 import { onGrid } from "../ticks.ts";
-import { Batches, batchOnce } from "./batches.ts";
+import { Batches, batchOnce, type Round } from "./batches.ts";
 import type { Readings } from "./fields.ts";
 import { exitSamples, instanceSamples, volumeSamples } from "./instance.ts";
 import { BUILTIN_LIMITS } from "./limits.ts";
@@ -67,14 +67,15 @@ export class Sampler {
 
   /** One round. */
   async sample(at_ms: number): Promise<void> {
-    const [machines, volumes, ...provided] = await Promise.all([
-      this.#or("machines", async () => await this.#machines()),
+    const round = this.#batches.begin(at_ms);
+    await this.#machines(round);
+    const others = await Promise.all([
       this.#or("volumes", async () => (await this.#parts.volumes()).flatMap(volumeSamples)),
       ...this.#parts.providers.map((provider) => this.#or("a provider of samples", async () => await provider())),
     ]);
-    const samples = [machines, volumes, ...provided].flat().filter(({ value }) => !Number.isNaN(value));
-    await this.#adopt(new Set(samples.map(({ org_id }) => org_id)), at_ms);
-    const batches = this.#batches.round(samples, at_ms);
+    for (const samples of others) round.add(samples);
+    await this.#adopt(new Set(round.org_ids), at_ms);
+    const batches = this.#batches.end(round);
     await Promise.all(Array.from(batches, ([org_id, batch]) => this.#append(org_id, batch)));
   }
 
@@ -111,16 +112,23 @@ export class Sampler {
     }
   }
 
-  async #machines(): Promise<BuiltinSample[]> {
-    const waiting = [...(await this.#parts.machines())];
-    const samples: BuiltinSample[] = [];
+  async #machines(round: Round): Promise<void> {
+    const waiting = [...(await this.#listed())];
     const readOn = async (): Promise<void> => {
       for (let machine = waiting.pop(); machine; machine = waiting.pop()) {
-        samples.push(...instanceSamples(machine, await this.#read(machine)));
+        round.add(instanceSamples(machine, await this.#read(machine)));
       }
     };
     await Promise.all(Array.from({ length: BUILTIN_LIMITS.machines_at_once }, readOn));
-    return samples;
+  }
+
+  async #listed(): Promise<readonly MeasuredMachine[]> {
+    try {
+      return await this.#parts.machines();
+    } catch (error) {
+      this.#parts.log.warn({ error }, "machines could not be read for metrics");
+      return [];
+    }
   }
 
   async #read(machine: MeasuredMachine): Promise<Readings | undefined> {
