@@ -67,7 +67,14 @@ async function compare(wanted: readonly string[]): Promise<boolean> {
 async function main(): Promise<boolean> {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
-    options: { json: { type: "boolean", default: false }, record: { type: "boolean", default: false } },
+    options: {
+      json: { type: "boolean", default: false },
+      record: { type: "boolean", default: false },
+      // Sizes of the areas that take them.
+      machines: { type: "string" },
+      hosts: { type: "string" },
+      seconds: { type: "string" },
+    },
   });
   const [first, ...rest] = positionals;
   const wanted = first === "all" ? areas : first === "compare" ? rest : positionals;

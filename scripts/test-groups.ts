@@ -23,9 +23,10 @@ export const NIGHT = new Set(
   `box-runtime box-service box-tour cli cli-affordances cli-db cli-people deploy-machines deploy-your-own-app down-installations examples-real guides hosts-autostop hosts-database-away hosts-faults hosts-images hosts-network
   hosts-room hosts-terminal hosts-together images-odd lease-clock metrics-crash metrics-damage metrics-differential
   metrics-postgres-machine postgres-faults postgres-failover
-  metrics-remote package proxy-last-known proxy-replace replication-busy replication-crash-points replication-etcd replication-events replication-failover replication-foreign
-  replication-large replication-overwritten replication-proxy replication-snapshot
-  replication-machines replication-power runc-abuse runc-kill runc-network runc-reboot runc-upgrade soak store-backup
+  metrics-remote package proxy-last-known proxy-replace replication-busy replication-crash-points replication-etcd
+  replication-events replication-failover replication-foreign replication-large replication-machines
+  replication-overwritten replication-power replication-proxy replication-snapshot runc-abuse runc-kill runc-network
+  runc-reboot runc-upgrade scale soak store-backup
   store-damage store-faults store-powercut tutorial tutorials volumes-crash-points volumes-kill web-databases web-hostile web-load web-pages`.split(
     /\s+/,
   ),

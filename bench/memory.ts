@@ -1,0 +1,50 @@
+/**
+ * What a running machine takes in the memory of the control process, on the sim driver: the heap after a full garbage
+ * collection with a few machines and with many, and the difference by machine. `--machines` says how many.
+ */
+import { setTimeout as delay } from "node:timers/promises";
+import { parseArgs } from "node:util";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { BUILTIN_LIMITS } from "#metrics/builtin/limits.ts";
+import { type TestPlatform, testPlatform } from "../test/platform.ts";
+import type { Report } from "./report.ts";
+
+const FEW = 200;
+const CALLERS = 32;
+const CONFIG = { image: "web:1", env: { A: "1" }, metadata: { role: "web" }, guest: { cpus: 1, memory_mb: 256 } };
+
+export async function run(report: Report): Promise<void> {
+  const { values } = parseArgs({ options: { machines: { type: "string" } }, allowPositionals: true, strict: false });
+  const many = Number(values.machines ?? 1200);
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc") as () => void;
+  await using made = new AsyncDisposableStack();
+  const platform = await testPlatform({ after: (end) => made.defer(end as () => Promise<void>) });
+  await platform.ask("POST /v1/apps", { body: { app_name: "web", org_slug: "personal" } });
+  const few = await heapWith(platform, 0, FEW, collect);
+  const all = await heapWith(platform, FEW, many, collect);
+  report.section("control process");
+  const value = (all - few) / (many - FEW) / 1024;
+  report.add({ what: "heap per running machine", value, unit: "KiB", at_most: 10 });
+}
+
+/** The heap when so many machines run, after two rounds of metrics. */
+async function heapWith(platform: TestPlatform, from: number, to: number, collect: () => void): Promise<number> {
+  let next = from;
+  const create = async (): Promise<void> => {
+    for (; next < to; ) {
+      next++;
+      await platform.ask("POST /v1/apps/web/machines", { body: { config: CONFIG } });
+    }
+  };
+  await Promise.all(Array.from({ length: CALLERS }, create));
+  const waiting = "GET /v1/apps/web/machines?state=created,starting&limit=1&summary=true";
+  while ((await platform.ask(waiting)).body.length > 0) await delay(100);
+  await delay(2 * BUILTIN_LIMITS.interval_ms);
+  collect();
+  // What the first collection has freed may let go of more.
+  await delay(100);
+  collect();
+  return process.memoryUsage().heapUsed;
+}
