@@ -1,6 +1,7 @@
 /** What this box can do for real machines, tried where trying harms nothing. */
 import { spawnSync } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, realpathSync } from "node:fs";
+import { claimsOf, dataDirOf } from "#core/host-claims.ts";
 import type { Finding } from "./finding.ts";
 import { startCommand } from "./running.ts";
 
@@ -13,7 +14,7 @@ export const run = (name: string, args: string[], input?: string) =>
 
 export function machineFindings(data_dir: string): Finding[] {
   if (!LINUX) return [];
-  return [users(), disks(), apart(), outside(), suspend(data_dir)];
+  return [users(), userIds(data_dir), disks(), apart(), outside(), suspend(data_dir)];
 }
 
 /** User namespaces: root of a machine is nobody on this host. */
@@ -25,6 +26,15 @@ function users(): Finding {
   if (status === 0) return { what, verdict: "ok", found: "each machine has user ids of its own" };
   const found = `user namespaces cannot be made: ${stderr?.trim() || "unshare is not here"}`;
   return { what, verdict: "warn", found, mend: "sysctl -w user.max_user_namespaces=100000" };
+}
+
+/** Installations on one host never have the same blocks of ids; which has how many. */
+function userIds(data_dir: string): Finding {
+  const own = existsSync(data_dir) ? realpathSync(data_dir) : data_dir;
+  const counts = Map.groupBy(claimsOf("uids"), ({ of }) => dataDirOf(of));
+  const others = [...counts].filter(([dir]) => dir !== own).map(([dir, claims]) => `${claims.length} for ${dir}`);
+  const found = [`${counts.get(own)?.length ?? 0} blocks for machines of this platform`, ...others].join(", ");
+  return { what: "user ids", verdict: "ok", found };
 }
 
 function disks(): Finding {

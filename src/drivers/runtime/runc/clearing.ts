@@ -6,7 +6,7 @@ import type { PrivateNetwork } from "../../net/private-network.ts";
 import { processesIn, removeCgroup } from "./cgroup.ts";
 import { liftIo } from "./cgroup-io.ts";
 import { endDelegation } from "./delegation.ts";
-import { type Layout, type MachinePaths, pathsOf, removeRun } from "./layout.ts";
+import { type Layout, type MachinePaths, pathsOf, releaseDevices, removeRun } from "./layout.ts";
 import { RUNC_LIMITS } from "./limits.ts";
 import type { Lxcfs } from "./lxcfs.ts";
 import { kill, startOf } from "./process-table.ts";
@@ -57,6 +57,7 @@ export async function clearInstallation(
   await lxcfs.end();
   await endDelegation(layout.node_id);
   removeRun(layout);
+  releaseDevices(layout);
 }
 
 const MONITOR = "monitor";

@@ -9,6 +9,7 @@ import type { Layout } from "./layout.ts";
 import type { Lxcfs } from "./lxcfs.ts";
 import type { BundleBuilder } from "./rootfs/bundle-builder.ts";
 import type { Timings } from "./timings.ts";
+import type { UidBlocks } from "./uid-blocks.ts";
 
 export interface ContainerManagerParts {
   layout: Layout;
@@ -21,6 +22,7 @@ export interface ContainerManagerParts {
   lxcfs: Lxcfs;
   /** Seals the memory of suspended machines. */
   memory_key: Uint8Array;
+  uids: UidBlocks;
   /** Other hosts have a route to machines with addresses of it. */
   ipv4_block?: number;
   local_api?: LocalApi;

@@ -24,12 +24,11 @@ import { discard, discardRest } from "./rootfs/discard.ts";
 import { begun, release, runShim } from "./shim.ts";
 import { clearImages } from "./suspend/memory-images.ts";
 import { Stopwatch } from "./timings.ts";
-import { UidBlocks } from "./uid-blocks.ts";
+import { UIDS_LOST } from "./uid-blocks.ts";
 import { whileComing } from "./while-coming.ts";
 
 export class ContainerManager {
   readonly parts: ContainerManagerParts;
-  readonly #uids = new UidBlocks();
   readonly #exits: Exits;
   readonly #kernel_boot = kernelBoot();
   /** Ends that are being written down, so that two who ask get one answer. */
@@ -50,20 +49,21 @@ export class ContainerManager {
 
   /** After a restart of ours: who has which ids, and what was half done is finished or undone. */
   async open(recoverHalf: (record: MachineRecord) => Promise<void>): Promise<void> {
-    const { layout, log, network } = this.parts;
+    const { layout, log, network, uids } = this.parts;
     await network.firewall.open();
     if (network.firewall.problem)
       log.warn({ problem: network.firewall.problem }, "private networks are not kept apart by rules");
     const found = knownIds(layout).map((id) => ({ id, record: readRecord(layout, id) }));
     for (const { id, record } of found) {
       if (!record) continue;
-      this.#uids.take(id, record.uid_base);
+      if (!uids.holds(id, record.uid_base)) log.warn({ machine: id, uid_base: record.uid_base }, UIDS_LOST);
       if (this.isThere(record)) this.parts.bundles.adopt(record);
       network.join(this.paths(id).veth, record.private_ip);
       discardRest(this.paths(id).snapshot);
       // Of a machine in between they are still needed.
       if (record.state !== "suspending" && record.state !== "resuming") clearImages(this.paths(id));
     }
+    uids.keepOnly(found.flatMap(({ record }) => record ?? []));
     await Promise.all(found.map(({ record }) => rejoin(this, record)));
     await Promise.all(
       found.map(async ({ id, record }) => {
@@ -87,7 +87,9 @@ export class ContainerManager {
         await endPrograms(this.#clearParts(), id);
         await this.#clear(id, record && { ...record, state: "exited" });
         // A machine whose memory is on the disk is in no kernel: it stays as it is.
-        if (record && record.state !== "frozen") this.write({ ...record, state: "exited" });
+        if (!record || record.state === "frozen") return;
+        this.write({ ...record, state: "exited" });
+        this.parts.uids.release(id, record.uid_base);
       }),
     );
     await clearInstallation(this.parts);
@@ -151,7 +153,7 @@ export class ContainerManager {
       id,
       boot,
       state: "starting",
-      uid_base: this.#uids.take(id, before?.uid_base),
+      uid_base: this.parts.uids.take(id, before?.uid_base),
       private_ip: launch.private_ip,
       ...(ipv4_block === undefined ? {} : { ipv4_block }),
       version: launch.instance_id,
@@ -361,7 +363,7 @@ export class ContainerManager {
     this.#exits.forget(id);
     rmSync(this.paths(id).unfenced, { force: true });
     removeRecord(this.parts.layout, id);
-    if (record) this.#uids.release(record.uid_base);
+    if (record) this.parts.uids.release(id, record.uid_base);
   }
 
   async recover(known: readonly Ref[]): Promise<Observed[]> {

@@ -1,8 +1,12 @@
 import assert from "node:assert/strict";
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
 import { suite, test } from "node:test";
+import { claimsOf, HostClaims } from "#core/host-claims.ts";
 import { aLaunch, aMachine } from "#machines/fixtures.ts";
 import type { Launch } from "#machines/runtime/driver.ts";
 import type { ImageConfig } from "#machines/runtime/image-source.ts";
+import { tempDir } from "../../../../test/support.ts";
 import { parseLog } from "./logs/logs.ts";
 import { bootFile, processesOf } from "./processes.ts";
 import { preflight } from "./rootfs/preflight.ts";
@@ -108,15 +112,20 @@ suite("hostile images", () => {
 
 suite("odds and ends of the driver", () => {
   test("ids of machines never overlap, and are the same after a restart", () => {
-    const blocks = new UidBlocks();
-    const bases = Array.from({ length: 2000 }, (_, index) => blocks.take(String(index)));
-    assert.equal(new Set(bases).size, 2000);
+    const [data_dir, claims] = [tempDir(), tempDir()];
+    mkdirSync(join(data_dir, "machines"));
+    const open = (): UidBlocks => new UidBlocks(new HostClaims("uids", data_dir, claims));
+    const blocks = open();
+    const bases = Array.from({ length: 500 }, (_, index) => blocks.take(String(index)));
+    assert.equal(new Set(bases).size, 500);
     for (const base of bases) assert.equal(base % 65_536, 0);
-    const again = new UidBlocks();
+    const again = open();
     const kept = bases.map((base, index) => again.take(String(index), base));
     assert.deepEqual(kept, bases);
-    blocks.release(bases[0] ?? 0);
+    blocks.release("0", bases[0] ?? 0);
     assert.equal(blocks.take("0"), bases[0]);
+    again.keepOnly([{ id: "7", uid_base: bases[7] ?? 0 }]);
+    assert.deepEqual(claimsOf("uids", claims), [{ name: String(bases[7]), of: join(data_dir, "machines/7") }]);
   });
 
   test("lines of a log are put together from their pieces; an unfinished one is not lost", () => {

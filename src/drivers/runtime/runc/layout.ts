@@ -8,8 +8,9 @@
  */
 import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, statSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
+import { dataDirOf, HostClaims } from "#core/host-claims.ts";
 import { detach, MS, mount } from "../../linux/calls.ts";
-import { deviceName } from "../../net/names.ts";
+import { deviceName, devicePrefix } from "../../net/names.ts";
 import { machinesCgroup } from "./delegation.ts";
 import { processCgroup } from "./enclosure.ts";
 
@@ -93,6 +94,26 @@ export function layoutOf(data_dir: string, node_id: string): Layout {
     node_id,
   };
 }
+
+/**
+ * What is in the kernel is found by names that begin with a part of the node id: an installation whose names are another's
+ * would take that one's devices for its own, and take them away. So they are claimed before anything is looked for.
+ */
+export function claimDevices({ data, machines, node_id }: Layout): void {
+  mkdirSync(machines, { recursive: true, mode: 0o700 });
+  const prefix = devicePrefix(node_id);
+  const holder = new HostClaims("devices", data).take(prefix, DEVICES_CLAIM);
+  if (holder === undefined) return;
+  const other = dataDirOf(holder);
+  throw new Error(
+    `the data dir ${data} is a copy of ${other}, or has the same names by chance (network devices ${prefix}…): both cannot run machines on one host. Remove ${other} when it is not used any more, or run this one on another host`,
+  );
+}
+
+export const releaseDevices = ({ data, node_id }: Layout): void =>
+  new HostClaims("devices", data).release(devicePrefix(node_id), DEVICES_CLAIM);
+
+const DEVICES_CLAIM = "machines";
 
 /** Makes the folders. A folder that runc made itself would be closed to the machines' users. */
 export function makeLayout(layout: Layout): void {

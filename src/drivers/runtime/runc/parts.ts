@@ -1,6 +1,7 @@
 /** What the driver is made of, put together. */
 import type { Cidr } from "#core/cidr.ts";
 import type { Clock } from "#core/clock.ts";
+import { HostClaims } from "#core/host-claims.ts";
 import type { Log } from "#core/log.ts";
 import { type IoLimits, NO_IO_LIMITS } from "#core/machine-settings.ts";
 import type { ImageSource } from "#machines/runtime/image-source.ts";
@@ -12,12 +13,13 @@ import { pinCpus } from "./cgroup.ts";
 import { ContainerManager } from "./container-manager.ts";
 import { CpuPlacement } from "./cpu-placement.ts";
 import type { Enclosing } from "./enclosure.ts";
-import { type Layout, layoutOf, makeLayout, pathsOf } from "./layout.ts";
+import { claimDevices, type Layout, layoutOf, makeLayout, pathsOf } from "./layout.ts";
 import { RUNC_LIMITS } from "./limits.ts";
 import { Lxcfs } from "./lxcfs.ts";
 import { BundleBuilder } from "./rootfs/bundle-builder.ts";
 import { RootDisks } from "./rootfs/root-disk.ts";
 import type { Timings } from "./timings.ts";
+import { UidBlocks } from "./uid-blocks.ts";
 
 export interface RuncOptions {
   data_dir: string;
@@ -61,6 +63,7 @@ export interface Parts {
 export function openParts(options: RuncOptions): Parts {
   const { clock, log, images, volumes, local_api, onTimings, memory_key, enclosing } = options;
   const layout = layoutOf(options.data_dir, options.node_id);
+  claimDevices(layout);
   makeLayout(layout);
   const network = new PrivateNetwork(options.node_id, {
     routed: options.routed ?? false,
@@ -96,6 +99,7 @@ export function openParts(options: RuncOptions): Parts {
     bundles,
     lxcfs,
     memory_key,
+    uids: new UidBlocks(new HostClaims("uids", layout.data)),
     ...ports,
     ...told,
   });

@@ -7,6 +7,7 @@ import {
   mkdirSync,
   readFileSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from "node:fs";
 import { basename, join } from "node:path";
@@ -37,7 +38,7 @@ import { noteDisks } from "../stats/disk-stats.ts";
 import type { Stopwatch } from "../timings.ts";
 import { BLOCK } from "../uid-blocks.ts";
 import { openUserNamespace } from "./idmap.ts";
-import { dropCopies, showLayer } from "./idmap-copy.ts";
+import { dropCopies, moveOwners, showLayer } from "./idmap-copy.ts";
 import { populateRootfs } from "./populate-rootfs.ts";
 import { preflight } from "./preflight.ts";
 import type { RootDisks } from "./root-disk.ts";
@@ -189,6 +190,7 @@ export class BundleBuilder {
     for (const dir of [upper, work]) {
       // Not `recursive`: that says of a disk which cannot be written to that there is no such folder.
       if (!existsSync(dir)) mkdirSync(dir, { mode: 0o755 });
+      else if (dir === upper && statSync(dir).uid !== uid_base) await moveOwners(dir, uid_base);
       chownSync(dir, uid_base, uid_base);
     }
     dropCopies(paths.copies, layers, uid_base);

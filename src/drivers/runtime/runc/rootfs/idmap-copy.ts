@@ -9,6 +9,7 @@ import { lchown, lstat, opendir } from "node:fs/promises";
 import { join } from "node:path";
 import { bind, CallError } from "../../../linux/calls.ts";
 import { program } from "../../../linux/program.ts";
+import { BLOCK } from "../uid-blocks.ts";
 
 /** Shows a layer at a place with the machine's ids; `userns` has their map. Copies are kept in `copies`. */
 export async function showLayer(
@@ -35,7 +36,7 @@ async function copyOf(layer: string, uid_base: number, copies: string): Promise<
   await program("cp", ["--archive", "--reflink=auto", "--no-target-directory", layer, unfinished], {
     timeout_ms: COPY_MS,
   });
-  await shift(unfinished, uid_base);
+  await moveOwners(unfinished, uid_base);
   renameSync(unfinished, copy);
   return copy;
 }
@@ -46,10 +47,15 @@ const COPY_MS = 600_000;
 const nameOf = (layer: string, uid_base: number): string =>
   createHash("sha256").update(`${layer} ${uid_base}`).digest("hex").slice(0, 24);
 
-async function shift(path: string, by: number): Promise<void> {
+/**
+ * Gives a tree to the block of ids that begins at `uid_base`, from whichever block it is in. Blocks begin at multiples of
+ * their size, so what was moved already stays, and after a crash in the middle it is done again. The folder itself is last.
+ */
+export async function moveOwners(path: string, uid_base: number): Promise<void> {
   const stat = await lstat(path);
-  if (stat.isDirectory()) for await (const { name } of await opendir(path)) await shift(join(path, name), by);
-  await lchown(path, stat.uid + by, stat.gid + by);
+  if (stat.isDirectory())
+    for await (const { name } of await opendir(path)) await moveOwners(join(path, name), uid_base);
+  await lchown(path, uid_base + (stat.uid % BLOCK), uid_base + (stat.gid % BLOCK));
 }
 
 /** Copies of layers that the machine had with another image. */

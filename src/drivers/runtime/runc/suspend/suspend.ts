@@ -183,7 +183,9 @@ async function putBack(containers: ContainerManager, record: MachineRecord): Pro
 const NO_SNAPSHOT: Lost = { lost: "there is no snapshot of it" };
 
 /** Why a snapshot is not even tried. */
-function problemOf({ criu, runc_version }: SuspendParts, record: MachineRecord, snapshot: Snapshot) {
+function problemOf({ containers, criu, runc_version }: SuspendParts, record: MachineRecord, snapshot: Snapshot) {
+  if (!containers.parts.uids.holds(record.id, record.uid_base))
+    return "another installation on this host has its user ids by now";
   if (snapshot.criu !== criu.version) return `it was made by CRIU ${snapshot.criu}, and this is ${criu.version}`;
   if (snapshot.runc !== runc_version) return `it was made by runc ${snapshot.runc}, and this is ${runc_version}`;
   const missing = record.layers.find((layer) => !existsSync(layer));

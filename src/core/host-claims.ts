@@ -1,0 +1,106 @@
+/**
+ * What the installations on one host share out among themselves: blocks of user ids, and the names of their devices. Each
+ * claim is a symbolic link in a folder of the host, and says whose it is: its target is a path below the data dir of its
+ * owner. The kernel makes a link for one of those who try at the same time, so a claim is never given twice; it outlives
+ * crashes and reboots, as the disks do whose files belong to those ids. A claim counts as long as its data dir is there.
+ */
+import { existsSync, mkdirSync, readdirSync, readlinkSync, realpathSync, rmSync, symlinkSync } from "node:fs";
+import { join } from "node:path";
+import { holdLock } from "./file-lock.ts";
+
+/** Of the host, not of one installation. */
+export const CLAIMS_DIR = "/var/lib/hangar-claims";
+
+export type ClaimKind = "uids" | "devices";
+
+export interface Claim {
+  name: string;
+  /** What it is for: a path below the data dir. */
+  of: string;
+}
+
+export class HostClaims {
+  readonly #dir: string;
+  readonly #lock: string;
+  readonly #data_dir: string;
+
+  /** The data dir is there already. */
+  constructor(kind: ClaimKind, data_dir: string, claims_dir = CLAIMS_DIR) {
+    this.#dir = join(claims_dir, kind);
+    this.#lock = join(claims_dir, "lock");
+    this.#data_dir = realpathSync(data_dir);
+    mkdirSync(this.#dir, { recursive: true, mode: 0o755 });
+  }
+
+  /** Undefined when it is ours now, or was before; otherwise who has it. */
+  take(name: string, path: string): string | undefined {
+    const of = join(this.#data_dir, path);
+    const holder = this.#try(name, of);
+    if (holder === undefined || !isAbandoned(holder)) return holder;
+    this.#removeWhere((found) => isAbandoned(found.of));
+    return this.#try(name, of);
+  }
+
+  release(name: string, path: string): void {
+    if (targetOf(join(this.#dir, name)) === join(this.#data_dir, path)) rmSync(join(this.#dir, name), { force: true });
+  }
+
+  /** Takes back those of ours that nothing needs any more, and those of data dirs that are gone. */
+  tidy(isNeeded: (name: string, path: string) => boolean): void {
+    const isOurs = (of: string): boolean => dataDirOf(of) === this.#data_dir;
+    this.#removeWhere(({ name, of }) =>
+      isOurs(of) ? !isNeeded(name, of.slice(this.#data_dir.length + 1)) : isAbandoned(of),
+    );
+  }
+
+  #try(name: string, of: string): string | undefined {
+    const file = join(this.#dir, name);
+    try {
+      symlinkSync(of, file);
+      return undefined;
+    } catch (thrown) {
+      if ((thrown as NodeJS.ErrnoException).code !== "EEXIST") throw thrown;
+    }
+    const holder = targetOf(file);
+    // Given back in this very moment: the next try has it.
+    if (holder === undefined) return this.#try(name, of);
+    return holder === of ? undefined : holder;
+  }
+
+  /** One at a time: what one found abandoned may be somebody's by the time another removes it. Who comes second need not. */
+  #removeWhere(isOver: (claim: Claim) => boolean): void {
+    const lock = holdLock(this.#lock);
+    try {
+      if (lock) for (const claim of claimsIn(this.#dir)) if (isOver(claim)) rmSync(join(this.#dir, claim.name));
+    } finally {
+      lock?.release();
+    }
+  }
+}
+
+/** All claims on this host. */
+export const claimsOf = (kind: ClaimKind, claims_dir = CLAIMS_DIR): Claim[] => claimsIn(join(claims_dir, kind));
+
+function claimsIn(dir: string): Claim[] {
+  const names = existsSync(dir) ? readdirSync(dir) : [];
+  return names.flatMap((name) => {
+    const of = targetOf(join(dir, name));
+    return of === undefined ? [] : [{ name, of }];
+  });
+}
+
+const MARK = "/machines";
+
+/** The data dir that a claim belongs to. */
+export const dataDirOf = (of: string): string => of.slice(0, of.lastIndexOf(MARK));
+
+/** A data dir that was removed needs nothing any more. Its own folder may be one for files of somebody else by now. */
+const isAbandoned = (of: string): boolean => !existsSync(`${dataDirOf(of)}${MARK}`);
+
+function targetOf(file: string): string | undefined {
+  try {
+    return readlinkSync(file);
+  } catch {
+    return undefined;
+  }
+}
