@@ -1,122 +1,18 @@
 /** Every HTTP listener of the platform, spoken to in raw bytes: what a request line must have, and how long it may take. */
 import assert from "node:assert/strict";
-import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { globSync, readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { join } from "node:path";
-import { suite, type TestContext, test } from "node:test";
-import { type ConnectionOptions, connect as connectTls } from "node:tls";
+import { suite, test } from "node:test";
 import { systemClock } from "#core/clock.ts";
-import { silentLog } from "#core/log.ts";
-import { Sealer } from "#core/sealer.ts";
-import { Channel, listenForPeers } from "#hosts/channel.ts";
+import { Channel } from "#hosts/channel.ts";
 import { HOST_LIMITS } from "#hosts/limits.ts";
-import { aBackend, aPlane, aTarget } from "#proxy/fixtures.ts";
-import { startNode } from "../src/replication/commands.ts";
-import { openControl } from "../src/testing/control.ts";
-import { startPlatform } from "../src/testing/emulator.ts";
-import { inside } from "./inside.ts";
-import { testPlatform } from "./platform.ts";
-import { tempDir, until } from "./support.ts";
+import { answerTo, LISTENERS, openChannel, tcp } from "./http-listeners.ts";
+import { until } from "./support.ts";
 
 const root = join(import.meta.dirname, "..");
-
-interface Listener {
-  open(): Socket;
-  /** A path that answers 200 to a good request. */
-  path: string;
-  /** More header lines of a good request. */
-  headers?: string;
-  method?: string;
-  body?: string;
-}
-
-const tcp = (url: string): Socket => {
-  const { hostname, port } = new URL(url);
-  return connect(Number(port), hostname.replace(/^\[|\]$/g, ""));
-};
-
-async function openChannel(t: TestContext): Promise<{ address: string; sealer: Sealer }> {
-  const sealer = new Sealer(randomBytes(32));
-  const calls = { ping: async () => "pong" };
-  const listen = { host: "127.0.0.1", port: 0 };
-  const door = await listenForPeers({ listen, sealer, calls, streams: {}, clock: systemClock, log: silentLog });
-  t.after(() => door.close());
-  return { address: door.address, sealer };
-}
-
-/** A connection to the hosts' channel, by hand. */
-function channelSocket(address: string, options: ConnectionOptions): Socket {
-  const { hostname, port } = new URL(`https://${address}`);
-  return connectTls({
-    host: hostname,
-    port: Number(port),
-    ciphers: "TLS_AES_128_GCM_SHA256",
-    minVersion: "TLSv1.3",
-    checkServerIdentity: () => undefined,
-    ...options,
-  });
-}
-
-const LISTENERS: Record<string, (t: TestContext) => Promise<Listener>> = {
-  "the API": async (t) => {
-    const { base_url } = await testPlatform(t);
-    return { open: () => tcp(base_url), path: "/healthz" };
-  },
-  "a machine's socket, with the gateway": async (t) => {
-    const platform = await inside(t);
-    const machine = await platform.machine("m");
-    return { open: () => connect(machine.socket), path: "/v1/gateway/list" };
-  },
-  "the edge proxy": async (t) => {
-    const backend = await aBackend(t, (_request, response) => response.end("ok"));
-    const plane = await aPlane(t);
-    await plane.serve({ targets: [aTarget(backend.port)] });
-    return { open: () => connect(plane.port, "127.0.0.1"), path: "/" };
-  },
-  "a replication node": async (t) => {
-    const node = await startNode({
-      dir: tempDir(),
-      host: "127.0.0.1",
-      port: 0,
-      election: { kind: "primary" },
-      clock: systemClock,
-      log: () => {},
-      onFailure: () => {},
-    });
-    t.after(() => node.close());
-    return { open: () => tcp(node.url), path: "/info" };
-  },
-  "the hosts' channel": async (t) => {
-    const { address, sealer } = await openChannel(t);
-    const pskCallback = () => ({ identity: "hangar", psk: sealer.derive("channel between hosts") });
-    const more = { method: "POST", body: "{}" };
-    return { open: () => channelSocket(address, { pskCallback }), path: "/ping", ...more };
-  },
-  "the emulator's control port": async (t) => {
-    const emulator = await startPlatform();
-    t.after(() => emulator.close());
-    const control = await openControl(emulator, { host: "127.0.0.1", port: 0 });
-    t.after(() => control.close());
-    const headers = `authorization: Bearer ${emulator.token}\r\n`;
-    return { open: () => tcp(control.url), path: "/clock", headers };
-  },
-};
-
-/** Sends bytes and reads until the answer has its head, or the connection is closed. */
-async function answerTo(socket: Socket, bytes: string): Promise<string> {
-  socket.on("error", () => {});
-  socket.write(bytes);
-  let answer = "";
-  socket.on("data", (chunk) => {
-    answer += chunk.toString("latin1");
-    if (answer.includes("\r\n\r\n")) socket.destroy();
-  });
-  await new Promise((resolve) => socket.once("close", resolve));
-  return answer;
-}
 
 /** Request lines that are not of HTTP/1.0 or 1.1. Node's own parser answers all but the last two with 200. */
 const VERSIONS = ["", " HTTP/0.9", " HTTP/2.0", " HTTP/1", " HTTP/3.0"];

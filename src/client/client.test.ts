@@ -32,6 +32,18 @@ suite("the client", () => {
     assert.equal(await closed.promise, "kept");
   });
 
+  test("a message may hold what other programs take for the end of a line", async (t) => {
+    const messages = ["\u2028<b>", "\u2029", "\u0085", "data: {}", "\r\n\n"].map((message) => ({ message }));
+    const client = await clientOf(t, (_request, response) => {
+      response.writeHead(200, { "content-type": "text/event-stream" });
+      response.end(messages.map((one) => `event: line\ndata: ${JSON.stringify(one)}\n\n`).join(""));
+    });
+    const input = { params: { app_name: "web" }, query: { follow: true } };
+    const seen: unknown[] = [];
+    for await (const message of client.stream("GET /v1/apps/:app_name/logs", input)) seen.push(message);
+    assert.deepEqual(seen, messages);
+  });
+
   test("an answer that breaks off is tried again, and told in words", async (t) => {
     let asked = 0;
     const answer: RequestListener = (_, response) => {

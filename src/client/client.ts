@@ -5,6 +5,9 @@ import { LIST_FIELDS } from "./list-fields.ts";
 /** Items of a page when nothing else is asked for. */
 const PAGE_ITEMS = 500;
 
+/** Lines of a stream end at line feeds alone: to a pattern U+2028 is an end too, and machines may write it. */
+const DATA = "data: ";
+
 /** An answer that is an error: the platform's own words, or those of whatever stands in between. */
 export class ClientError extends Error {
   override readonly name = "ClientError";
@@ -186,8 +189,8 @@ export class Client {
         const blocks = (rest + next.value).split("\n\n");
         rest = blocks.pop() ?? "";
         for (const block of blocks) {
-          const data = /^data: (.*)$/m.exec(block)?.[1];
-          if (data !== undefined) yield JSON.parse(data) as Message;
+          const data = block.split("\n").find((line) => line.startsWith(DATA));
+          if (data !== undefined) yield JSON.parse(data.slice(DATA.length)) as Message;
         }
       }
     } finally {

@@ -18,6 +18,9 @@ interface Parts {
 
 /** The platform itself; nearly all of it needs no token. */
 export function platformRoutes({ facts, dashboard, readiness, rows }: Parts): Row[] {
+  // Anyone may ask for these, and making them takes far longer than sending them.
+  const docs = remembered(() => docsPage(rows()));
+  const document = remembered((base_url) => JSON.stringify(openapi(rows(), base_url)));
   return [
     route("GET /healthz", {
       summary: "Answers 200 while the process is there",
@@ -46,14 +49,14 @@ export function platformRoutes({ facts, dashboard, readiness, rows }: Parts): Ro
       part: "platform",
       access: "open",
       response: { status: 200, type: "text/html" },
-      handle: async () => docsPage(rows()),
+      handle: async () => docs(facts.base_url),
     }),
     route("GET /openapi.json", {
       summary: "The API as an OpenAPI 3.1 document",
       part: "platform",
       access: "open",
       response: { status: 200, type: "application/json" },
-      handle: async () => JSON.stringify(openapi(rows(), facts.base_url)),
+      handle: async () => document(facts.base_url),
     }),
     route("GET /v1/platform/facts", {
       summary: "What this platform is made of, and how the box under it is",
@@ -63,4 +66,13 @@ export function platformRoutes({ facts, dashboard, readiness, rows }: Parts): Ro
       handle: async () => await factsNow(facts),
     }),
   ];
+}
+
+/** Made once for each address of the platform, of which there is one after the start. */
+function remembered(make: (base_url: string) => string): (base_url: string) => string {
+  let last: { base_url: string; text: string } | undefined;
+  return (base_url) => {
+    if (last?.base_url !== base_url) last = { base_url, text: make(base_url) };
+    return last.text;
+  };
 }

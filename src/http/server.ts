@@ -58,6 +58,8 @@ export function createServer(parts: ServerParts): Server {
         isWebSocketUpgrade(request) && lines.some((path) => path.test(request.url ?? "")),
     },
     keepAliveTimeout: LIMITS.keep_alive_ms,
+    // Fastify sets its own, which is none, over that of `http`.
+    requestTimeout: HTTP_BOUNDS.requestTimeout,
     forceCloseConnections: false, // connections.ts does it, for the unused ones too.
     // Ours says it in our shape, and after the hooks, so that it has a request id.
     return503OnClosing: false,

@@ -11,8 +11,10 @@ import {
   type ServerResponse,
 } from "node:http";
 import { pipeline } from "node:stream";
+import { buffer } from "node:stream/consumers";
 import { messageOf } from "#core/assert.ts";
 import { ApiError, errorBody, fail } from "#core/errors.ts";
+import { LIMITS } from "#core/limits.ts";
 import { HTTP_BOUNDS, refuseBytes, strictly } from "#http/strict-server.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
 import type { ReplicationNode } from "../node/node.ts";
@@ -72,7 +74,7 @@ export class HttpProxy {
     this.server = createServer(HTTP_BOUNDS, listener);
     this.server.on("clientError", refuseBytes);
     this.server.on("upgrade", (request, socket, head) => tunnel(options.app, request, socket, head));
-    // How long a body may take is the application's to say.
+    // How long a body may take that is passed on as it comes is the application's to say.
     this.server.requestTimeout = 0;
   }
 
@@ -253,9 +255,17 @@ function unreachable(app: URL, error: Error): ApiError {
 async function bodyOf(request: IncomingMessage): Promise<Buffer | IncomingMessage> {
   const { "content-length": length, "transfer-encoding": encoding } = request.headers;
   if (encoding !== undefined || Number(length ?? 0) > REPLICATION_LIMITS.proxy_body_bytes) return request;
-  const parts: Buffer[] = [];
-  for await (const part of request as AsyncIterable<Buffer>) parts.push(part);
-  return Buffer.concat(parts);
+  // The application has not heard of a request whose body is still being kept, so how long that takes is ours to bound.
+  const late = Promise.withResolvers<never>();
+  const error = new ApiError("request_timeout", "the body did not arrive in time (limit request_timeout_ms)", {
+    headers: { connection: "close" },
+  });
+  const timer = setTimeout(() => late.reject(error), LIMITS.request_timeout_ms);
+  try {
+    return await Promise.race([buffer(request), late.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 /** What the client has seen or written before, by its header or its cookie. What is no transaction says nothing. */
