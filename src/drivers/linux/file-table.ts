@@ -2,7 +2,7 @@
  * The host's table of open files (`fs.file-max`). An open file is charged to the memory of the machine that has it, at
  * least 256 bytes each, so its memory is its bound, and no other is needed; but a kernel without systemd comes with a table
  * for a tenth of the memory, and a few small machines can fill that for everybody who is not root. So it is made larger
- * than the memory can ever hold, as systemd does. It is never made smaller.
+ * than the memory can ever hold, as systemd does. It is never made smaller, nor set back: others may need it by then.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { totalmem } from "node:os";
