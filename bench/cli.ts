@@ -23,10 +23,15 @@ export async function run(report: Report): Promise<void> {
     const request = join(dir, "request.cjs");
     const url = `http://127.0.0.1:${server.port}/healthz`;
     writeFileSync(request, `require("node:http").get("${url}", (answer) => answer.pipe(process.stdout))`);
+    const socket = join(dir, "socket.cjs");
+    const text = "GET /healthz HTTP/1.1\\r\\nHost: localhost\\r\\nConnection: close\\r\\n\\r\\n";
+    const connect = `require("node:net").connect(${server.port}, "127.0.0.1")`;
+    writeFileSync(socket, `const line = ${connect}; line.write("${text}"); line.pipe(process.stdout)`);
     const env = { ...process.env, HANGAR_DATA_DIR: join(dir, "data") };
     const subjects: [string, string, string[]][] = [
       ["node -e 0", process.execPath, ["-e", "0"]],
       ["node, one HTTP request", process.execPath, [request]],
+      ["node, one request over a socket", process.execPath, [socket]],
       ["hangar machines list", HANGAR, ["machines", "list"]],
     ];
     const costs = measureInTurns(subjects, env);

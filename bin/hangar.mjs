@@ -1,9 +1,9 @@
 #!/bin/sh
-":" //; me=$(readlink -f -- "$0"); for node in "${me%/*/*}"/node_modules/node-*/bin/node; do [ -x "$node" ] && exec "$node" --min-semi-space-size=16 "$me" "$@"; done; exec node "$me" "$@"
+":" //; me=$0; case $me in /*) [ -L "$me" ] && me=$(readlink -f -- "$me") ;; *) me=$(readlink -f -- "$me") ;; esac; for node in "${me%/*/*}"/node_modules/node-*/bin/node; do [ -x "$node" ] && exec "$node" --v8-pool-size=1 "$me" "$@"; done; exec node "$me" "$@"
 // The command. A shell reads the line above and becomes the pinned Node 24, where there is one; to Node it is a comment
 // (that is why Biome does not format this file).
-// So `hangar` is one Node process, whatever Node the box has. A short command fits into a young generation of 16 MiB and ends
-// before its first garbage collection, which saves a tenth of its time.
+// So `hangar` is one Node process, whatever Node the box has. Starting more than one thread for V8 takes a tenth of the time
+// of a short command, which is over before they have anything to do.
 import module from "node:module";
 
 // Not imported: an import loads all parts of a module of Node, and that takes longer than most commands.
@@ -19,11 +19,13 @@ const isCheckout = existsSync(program) && program.endsWith(".ts");
 
 if (Number(process.versions.node.split(".")[0]) >= 24) {
   const cache = cacheFolder();
-  // Sources are compiled once, as for `npm start`.
-  if (cache) module.enableCompileCache(join(cache, "compile"));
   const bundle = isCheckout ? await checkoutBundle(join(cache, "cli")) : join(root, "dist/cli.cjs");
-  if (bundle && existsSync(bundle)) require(bundle);
-  else await source();
+  if (!runCode(bundle)) {
+    // Sources are compiled once, as for `npm start`.
+    if (cache) module.enableCompileCache(join(cache, "compile"));
+    if (bundle && existsSync(bundle)) require(bundle);
+    else await source();
+  }
 } else {
   // Whoever names an older Node before this file. A checkout brings a Node of its own; a package does not.
   if (!existsSync(pinned))
@@ -43,6 +45,21 @@ if (Number(process.versions.node.split(".")[0]) >= 24) {
   child.on("exit", (status, signal) => process.exit(status ?? (signal === "SIGINT" ? 130 : 143)));
 }
 
+/** Runs the bundle from V8's code of it; false when there is none, or it is another Node's. */
+function runCode(bundle = "") {
+  const code = bundle.replace(/\.cjs$/, ".code");
+  if (code === bundle || !existsSync(code)) return false;
+  const { Script } = require("node:vm");
+  const script = new Script(module.wrap(readFileSync(bundle, "latin1")), {
+    filename: bundle,
+    cachedData: readFileSync(code),
+  });
+  if (script.cachedDataRejected) return false;
+  const cli = { exports: {} };
+  script.runInThisContext()(cli.exports, module.createRequire(bundle), cli, bundle, dirname(bundle));
+  return true;
+}
+
 function stop(text) {
   process.stderr.write(`hangar: ${text}\n`);
   process.exit(1);
@@ -60,7 +77,7 @@ async function checkoutBundle(folder) {
   try {
     const { name, marks } = JSON.parse(readFileSync(join(folder, "bundle.json"), "utf8"));
     const isSame = ([file, mark]) => {
-      const { mtimeMs, size } = statSync(join(root, file));
+      const { mtimeMs, size } = statSync(`${root}/${file}`);
       return mark === `${mtimeMs} ${size}`;
     };
     if (Object.entries(marks).every(isSame)) return join(folder, name);

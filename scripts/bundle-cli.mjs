@@ -61,7 +61,10 @@ export function bundleCli(root, main, place) {
       ...[`--outfile=${out}`, `--metafile=${meta}`, "--log-level=error"],
     ]);
     const files = Object.keys(JSON.parse(readFileSync(meta, "utf8")).inputs).filter((file) => !file.startsWith(".."));
-    return { text: readFileSync(out, "utf8"), files };
+    const text = readFileSync(out, "utf8");
+    // esbuild escapes all else; what is read as one byte per character is read faster.
+    if (/[^\0-\x7f]/.test(text)) throw new Error("the bundle is not plain ASCII");
+    return { text, files };
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
@@ -71,6 +74,21 @@ function esbuild(root, args) {
   const program = require.resolve(`@esbuild/${process.platform}-${process.arch}/bin/esbuild`);
   const { status, stderr, error } = spawnSync(program, args, { cwd: root, encoding: "utf8" });
   if (status !== 0) throw new Error(`esbuild failed: ${error?.message ?? stderr}`);
+}
+
+/** A command that runs most of what others do, and gets no response. */
+const TRIED = ["machines", "list", "--url", "http://127.0.0.1:9"];
+/** As bin/hangar.mjs starts it: V8 takes code that was made with the same flags. */
+const FLAGS = ["--v8-pool-size=1"];
+
+/** V8's code of the bundle for this Node, in a file beside it. Without it the command takes longer, and works. */
+export function keepCode(node, bundle) {
+  const code = bundle.replace(/\.cjs$/, ".code");
+  const fresh = `${code}.${process.pid}`;
+  const env = { PATH: process.env.PATH, HOME: "/nonexistent", HANGAR_TOKEN: "none" };
+  const keeper = new URL("keep-code.mjs", import.meta.url).pathname;
+  const { status } = spawnSync(node, [...FLAGS, keeper, bundle, fresh, ...TRIED], { env, cwd: "/", stdio: "ignore" });
+  if (status === 0) renameSync(fresh, code);
 }
 
 /** What of a file tells that it has changed; bin/hangar.mjs compares it. */
@@ -89,12 +107,14 @@ export function refreshBundle(root, folder) {
     renameSync(join(folder, `${file}.${process.pid}`), join(folder, file));
   };
   put(name, text);
-  const looked = [...files, "package.json", "scripts/bundle-cli.mjs"];
+  keepCode(process.execPath, join(folder, name));
+  const looked = [...files, "package.json", "bin/hangar.mjs", "scripts/bundle-cli.mjs", "scripts/keep-code.mjs"];
   put(
     "bundle.json",
     JSON.stringify({ name, marks: Object.fromEntries(looked.map((file) => [file, markOf(join(root, file))])) }),
   );
   for (const old of readdirSync(folder))
-    if (old.endsWith(".cjs") && old !== name) rmSync(join(folder, old), { force: true });
+    if (/\.(cjs|code)$/.test(old) && !old.startsWith(name.replace("cjs", "")))
+      rmSync(join(folder, old), { force: true });
   return join(folder, name);
 }

@@ -1,14 +1,15 @@
 /** Everything that runs the platform in one folder: the packed sources, the npm packages and the pinned Node. */
-import { chmodSync, cpSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { keepCode } from "../bundle-cli.mjs";
 import type { Packing } from "../pack.ts";
 import { runTool } from "./run-tool.ts";
 import { fillStage, packageFile, root } from "./stage.ts";
 
-/** The command, wherever the folder is. */
-const LAUNCHER = (arch: string): string => `#!/bin/sh
-root=$(dirname "$(dirname "$(readlink -f "$0")")")
-exec "$root/node_modules/node-linux-${arch}/bin/node" --min-semi-space-size=16 "$root/bin/hangar.mjs" "$@"
+/** The command, wherever the folder is, or in the folder that is named: each program that a shell starts takes time. */
+export const launcher = (arch: string, folder = '"$(dirname "$(dirname "$(readlink -f "$0")")")"'): string => `#!/bin/sh
+root=${folder}
+exec "$root/node_modules/node-linux-${arch}/bin/node" --v8-pool-size=1 "$root/bin/hangar.mjs" "$@"
 `;
 
 /** Of the Node package what runs; headers are for compilers. */
@@ -30,9 +31,10 @@ export function makeBundle({ work, arch, version }: Packing): string {
   for (const name of ["package.json", "package-lock.json"]) rmSync(join(folder, name));
   rmSync(join(folder, "node_modules/.package-lock.json"), { force: true });
   fillStage(folder, packageFile(version));
-  const launcher = join(folder, "bin/hangar");
-  writeFileSync(launcher, LAUNCHER(arch));
-  chmodSync(launcher, 0o755);
+  // One for another processor cannot be run here.
+  if (arch === process.arch)
+    keepCode(join(folder, `node_modules/node-linux-${arch}/bin/node`), join(folder, "dist/cli.cjs"));
+  writeFileSync(join(folder, "bin/hangar"), launcher(arch), { mode: 0o755 });
   return folder;
 }
 

@@ -1,8 +1,9 @@
 /** The Debian package: /usr/lib/hangar, the command, the service, and what is done when it comes and goes. */
-import { chmodSync, cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { chmodSync, cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { FIRST_CONFIG, SERVICE, unitFile } from "../../src/cli/platform/service-unit.ts";
 import type { Packing } from "../pack.ts";
+import { launcher } from "./bundle.ts";
 import { runTool } from "./run-tool.ts";
 import { ownPackage, root } from "./stage.ts";
 
@@ -72,9 +73,9 @@ export function makeDeb({ to, arch, version, work }: Packing, bundle: string): s
     writeFileSync(join(stage, path), text);
     chmodSync(join(stage, path), mode);
   };
-  mkdirSync(join(stage, "usr/bin"), { recursive: true });
+  mkdirSync(stage, { recursive: true });
   cpSync(bundle, join(stage, HOME), { recursive: true, verbatimSymlinks: true });
-  symlinkSync("../lib/hangar/bin/hangar", join(stage, "usr/bin/hangar"));
+  put("usr/bin/hangar", launcher(arch, HOME), 0o755);
   const node = `${HOME}/node_modules/node-linux-${arch}/bin/node`;
   put(SERVICE.packaged_unit_file, unitFile({ node, program: `${HOME}/src/main.js`, data_dir: SERVICE.data_dir }));
   put(SERVICE.config_file, FIRST_CONFIG, 0o600);

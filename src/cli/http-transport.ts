@@ -1,15 +1,27 @@
 /**
- * Sends a request with Node's own HTTP client. `fetch` does the same, but loading it takes longer than all the rest of a
- * short command.
+ * Sends a request with as little of Node as it takes: a socket, or Node's own HTTP client for TLS and what else is not
+ * plain. `fetch` does the same, but loading it takes longer than all the rest of a short command.
  */
 import type { IncomingMessage } from "node:http";
 import type { ClientResponse, Outgoing } from "#client/client.ts";
+import { isPlain, sendPlain } from "./plain-http.ts";
 
-/** Rejects when there is no answer, or none to its end. Undefined for what only `fetch` can do: redirects. */
+/** Rejects when there is no response, or none to its end. Undefined for what only `fetch` can do: redirects. */
 export async function sendOverHttp(
-  { method, url, headers, body }: Outgoing,
+  request: Outgoing,
   signal: AbortSignal | undefined,
 ): Promise<ClientResponse | undefined> {
+  const send = isPlain(new URL(request.url), request.headers) ? sendPlain : sendWithNode;
+  const response = await send(request, signal);
+  return REDIRECTS.has(response.status) ? undefined : response;
+}
+
+const REDIRECTS = new Set([301, 302, 303, 307, 308]);
+
+async function sendWithNode(
+  { method, url, headers, body }: Outgoing,
+  signal: AbortSignal | undefined,
+): Promise<ClientResponse> {
   const { request } = url.startsWith("https:") ? await import("node:https") : await import("node:http");
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
     const sent = request(url, { method, headers, ...(signal ? { signal } : {}) }, resolve);
@@ -17,10 +29,7 @@ export async function sendOverHttp(
     sent.end(body);
   });
   const { statusCode: status = 0 } = response;
-  if (REDIRECTS.has(status)) {
-    response.destroy();
-    return undefined;
-  }
+  if (REDIRECTS.has(status)) response.destroy();
   return {
     status,
     ok: status >= 200 && status < 300,
@@ -29,8 +38,6 @@ export async function sendOverHttp(
     text: () => textOf(response),
   };
 }
-
-const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 
 async function textOf(response: IncomingMessage): Promise<string> {
   const pieces: Buffer[] = [];

@@ -56,3 +56,6 @@ export const printError = (text: string): void => void process.stderr.write(`${t
 
 /** One line of JSON, for programs. */
 export const printJsonLine = (data: unknown): void => void process.stdout.write(`${jsonText(data)}\n`);
+
+/** JSON for programs, on several lines. */
+export const printJson = (data: unknown): void => void process.stdout.write(`${jsonText(data, 2)}\n`);

@@ -1,9 +1,10 @@
 /** What makes the command quick: one Node process, one file of sources, and completion without a process. */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { chmodSync, existsSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test } from "node:test";
+import { bundleCli, keepCode } from "../../scripts/bundle-cli.mjs";
 import { shell, tempDir } from "../support.ts";
 import { ROOT } from "./child.ts";
 
@@ -51,11 +52,54 @@ suite("the command", () => {
       marks: Record<string, string>;
     };
     assert.ok(existsSync(join(ROOT, "node_modules/.cache/cli", name)));
-    for (const file of ["src/cli/main.ts", "src/client/client.ts", "package.json", "scripts/bundle-cli.mjs"])
+    assert.ok(existsSync(join(ROOT, "node_modules/.cache/cli", name.replace("cjs", "code"))));
+    for (const file of [
+      "src/cli/main.ts",
+      "src/client/client.ts",
+      "package.json",
+      "scripts/bundle-cli.mjs",
+      "scripts/keep-code.mjs",
+    ])
       assert.ok(file in marks, `${file} is looked at for changes`);
   });
 
-  test("loads nothing of fetch for a command that sends one request", async () => {
+  test("runs without V8's code of it, and with that of another Node", async () => {
+    // As a package has it.
+    const home = tempDir("hangar-speed");
+    for (const folder of ["bin", "dist"]) mkdirSync(join(home, folder));
+    copyFileSync(BIN, join(home, "bin/hangar.mjs"));
+    writeFileSync(join(home, "package.json"), readFileSync(join(ROOT, "package.json")));
+    const bundle = join(home, "dist/cli.cjs");
+    writeFileSync(bundle, bundleCli(ROOT, "src/cli/main.ts", "../src/cli/main.js").text);
+    const run = async (): Promise<string> => {
+      const { status, stdout, stderr } = await shell(
+        `"${process.execPath}" "${join(home, "bin/hangar.mjs")}" nothing`,
+        {
+          cwd: home,
+          HOME: home,
+        },
+      );
+      assert.deepEqual([status, stdout], [2, ""]);
+      return stderr;
+    };
+    const without = await run();
+    assert.match(without, /unknown command 'nothing'/);
+    keepCode(process.execPath, bundle);
+    const code = join(home, "dist/cli.code");
+    const own = readFileSync(code);
+    assert.equal(await run(), without);
+    // The first words of it are V8's version and flags; a file that was cut off is refused as well.
+    for (const other of [
+      Buffer.concat([Buffer.alloc(16, 7), own.subarray(16)]),
+      own.subarray(0, 1000),
+      Buffer.alloc(0),
+    ]) {
+      writeFileSync(code, other);
+      assert.equal(await run(), without);
+    }
+  });
+
+  test("loads neither fetch nor Node's HTTP client for a command that sends one request", async () => {
     const cwd = tempDir("hangar-speed");
     writeFileSync(
       join(cwd, "loaded.cjs"),
@@ -64,8 +108,8 @@ suite("the command", () => {
     const line = `"${process.execPath}" --require ./loaded.cjs "${BIN}" apps list --url http://127.0.0.1:9`;
     const { stderr } = await shell(line, { cwd });
     assert.match(stderr, /there is no answer from http:\/\/127.0.0.1:9/);
-    assert.match(stderr, /NativeModule http$/m);
-    assert.doesNotMatch(stderr, /undici|NativeModule (child_process|crypto|http2)$/m);
+    assert.match(stderr, /NativeModule net$/m);
+    assert.doesNotMatch(stderr, /undici|NativeModule (_http_client|child_process|crypto|http|http2|https)$/m);
   });
 });
 
