@@ -132,13 +132,15 @@ suite("disk I/O of machines", { skip: realMachinesMissing() ?? ioProblem(SLOW) ?
     const ref = await start(driver, launch);
     // Forty writers, each of which would have its turn once in twenty seconds.
     const writers = "for i in $(seq 40); do /usr/bin/dd if=/dev/zero of=/root/$i bs=4k count=50 oflag=direct & done";
-    const command = { command: ["/bin/sh", "-c", `(${writers}) > /dev/null 2>&1`], timeout_ms: 60_000 };
+    // A box that is emulated takes seconds to start each of them.
+    const limit_ms = 15 * 60_000;
+    const command = { command: ["/bin/sh", "-c", `(${writers}) > /dev/null 2>&1`], timeout_ms: limit_ms };
     await driver.exec(ref, command, never);
     const waiting = async (): Promise<number> => {
       const all = await driver.ps(ref);
       return all.filter(({ command: words }) => words.includes("oflag=direct")).length;
     };
-    await until("forty writers wait", async () => (await waiting()) >= 40);
+    await until("forty writers wait", async () => (await waiting()) >= 40, { limit_ms });
     assert.equal((await driver.suspend(ref, never)).kind, "freeze");
     const { handle } = resumedOf(await driver.resume(launch, ref.handle ?? {}, never));
     assert.notDeepEqual(inForce(cgroup(launch.id)), []);
