@@ -15,7 +15,7 @@ import { lxcfsMissing, programFile } from "../../choice.ts";
 import { detach } from "../../linux/calls.ts";
 import { outsideUnit } from "./delegation.ts";
 import type { Layout } from "./layout.ts";
-import { kill, numberIn, startOf } from "./process-table.ts";
+import { kill, numberIn, startOf, workOf } from "./process-table.ts";
 
 /** What machines see of it, as paths below its mount and below their root. */
 export const LXCFS_FILES = [
@@ -29,8 +29,12 @@ export const LXCFS_PROBE = "/sys/devices/system/cpu/online";
 const LOOK_MS = 1000;
 /** Machines that are found without its files are looked for so many looks apart. */
 const SWEEP = 30;
-/** It answers within a millisecond; one that takes longer, twice, hangs, and what reads its files hangs with it. */
+/**
+ * It answers within a millisecond; one that takes longer, twice, and does nothing meanwhile hangs, and what reads its files
+ * hangs with it. One that is at work is slow, as everything is on a busy host: machines would lose it while they start.
+ */
 const ANSWER_MS = 3000;
+const SLOW_ANSWER_MS = 120_000;
 const START_MS = 10_000;
 /** How long one that could not be started is left alone. */
 const RETRY_MS = 60_000;
@@ -143,12 +147,22 @@ export class Lxcfs {
       () => true,
       () => false,
     );
-    const within = async (ms: number) => await Promise.race([answered, clock.sleep(ms).then(() => undefined)]);
-    const answer = await within(ANSWER_MS);
-    if (answer !== undefined) return answer;
-    // All threads may have been busy with a large disk. They take turns: when this is through, the read has begun.
-    await stat(layout.run);
-    return (await within(ANSWER_MS)) ?? false;
+    const end = clock.monotonic() + SLOW_ANSWER_MS;
+    for (let look = 0; ; look++) {
+      const before = this.#work();
+      const answer = await Promise.race([answered, clock.sleep(ANSWER_MS).then(() => undefined)]);
+      if (answer !== undefined) return answer;
+      const now = this.#work();
+      const is_at_work = now !== undefined && (now.is_runnable || now.ticks !== before?.ticks);
+      if (clock.monotonic() > end || (look > 0 && !is_at_work)) return false;
+      // All threads may have been busy with a large disk. They take turns: when this is through, the read has begun.
+      await stat(layout.run);
+    }
+  }
+
+  #work(): ReturnType<typeof workOf> {
+    const pid = this.#pid();
+    return pid === undefined ? undefined : workOf(pid);
   }
 
   /** The daemon's process; undefined when it is gone, or its number is somebody else's by now. */

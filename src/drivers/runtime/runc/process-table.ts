@@ -1,15 +1,47 @@
 /** Processes of this host, by number and beginning: a number alone may be somebody else's by now. */
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
+
+/** The fields of a `stat` file from the state on. The name in brackets may hold anything; what is counted comes after it. */
+function statFields(file: string): string[] {
+  const stat = readFileSync(file, "utf8");
+  return stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+}
 
 /** When a process began, in clock ticks since the host did; undefined when there is none, or it has ended. */
 export function startOf(pid: number): string | undefined {
   try {
-    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-    // The name in brackets may hold anything; what is counted comes after it.
-    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    const fields = statFields(`/proc/${pid}/stat`);
     return fields[0] === "Z" || fields[0] === "X" ? undefined : fields[19];
   } catch {
     return undefined;
+  }
+}
+
+/**
+ * What a process has used of the processors, in clock ticks, and whether one of its threads waits for one now; undefined when
+ * it is gone. With these a process that gets little of a busy host is told from one that hangs.
+ */
+export function workOf(pid: number): { ticks: number; is_runnable: boolean } | undefined {
+  const of_process = fieldsIfThere(`/proc/${pid}/stat`);
+  if (!of_process) return undefined;
+  const threads = threadsOf(pid).map((thread) => fieldsIfThere(`/proc/${pid}/task/${thread}/stat`)?.[0]);
+  return { ticks: Number(of_process[11]) + Number(of_process[12]), is_runnable: threads.includes("R") };
+}
+
+/** Threads come and go while one looks. */
+function fieldsIfThere(file: string): string[] | undefined {
+  try {
+    return statFields(file);
+  } catch {
+    return undefined;
+  }
+}
+
+function threadsOf(pid: number): string[] {
+  try {
+    return readdirSync(`/proc/${pid}/task`);
+  } catch {
+    return [];
   }
 }
 
