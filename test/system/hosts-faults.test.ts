@@ -49,7 +49,8 @@ async function startScene(
   t: TestContext,
   options: { controls?: number; hosts?: number; broken?: Broken } = {},
 ): Promise<Scene> {
-  const dice = random(seed(t));
+  const start = seed(t);
+  const dice = random(start);
   const cluster = await startFaultCluster(t, { controls: 2, hosts: 3, ...options });
   const history = new History();
   const [control] = cluster.controls;
@@ -58,7 +59,8 @@ async function startScene(
     const { status } = await control.call("POST", "/v1/apps", { app_name: "web", org_slug: "personal" });
     return status === 201 || status === 409;
   });
-  const clients = new Clients(cluster.controls, history, dice);
+  // Dice of their own: how fast they are must not change which faults come.
+  const clients = new Clients(cluster.controls, history, random(start + 1));
   t.after(() => clients[Symbol.asyncDispose]());
   return { cluster, history, clients, dice };
 }
