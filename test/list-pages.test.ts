@@ -1,5 +1,6 @@
 /** Every list of the API comes in pages: found from the table of routes, walked page by page. */
 import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, suite, type TestContext, test } from "node:test";
@@ -148,6 +149,14 @@ async function walk(platform: TestPlatform, row: Row, path: string, limit: numbe
 }
 
 /** Several of everything. Nothing of it changes by itself once it is there. */
+/** Brings a repository of the registry into being. */
+async function pushBlob({ base_url, token }: TestPlatform, name: string): Promise<void> {
+  const digest = `sha256:${createHash("sha256").update(name).digest("hex")}`;
+  const headers = { authorization: `Bearer ${token}` };
+  const url = `${base_url}/v2/${name}/blobs/uploads/?digest=${digest}`;
+  assert.equal((await fetch(url, { method: "POST", headers, body: name })).status, 201);
+}
+
 async function furnished(t: Pick<TestContext, "after">): Promise<Furnished> {
   const config = join(tempDir(), "hangar.toml");
   const hosts = ["north", "south", "west"].map((region, i) => `[[hosts]]\nid = "000${i + 1}"\nregion = "${region}"\n`);
@@ -185,6 +194,7 @@ async function furnished(t: Pick<TestContext, "after">): Promise<Furnished> {
     await post("/v1/oauth/connections/api_key", { provider: "github", api_key: name, org_slug: "acme" });
     await post("/v1/orgs/acme/tokens", { kind: "readonly" });
   }
+  for (const name of ["a", "b", "c"]) await pushBlob(platform, `acme/${name}`);
   const names: Item = { org_slug: "acme", app_name: "web", machine_id: machine["id"], volume_id: volumes[0]?.["id"] };
   const url = ({ path }: Row): string => {
     const filled = path.replaceAll(/:(\w+)/g, (_, name: string) => String(names[name]));

@@ -950,9 +950,9 @@ export interface Api {
   /** List the repositories that were pushed, with their tags. */
   "GET /v1/registry/repositories": {
     params: Record<string, never>;
-    query: { org_slug?: string | undefined; last?: string | undefined };
+    query: { org_slug?: string | undefined; limit?: number | undefined; cursor?: string | undefined };
     body: undefined;
-    answer: { repositories: ({ name: string; tags: ({ tag: string; digest: string })[]; manifests: number; bytes: number; updated_at: number })[] };
+    answer: { repositories: ({ name: string; tags: ({ tag: string; digest: string })[]; manifests: number; bytes: number; updated_at: number })[]; next_cursor?: string | undefined };
   };
   /** The registry: the OCI distribution API, for docker, podman, skopeo and crane. */
   "GET /v2/*": {

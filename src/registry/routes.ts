@@ -1,6 +1,7 @@
 import { assert } from "#core/assert.ts";
 import type { Clock } from "#core/clock.ts";
 import { type Guard, orgOf } from "#http/access.ts";
+import { inPages } from "#http/list-page.ts";
 import { type Method, type Row, route } from "#http/route.ts";
 import { Type } from "#http/schema.ts";
 import { RegistryHttp } from "./http.ts";
@@ -8,6 +9,9 @@ import type { Registry } from "./service.ts";
 
 /** HEAD comes with GET. */
 const METHODS: readonly Method[] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
+
+/** Tags of each repository in a list of repositories; the registry API has the rest. */
+const LISTED_TAGS = 100;
 
 const RepositoryResponse = Type.Object({
   name: Type.String({ description: "As it is pushed and pulled, after the platform's address: `personal/web`." }),
@@ -24,17 +28,21 @@ export function registryRoutes(registry: Registry, guard: Guard, clock: Clock): 
       summary: "List the repositories that were pushed, with their tags",
       part: "images",
       access: "read org",
-      query: Type.Object({ org_slug: Type.Optional(Type.String()), last: Type.Optional(Type.String()) }),
+      query: Type.Object({ org_slug: Type.Optional(Type.String()) }),
+      pages: inPages("repositories", ["text"]),
       response: { status: 200, schema: Type.Object({ repositories: Type.Array(RepositoryResponse) }) },
-      async handle({ query, ...call }) {
+      async handle({ page, ...call }) {
         const { id, slug } = orgOf(call);
-        const page = { last: "", limit: registry.limits.page };
-        const found = await registry.repositories(id, { ...page, last: query.last ?? "" });
-        const repositories = found.map(async ({ repository, manifests, bytes, touched_at }) => {
-          const full = `${slug}/${repository}`;
-          const tags = await registry.tags({ org_id: id, repository, full }, page);
-          return { name: full, tags: tags.map((one) => ({ ...one })), manifests, bytes, updated_at: touched_at };
-        });
+        const { after: [last] = [""], limit } = page.request;
+        const found = await registry.repositories(id, { last, limit });
+        const repositories = page
+          .take(found, ({ repository }) => [repository])
+          .map(async (one) => {
+            const { repository, manifests, bytes, touched_at } = one;
+            const name = `${slug}/${repository}`;
+            const tags = await registry.tags({ org_id: id, repository, full: name }, { last: "", limit: LISTED_TAGS });
+            return { name, tags: tags.map((tag) => ({ ...tag })), manifests, bytes, updated_at: touched_at };
+          });
         return { repositories: await Promise.all(repositories) };
       },
     }),

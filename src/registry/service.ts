@@ -169,12 +169,11 @@ export class Registry {
     if (!(await store.deleteManifest(org_id, repository, reference.digest))) manifestUnknown(at, reference);
   }
 
+  /** Fails when there is no such repository. */
   async tags(at: RepositoryAt, page: NamePage): Promise<{ tag: string; digest: string }[]> {
     const { store } = this.#parts;
     const found = await store.tags(at.org_id, at.repository, page);
-    if (found.length > 0 || page.last !== "") return found;
-    const before = await store.repositories(at.org_id, { last: "", limit: this.limits.page });
-    if (before.some(({ repository }) => repository === at.repository)) return [];
+    if (found.length > 0 || (await store.hasRepository(at.org_id, at.repository))) return found;
     fail("name_unknown", `there is no repository ${at.full}`);
   }
 

@@ -100,6 +100,7 @@ export function registryStoreSuite(
         (await store.tags("o1", "web", { last: "1", limit: 10 })).map(({ tag }) => tag),
         ["all"],
       );
+      assert.deepEqual([await store.hasRepository("o1", "web"), await store.hasRepository("o2", "web")], [true, false]);
       const [found] = await store.repositories("o1", { last: "", limit: 10 });
       assert.deepEqual([found?.repository, Number(found?.tags), Number(found?.manifests)], ["web", 2, 4]);
       assert.equal(await store.deleteTag("o1", "web", "all"), true);

@@ -42,6 +42,7 @@ export interface RegistryStore {
   referrers(org_id: string, repository: string, subject: string): Promise<RepositoryManifest[]>;
   /** Indexes of the repository that list this manifest. */
   indexesOf(org_id: string, repository: string, digest: string): Promise<string[]>;
+  hasRepository(org_id: string, repository: string): Promise<boolean>;
   repositories(org_id: string, page: NamePage): Promise<Repository[]>;
 
   /** Manifests that no tag, index or subject leads to and that were not touched since. */

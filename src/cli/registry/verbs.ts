@@ -3,7 +3,8 @@ import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import { systemClock } from "#core/clock.ts";
 import { bytesText } from "../images/bytes-text.ts";
-import { ago, table } from "../output.ts";
+import { listTable, pagesOf } from "../lists.ts";
+import { ago } from "../output.ts";
 import { textOption, UsageError, type Verb } from "../verb.ts";
 
 const registryList: Verb = {
@@ -11,21 +12,20 @@ const registryList: Verb = {
   summary: "List repositories and tags that were pushed",
   options: [["--org <slug>", "the organization (default: the token's own, else personal)"]],
   examples: ["hangar registry list"],
-  async run({ client }, input) {
+  lists: true,
+  async run(context, input) {
     const query = { org_slug: textOption(input, "org") };
-    const { repositories } = await client.call("GET /v1/registry/repositories", { query });
     const now = systemClock.now();
-    const rows = repositories.map(({ name, tags, bytes, updated_at }) => [
-      name,
-      tags.map(({ tag }) => tag).join(", ") || "none",
-      bytesText(bytes),
-      ago(updated_at, now),
-    ]);
-    const empty = "nothing was pushed yet; `hangar registry login`, then `docker push`, `podman push` or `skopeo copy`";
-    return {
-      data: repositories,
-      text: rows.length === 0 ? empty : table(["repository", "tags", "size", "pushed"], rows),
-    };
+    return await listTable(context, input, pagesOf(context.client, input, "GET /v1/registry/repositories", { query }), {
+      heads: ["repository", "tags", "size", "pushed"],
+      row: ({ name, tags, bytes, updated_at }) => [
+        name,
+        tags.map(({ tag }) => tag).join(", ") || "none",
+        bytesText(bytes),
+        ago(updated_at, now),
+      ],
+      none: "nothing was pushed yet; `hangar registry login`, then `docker push`, `podman push` or `skopeo copy`",
+    });
   },
 };
 

@@ -85,6 +85,7 @@ type ManifestStore = Pick<
   | "tags"
   | "referrers"
   | "indexesOf"
+  | "hasRepository"
   | "repositories"
   | "untagged"
 >;
@@ -138,6 +139,11 @@ function manifests(database: Database): ManifestStore {
       const sql = `SELECT manifest FROM registry_references WHERE ${IN} AND digest = ? ORDER BY manifest`;
       const found = await database.read<{ manifest: string }>(sql, [org_id, repository, digest]);
       return found.map(({ manifest }) => manifest);
+    },
+
+    async hasRepository(org_id, repository) {
+      const sql = `SELECT 1 AS found FROM registry_blobs WHERE ${IN} LIMIT 1`;
+      return (await database.read(sql, [org_id, repository])).length > 0;
     },
 
     repositories: (org_id, { last, limit }) =>
