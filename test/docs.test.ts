@@ -143,6 +143,18 @@ suite("documents", () => {
     );
   });
 
+  test("every file and function that ARCHITECTURE.md names in a journey exists", () => {
+    const steps = [
+      ...readFileSync(join(root, "ARCHITECTURE.md"), "utf8").matchAll(/^\| \d+ \| `(src\/[\w/.-]+)` `([\w.]+)` \|/gm),
+    ];
+    assert.ok(steps.length >= 40, `${steps.length} steps`);
+    const missing = steps.filter(([, file = "", name = ""]) => !defines(join(root, file), name));
+    assert.deepEqual(
+      missing.map(([, file, name]) => `${file} ${name}`),
+      [],
+    );
+  });
+
   test("decisions fit on a page", () => {
     const long = pages.filter(
       (page) =>
@@ -151,6 +163,17 @@ suite("documents", () => {
     assert.deepEqual(long, []);
   });
 });
+
+/** Whether a file defines a function, class or method; `Class.method` needs both. */
+function defines(file: string, name: string): boolean {
+  if (!existsSync(file)) return false;
+  const source = readFileSync(file, "utf8");
+  return name.split(".").every((part) => {
+    const declared = `^(export )?(async )?(function\\*?|class|const|interface) ${part}\\b`;
+    const method = `^ {2}(static )?(async )?\\*?${part}[(<]`;
+    return new RegExp(`${declared}|${method}`, "m").test(source);
+  });
+}
 
 suite("the OpenAPI document", () => {
   test("is valid 3.1 and has every row, and its connector part the versions of the specification", async (t) => {
