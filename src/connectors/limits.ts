@@ -1,4 +1,4 @@
-/** Bounds of the connectors room, by name. What happens at the bound is written beside it. */
+/** Limits of the connectors module. Each comment says what happens when the limit is reached. */
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const DAY = 24 * 60 * MINUTE;

@@ -1,120 +1,119 @@
 /**
- * The one list of what can go wrong for a caller. A code is stable: clients branch on it (`status` in the
- * answer), the HTTP status only groups codes. docs/errors.md is generated from this table.
+ * The catalogue of API errors. A code is stable: clients branch on it (`status` in the response); the HTTP status only
+ * groups codes. docs/errors.md is generated from this table.
  */
 export const CATALOGUE = {
   invalid_request: {
     http: 400,
     retryable: false,
-    meaning: "The request is not valid; `details` lists every problem with its place.",
+    meaning: "The request is invalid; `details` lists every problem with the path of its field.",
   },
   malformed_json: {
     http: 400,
     retryable: false,
-    meaning: "The body is not JSON, names a key twice, or is nested too deeply.",
+    meaning: "The body is not valid JSON, has a duplicate key, or is nested too deeply.",
   },
   malformed_http: {
     http: 400,
     retryable: false,
-    meaning: "The request's framing or target is ambiguous, so it was not read further.",
+    meaning: "The request line, target or framing is ambiguous or malformed; the rest was not read.",
   },
   image_not_found: {
     http: 400,
     retryable: false,
-    meaning: "There is no such image, here or in its registry; the text names registry, repository and tag.",
+    meaning: "The image exists neither here nor in its registry; the text names registry, repository and tag.",
   },
   image_refused: {
     http: 400,
     retryable: false,
-    meaning: "The image cannot be used: no right to it, not for this kind of machine, damaged, or not safe to unpack.",
+    meaning: "The image cannot be used: access denied, wrong architecture, corrupt, or not safe to unpack.",
   },
   unauthorized: {
     http: 401,
     retryable: false,
-    meaning: "No token, an unknown, expired or revoked one, or the wrong scheme for its kind.",
+    meaning: "The token is missing, unknown, expired or revoked, or sent with the wrong scheme.",
   },
   forbidden: {
     http: 403,
     retryable: false,
-    meaning: "The token is good but does not allow this; the text names what refused.",
+    meaning: "The token is valid but does not allow this; the text names the caveat or rule.",
   },
-  not_found: { http: 404, retryable: false, meaning: "There is no such thing, or none that this token may see." },
+  not_found: { http: 404, retryable: false, meaning: "The resource does not exist, or this token may not see it." },
   connector_denied: {
     http: 403,
     retryable: false,
-    meaning: "The connector's policy does not allow this; `rule` names the rule that decided.",
+    meaning: "The connector's policy denies this; `rule` names the rule.",
   },
   address_refused: {
     http: 403,
     retryable: false,
-    meaning: "The connector or registry leads to an address that is not public, and the operator has not allowed that.",
+    meaning: "The connector or registry resolves to a private address that the operator has not allowed.",
   },
   path_not_canonical: {
     http: 400,
     retryable: false,
-    meaning: "The provider's path can be read in more than one way, so it was not passed on.",
+    meaning: "The path is ambiguous (not canonical), so the gateway did not forward it.",
   },
   method_not_allowed: {
     http: 405,
     retryable: false,
-    meaning: "The path exists, but not with this method; `Allow` lists the ones it has.",
+    meaning: "The path exists, but not with this method; the `Allow` header lists the allowed ones.",
   },
   wait_timeout: {
     http: 408,
     retryable: true,
     meaning:
-      "What was waited for did not come in time: a machine's state (the text and `current_state` say where it is), or a transaction of a replicated database.",
+      "The wait timed out: for a machine's state (`current_state` is the state it is in), or for a transaction of a replicated database.",
   },
   request_timeout: { http: 408, retryable: true, meaning: "The request did not arrive completely in time." },
   conflict: {
     http: 409,
     retryable: true,
-    meaning: "Someone else changed the same thing at the same moment; read it again.",
+    meaning: "A concurrent request changed the same resource; read it again and retry.",
   },
   transaction_lost: {
     http: 409,
     retryable: false,
-    meaning:
-      "The transaction is not part of the replicated database any more: another primary took over without it. Write it again.",
+    meaning: "The transaction was lost in a failover: another primary took over without it. Write it again.",
   },
   no_primary: {
     http: 503,
     retryable: true,
     meaning:
-      "No node of the replicated database is primary, and none was elected while the request waited. Nothing was done.",
+      "The replicated database has no primary, and none was elected while the request waited. The request was not executed.",
   },
   outcome_unknown: {
     http: 502,
     retryable: false,
     meaning:
-      "The primary was lost while its application worked on the request, which may have been done. With an `Idempotency-Key` the proxy of the replicated database repeats it.",
+      "The primary was lost while its application handled the request, which may have been executed. With an `Idempotency-Key` the proxy of the replicated database retries it.",
   },
   app_unreachable: {
     http: 502,
     retryable: true,
     meaning:
-      "The application behind the proxy of the replicated database does not accept connections. Nothing was done.",
+      "The application behind the proxy of the replicated database does not accept connections. The request was not executed.",
   },
   not_acknowledged: {
     http: 504,
     retryable: false,
     meaning:
-      "The application has done it, but replicas did not have it on disk in time: it is safe only if the primary survives.",
+      "The application executed the request, but replicas did not acknowledge it in time: it is lost if the primary is lost.",
   },
   lease_held: {
     http: 409,
     retryable: true,
-    meaning: "The machine is leased; send the lease's nonce, wait for its end, or ask its holder.",
+    meaning: "Another caller holds the machine's lease; send its nonce, or wait until it expires.",
   },
   lease_lost: {
     http: 409,
     retryable: false,
-    meaning: "The nonce is not that of the machine's lease: it ran out, was released, or is someone else's.",
+    meaning: "The nonce does not match the machine's lease: it expired, was released, or belongs to another caller.",
   },
   version_conflict: {
     http: 409,
     retryable: false,
-    meaning: "The machine is no longer the version the request speaks of; read it again.",
+    meaning: "The machine has another version than the request names; read it again.",
   },
   machine_running: {
     http: 409,
@@ -124,7 +123,7 @@ export const CATALOGUE = {
   not_movable: {
     http: 409,
     retryable: false,
-    meaning: "The machine cannot go to another host: it mounts a volume, and the hosts share no object store.",
+    meaning: "The machine cannot move to another host: it mounts a volume, and the hosts share no object store.",
   },
   app_not_empty: {
     http: 409,
@@ -135,7 +134,7 @@ export const CATALOGUE = {
   idempotency_in_progress: {
     http: 409,
     retryable: true,
-    meaning: "The first request with this Idempotency-Key is still being worked on elsewhere.",
+    meaning: "The first request with this Idempotency-Key is still in progress.",
   },
   name_invalid: {
     http: 400,
@@ -182,17 +181,17 @@ export const CATALOGUE = {
   image_elsewhere: {
     http: 503,
     retryable: true,
-    meaning: "The image was imported by another process of the platform, which does not answer; the text names it.",
+    meaning: "The image was imported by another process of the platform, which does not respond; the text names it.",
   },
   registry_unreachable: {
     http: 412,
     retryable: true,
-    meaning: "The image's registry does not answer as it should, and the image is not here.",
+    meaning: "The image's registry cannot be reached or returned an error, and the image is not stored here.",
   },
   no_certificate_authority: {
     http: 412,
     retryable: false,
-    meaning: "The platform has no certificate authority to ask; set `HANGAR_ACME_DIRECTORY`, or bring a certificate.",
+    meaning: "No certificate authority is configured; set `HANGAR_ACME_DIRECTORY`, or upload a certificate.",
   },
   wrong_state: {
     http: 412,
@@ -203,12 +202,12 @@ export const CATALOGUE = {
     http: 412,
     retryable: true,
     meaning:
-      "No host that may take the machine has room; the text says what was asked, what is free, and where it fits.",
+      "No eligible host has enough free CPU or memory; the text says what was requested, what is free, and where it fits.",
   },
   volume_elsewhere: {
     http: 412,
     retryable: false,
-    meaning: "The volume is on another host or in another region than the machine can be; the text names both.",
+    meaning: "The volume is on another host or in another region than the machine; the text names both.",
   },
   volume_in_use: {
     http: 412,
@@ -219,102 +218,110 @@ export const CATALOGUE = {
   volume_not_ready: {
     http: 412,
     retryable: true,
-    meaning: "The volume is still being made, restored or copied, or it is deleted; the text says which.",
+    meaning: "The volume is still being created, restored or copied, or it is deleted; the text says which.",
   },
   volume_placement_capacity: {
     http: 412,
     retryable: false,
     meaning:
-      "Every zone of the region has a volume of this name already, and `require_unique_zone` does not allow a second.",
+      "Every zone of the region already has a volume of this name, and `require_unique_zone` allows one per zone.",
   },
   encryption_unavailable: {
     http: 412,
     retryable: false,
-    meaning: "No way to encrypt a volume works on this box; the text says what to install, or pass `encrypted: false`.",
+    meaning:
+      "Volume encryption is not available on this host; install what the text names, or pass `encrypted: false`.",
   },
   host_unreachable: {
     http: 412,
     retryable: true,
-    meaning: "The host of the machine has failed; nothing can be done there until it is back.",
+    meaning: "The machine's host is lost; operations on the machine are refused until it is back.",
   },
   version_stale: {
     http: 412,
     retryable: false,
-    meaning: "The machine changed since the version the request names; nothing was changed.",
+    meaning: "The machine has changed since the version that the request names; the request was not applied.",
   },
   payload_too_large: { http: 413, retryable: false, meaning: "The body is larger than this endpoint accepts." },
   uri_too_long: { http: 414, retryable: false, meaning: "The request target is longer than the limit." },
   unsupported_media_type: {
     http: 415,
     retryable: false,
-    meaning: "The body is of a kind this endpoint does not read; send application/json.",
+    meaning: "The body's content type is not supported by this endpoint; send application/json.",
   },
   name_taken: { http: 422, retryable: false, meaning: "Another resource has this name." },
-  invalid_name: { http: 422, retryable: false, meaning: "The name does not follow the rule for names." },
-  limit_reached: { http: 422, retryable: false, meaning: "A named limit does not allow one more." },
+  invalid_name: { http: 422, retryable: false, meaning: "The name does not match the naming rules." },
+  limit_reached: { http: 422, retryable: false, meaning: "A limit is reached; the text names it." },
   idempotency_mismatch: {
     http: 422,
     retryable: false,
-    meaning: "This Idempotency-Key was used before with another request.",
+    meaning: "This Idempotency-Key was already used with a different request.",
   },
   rate_limited: {
     http: 429,
     retryable: true,
-    meaning:
-      "Too many requests, or too many open at once; the text names the bound, `Retry-After` says when to come back.",
+    meaning: "Too many requests, or too many open at once; the text names the limit, `Retry-After` says when to retry.",
   },
   headers_too_large: { http: 431, retryable: false, meaning: "The request's headers are larger than the limit." },
   query_invalid: {
     http: 400,
     retryable: false,
-    meaning: "The query cannot be read; the text points at the place.",
+    meaning: "The query has a syntax error; the text points at it.",
   },
   query_failed: {
     http: 422,
     retryable: false,
-    meaning: "The query cannot be answered: it does not fit the data, or meets a named limit.",
+    meaning: "The query cannot be evaluated: it does not fit the data, or reaches a limit that the text names.",
   },
-  query_canceled: { http: 499, retryable: true, meaning: "The caller left before the query was answered." },
+  query_canceled: { http: 499, retryable: true, meaning: "The client disconnected before the query was answered." },
   query_timeout: { http: 503, retryable: true, meaning: "The query took longer than its limit." },
   internal: {
     http: 500,
     retryable: false,
-    meaning: "A mistake of ours. The log has the details under the request id.",
+    meaning: "An internal error. The log has the details under the request id.",
   },
   upstream_failed: {
     http: 502,
     retryable: true,
-    meaning: "The connector's provider could not be reached, or broke off before it answered.",
+    meaning: "The connector's provider could not be reached, or closed the connection before it responded.",
   },
   connector_unusable: {
     http: 502,
     retryable: false,
-    meaning: "The connector's credential is no longer good and could not be renewed; connect it again.",
+    meaning: "The connector's credential is no longer valid and could not be renewed; connect it again.",
   },
-  upstream_timeout: { http: 504, retryable: true, meaning: "The connector's provider did not answer in time." },
+  upstream_timeout: { http: 504, retryable: true, meaning: "The connector's provider did not respond in time." },
   upgrade_required: {
     http: 426,
     retryable: false,
-    meaning: "This is no page to read but a line to speak on: ask for it over WebSocket.",
+    meaning: "This endpoint is a WebSocket; send an Upgrade request.",
   },
-  storage_full: { http: 503, retryable: true, meaning: "The disk is full. Nothing was changed; reads still work." },
+  storage_full: {
+    http: 503,
+    retryable: true,
+    meaning: "The disk is full. The request was not applied; reads still work.",
+  },
   storage_failed: {
     http: 503,
     retryable: true,
-    meaning: "The store cannot be reached or failed; the outcome is not known to have happened.",
+    meaning: "The database cannot be reached or failed; whether the write happened is unknown.",
   },
-  overloaded: { http: 503, retryable: true, meaning: "A queue with a named limit is full; nothing was changed." },
+  overloaded: {
+    http: 503,
+    retryable: true,
+    meaning: "A queue is full; the text names its limit. The request was not applied.",
+  },
   not_ready: {
     http: 503,
     retryable: true,
-    meaning: "A part of the platform does not work at the moment; `reasons` says which, and why.",
+    meaning: "A part of the platform is not ready; `reasons` says which, and why.",
   },
-  shutting_down: { http: 503, retryable: true, meaning: "The platform is stopping; ask again in a moment." },
+  shutting_down: { http: 503, retryable: true, meaning: "The platform is shutting down; retry in a moment." },
 } as const satisfies Record<string, { http: number; retryable: boolean; meaning: string }>;
 
 export type ErrorCode = keyof typeof CATALOGUE;
 
-/** One thing wrong with a request: where, what, and what would be right. */
+/** One validation problem of a request: the field, what is wrong, and what is allowed. */
 export interface Problem {
   /** Path of the field, for example `body.config.guest.memory_mb` or `query.timeout`. */
   path: string;
@@ -327,13 +334,13 @@ export interface ErrorExtras {
   /** What to do next: a command, a field, a setting. */
   hint?: string;
   retry_after_s?: number;
-  /** Further fields of the answer, by name: what a program needs beside the text. */
+  /** Further fields of the response body, for programs. */
   facts?: Record<string, unknown>;
   headers?: Record<string, string>;
   cause?: unknown;
 }
 
-/** A mistake of the caller's or the world's, told in words. Anything else that is thrown is a bug of ours. */
+/** An error that is reported to the caller. Anything else that is thrown is a bug and becomes `internal`. */
 export class ApiError extends Error {
   override readonly name = "ApiError";
   readonly code: ErrorCode;
@@ -350,10 +357,10 @@ export class ApiError extends Error {
   }
 }
 
-/** The store itself could not do it. That says nothing about what was asked for: it may be tried again. */
+/** The database failed. The request itself may be valid, so it may be retried. */
 export class StoreError extends ApiError {}
 
-/** The error as it goes over the wire. */
+/** The error as JSON in the response body. */
 export interface ErrorBody {
   error: string;
   status: ErrorCode;

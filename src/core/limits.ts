@@ -1,6 +1,5 @@
 /**
- * Every bound of the program, by name. What happens at the bound is written beside it; an error that comes
- * from one says the name.
+ * The limits of the platform, by name. The comment of each says what happens when it is reached; errors name the limit.
  */
 const KIB = 1024;
 const MIB = 1024 * KIB;
@@ -11,37 +10,37 @@ export const LIMITS = {
   // The HTTP edge.
   /** Largest JSON body. Past it: 413, the rest is not read. */
   body_bytes: MIB,
-  /** A larger body is read only for a good token: until then a caller costs no more memory than its headers. Else: 401. */
+  /** Bodies over this size are read only after the token was verified, so an anonymous caller cannot use memory. Else: 401. */
   body_unknown_bytes: 16 * KIB,
-  /** Larger bodies of one token in memory at once; full-access tokens are not counted. One more: 429 `rate_limited`. */
+  /** Total size of such bodies in memory per token; full-access tokens are not counted. Over it: 429 `rate_limited`. */
   bodies_bytes_per_token: 64 * MIB,
-  /** The same of all tokens. One more: 503 `overloaded`. */
+  /** Total size of such bodies in memory, all tokens. Over it: 503 `overloaded`. */
   bodies_bytes: 256 * MIB,
-  /** How deep arrays and objects may nest in a body. Past it: 400. */
+  /** Nesting depth of arrays and objects in a body. Past it: 400. */
   json_depth: 64,
-  /** All header lines together. Past it: 431. */
+  /** Total size of the request headers. Past it: 431. */
   header_bytes: 16 * KIB,
-  /** The request target. Past it: 414. */
+  /** Length of the request target. Past it: 414. */
   target_bytes: 8 * KIB,
-  /** Until the header block is complete. Past it: 408 and the connection is closed. */
+  /** Time to receive all headers. Past it: 408 and the connection is closed. */
   headers_timeout_ms: 5 * SECOND,
-  /** Until the whole request is there. Past it: 408 and the connection is closed. */
+  /** Time to receive the whole request. Past it: 408 and the connection is closed. */
   request_timeout_ms: 30 * SECOND,
-  /** An upload that brings nothing for this long. Past it: 408 and the connection is closed. */
+  /** Time an upload may send no data. Past it: 408 and the connection is closed. */
   upload_stall_ms: 30 * SECOND,
   /** An idle kept-alive connection is closed after this. */
   keep_alive_ms: 72 * SECOND,
-  /** Open connections. Of one more the longest unused is closed, or itself when all are in use. */
+  /** Open connections. For one more, the longest idle one is closed, or the new one when all are in use. */
   connections: 8192,
   /** Open connections that one token used last; full-access tokens are not counted. One more: 429 `rate_limited`. */
   connections_per_token: 1024,
-  /** How long a stopping platform waits for requests in flight. Past it they are cut. */
+  /** Time a shutdown waits for requests in flight. Past it their connections are closed. */
   shutdown_ms: 10 * SECOND,
-  /** How long stopping takes at most, whatever hangs. Past it: the process ends with exit code 1. */
+  /** Maximum time of a shutdown. Past it: the process exits with code 1. */
   stop_ms: 30 * SECOND,
-  /** How long one part of the platform has to say whether it is ready. Past it: it is not. */
+  /** Timeout of one readiness check. Past it: the part counts as not ready. */
   readiness_check_ms: 3 * SECOND,
-  /** What was found is answered for this long. */
+  /** Time a readiness result is cached. */
   readiness_kept_ms: SECOND / 2,
   /** Between two attempts to start while the database is away. */
   database_wait_ms: SECOND,
@@ -56,32 +55,32 @@ export const LIMITS = {
   problems_listed: 64,
 
   // Connections to machines.
-  /** An address of a machine that says nothing for this long: its other one is tried beside it. */
+  /** Delay before the other address family of a machine is tried in parallel (happy eyeballs). */
   dial_stagger_ms: 250,
 
   // Idempotency-Key.
   idempotency_key_chars: 255,
-  /** A repeated request is recognised for this long. */
+  /** Time for which the response to an Idempotency-Key is kept. */
   idempotency_kept_ms: 24 * HOUR,
-  /** A request that takes longer than this is taken for dead and may be run again. */
+  /** A request that takes longer than this counts as dead and may be executed again. */
   idempotency_running_ms: 10 * 60 * SECOND,
 
   // Tokens.
   token_bytes: 8 * KIB,
   token_caveats: 32,
-  /** `any` inside `any`. */
+  /** Nesting depth of `any` caveats. */
   token_nesting: 4,
-  /** A link that signs in to the dashboard works once, and no longer than this. */
+  /** Lifetime of a sign-in link to the dashboard; it works once. */
   sign_in_code_ms: 10 * 60 * SECOND,
-  /** Links that were not used yet, of one token. One more: its oldest stops working. */
+  /** Unused sign-in links per token. One more: the token's oldest link becomes invalid. */
   sign_in_codes_per_token: 10,
-  /** Of all tokens. One more: the oldest stops working. */
+  /** Unused sign-in links of all tokens. One more: the oldest becomes invalid. */
   sign_in_codes: 10_000,
-  /** Tokens that were made by tokens that were made by tokens. */
+  /** Length of a chain of tokens in which each was created by the one before. */
   token_chain: 8,
   tokens_per_org: 10_000,
   token_name_chars: 64,
-  /** The longest life one can ask for: 20 years. */
+  /** Longest lifetime of a token: 20 years. */
   token_expiry_ms: 20 * 365.25 * 24 * HOUR,
 
   // Orgs, apps, secrets.
@@ -90,7 +89,7 @@ export const LIMITS = {
   slug_chars: 63,
   app_name_chars: 63,
   apps_per_org: 10_000,
-  /** Of an app's releases the newest; older ones are forgotten. */
+  /** Releases kept per app; older ones are deleted. */
   releases_per_app: 100,
   /** The images of this many of an app's newest releases are kept, so that a rollback finds them. */
   release_images_kept: 10,
@@ -105,65 +104,65 @@ export const LIMITS = {
   // Waiting and streams.
   /** Event streams, followed logs and terminals of one token; full-access tokens are not counted. One more: 429. */
   streams_per_token: 256,
-  /** Waiters, streams and loops that listen at once. One more: 503 `overloaded`. */
+  /** Subscribers of the event bus. One more: 503 `overloaded`. */
   bus_listeners: 50_000,
-  /** What may wait to be sent to one reader of a stream. Past it: that reader is told so and let go. */
+  /** Unsent bytes of one stream. Past it: the stream ends with an error event. */
   stream_buffer_bytes: MIB,
-  /** A reader that takes nothing for this long is told so and let go. */
+  /** Time a reader of a stream may take no data. Past it: the stream ends with an error event. */
   stream_stall_ms: 30 * SECOND,
-  /** A silent stream says something this often, so that nothing in between takes it for dead. */
+  /** Interval of heartbeats on an idle stream, so that proxies in between do not close it. */
   stream_heartbeat_ms: 15 * SECOND,
-  /** How often the token of an open stream or terminal is looked at; it ends within this time of a revocation. */
+  /** Interval at which the token of an open stream or terminal is checked; a revocation ends it within this time. */
   session_check_ms: SECOND / 2,
-  /** One message on a line that both sides speak on (WebSocket). Past it: the line ends with code 1009. */
+  /** Size of one WebSocket message. Past it: the connection is closed with code 1009. */
   line_message_bytes: MIB,
 
   // The store.
   /** Write batches waiting for the writer. One more: 503 `overloaded`. */
   write_queue: 4096,
-  /** A start waits so long for the check of the database's pages, which then goes on beside it; damage ends the platform. */
+  /** Time a start waits for the integrity check of the database; then it continues in the background. Corruption ends the platform. */
   check_wait_ms: 5000,
-  /** Batches that share one fsync. */
+  /** Write batches that share one fsync. */
   group_commit: 512,
-  /** Disk space kept back so that deleting works when the rest is used up; less on a small disk. */
+  /** Reserved disk space that is released when the disk is full, so that deletes still work; less on a small disk. */
   ballast_bytes: 4 * MIB,
-  /** Tokens, apps, organizations and machines remembered between two commits, each. One more: all are forgotten. */
+  /** Cached rows between two commits, for each of tokens, apps, organizations and machines. One more: the cache is cleared. */
   lookups: 4096,
-  /** One call to PostgreSQL, all its tries included. Past it: 503, and its connection is replaced. */
+  /** One call to PostgreSQL, retries included. Past it: 503, and its connection is replaced. */
   postgres_call_ms: 10 * SECOND,
   /** One statement, by the server's clock (`statement_timeout`). Past it: 503 `overloaded`, nothing was changed. */
   postgres_statement_ms: 8 * SECOND,
-  /** A statement that waits for what another transaction holds (`lock_timeout`). Past it: as above. */
+  /** Time a statement waits for a lock (`lock_timeout`). Past it: as above. */
   postgres_lock_ms: 4 * SECOND,
-  /** A transaction whose client says nothing, `idle_in_transaction_session_timeout`. Past it: the server ends it. */
+  /** Time a transaction may be idle (`idle_in_transaction_session_timeout`). Past it: the server ends it. */
   postgres_idle_transaction_ms: 5 * SECOND,
-  /** Migrations and restores have this long instead. */
+  /** The call timeout of migrations and restores. */
   postgres_patient_ms: 15 * 60 * SECOND,
   /** One attempt to connect to one host of the database URL. Past it: the next one is tried. */
   postgres_connect_ms: 3 * SECOND,
-  /** A connection that answered within this time is used as it is; another one must show first that it is there. */
+  /** A connection that responded within this time is used directly; an older one is probed first. */
   postgres_fresh_ms: SECOND,
-  /** What such a connection has to show it. Past it: it is replaced, and the call is made on another one. */
+  /** Timeout of that probe. Past it: the connection is replaced, and the call uses another one. */
   postgres_probe_ms: 2 * SECOND,
   /** A silent connection is probed by the kernel after this. */
   postgres_keepalive_ms: 10 * SECOND,
-  /** A connection that nobody used for this long is closed. */
+  /** A connection that is unused for this long is closed. */
   postgres_idle_ms: 5 * 60 * SECOND,
-  /** A database without room for one more connection is asked again after this; calls wait for the open ones. */
+  /** Delay before a new connection is tried again after the database refused one (`max_connections`); calls wait meanwhile. */
   postgres_crowded_ms: SECOND / 2,
-  /** Calls that are under way when the platform stops have this long. Past it: their connections are cut. */
+  /** Time that calls in flight have at shutdown. Past it: their connections are closed. */
   postgres_close_ms: 2 * SECOND,
-  /** A batch that lost a deadlock or serialization race is run again this often. */
+  /** Retries of a batch after a deadlock or serialization failure. */
   write_retries: 5,
-  /** Words for other processes that wait to be sent. One more is not sent; whoever it is for finds out by looking. */
+  /** Notifications (NOTIFY) to other processes waiting to be sent. One more is dropped; receivers also poll. */
   wire_waiting: 10_000,
-  /** Words sent in one statement. */
+  /** Notifications sent in one statement. */
   wire_batch: 200,
-  /** Connecting, and any other call on the connection that listens. Past it: it is made anew. */
+  /** Timeout of connecting and of any call on the LISTEN connection. Past it: it is reconnected. */
   wire_connect_ms: 5 * SECOND,
-  /** A connection that heard nothing is asked this often whether it is still there. */
+  /** Interval of probes on an idle LISTEN connection. */
   wire_probe_ms: 5 * SECOND,
-  /** A connection that is lost is made anew this often. */
+  /** Delay between attempts to reconnect the LISTEN connection. */
   wire_retry_ms: 250,
 
   // Logs of the platform itself.

@@ -1,14 +1,14 @@
 /** Settings that bound every machine of this process. */
 import { type Given, SettingsError, wholeNumber } from "./setting-values.ts";
 
-const each = (what: string): string => `${what} each machine may do on each of its disks; 0 is no limit.`;
-const operations = (what: string): string => each(what).replace("0 is no limit", "2 or more, 0 is no limit");
+const each = (what: string): string => `${what} per machine and disk; 0: no limit.`;
+const operations = (what: string): string => each(what).replace("0: no limit", "2 or more, 0: no limit");
 
 export const MACHINE_SETTINGS = {
-  machine_io_read_mb_per_second: { default: "0", words: each("MiB a second of reads that") },
-  machine_io_write_mb_per_second: { default: "0", words: each("MiB a second of writes that") },
-  machine_io_read_iops: { default: "0", words: operations("Read operations a second that") },
-  machine_io_write_iops: { default: "0", words: operations("Write operations a second that") },
+  machine_io_read_mb_per_second: { default: "0", words: each("MiB per second of reads") },
+  machine_io_write_mb_per_second: { default: "0", words: each("MiB per second of writes") },
+  machine_io_read_iops: { default: "0", words: operations("Read operations per second") },
+  machine_io_write_iops: { default: "0", words: operations("Write operations per second") },
 } as const satisfies Record<string, { default: string; words: string }>;
 
 /** What a machine may do on one of its disks in a second; 0 is no limit. */

@@ -7,13 +7,13 @@ export const NETWORK_SETTINGS = {
   egress_allow: {
     default: "",
     words:
-      "Ranges of private and link-local addresses that machines may reach, with commas, such as `10.1.0.0/16,192.168.7.5`; " +
-      "none by default. docs/networking.md",
+      "Private and link-local ranges that machines may reach, comma-separated, such as `10.1.0.0/16,192.168.7.5`; " +
+      "default: none. docs/networking.md",
   },
   dns_servers: {
     default: "",
     words:
-      "Where names of the outside are asked for, with commas, such as `9.9.9.9` or `[2620:fe::fe]:53`; the servers of /etc/resolv.conf otherwise.",
+      "Upstream DNS servers for public names, comma-separated, such as `9.9.9.9` or `[2620:fe::fe]:53`; default: those of /etc/resolv.conf.",
   },
 } as const satisfies Record<string, { default: string; words: string }>;
 

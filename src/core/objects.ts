@@ -4,7 +4,7 @@ import { assert } from "./assert.ts";
  * Where large things are kept whole: a folder, or an S3-compatible bucket. Keys are paths with slashes. An
  * object is whole or not there, whatever happens while it is put; it is replaced, never changed.
  *
- * It stands in `core` because rooms that know nothing of each other keep things in it, each under a prefix of
+ * It is in `core` because modules that do not import each other store objects in it, each under a prefix of
  * its own. Implemented in stores/objects/, examined by `objects.suite.ts`.
  */
 export interface ObjectStore {

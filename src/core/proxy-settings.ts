@@ -3,18 +3,21 @@ import { isIP } from "node:net";
 import { type Given, oneOf, pemFile, program, SettingsError, wholeNumber } from "./setting-values.ts";
 
 export const PROXY_SETTINGS = {
-  proxy_listen_host: { default: "127.0.0.1", words: "Where service ports of machines are opened." },
+  proxy_listen_host: {
+    default: "127.0.0.1",
+    words: "Address on which the edge proxy opens the service ports of machines.",
+  },
   proxy_addresses: {
     default: "",
-    words: "Further addresses of this box, with commas, that apps may have for themselves (`v4`).",
+    words: "Further addresses of this host, comma-separated, that can be allocated to single apps (`v4`).",
   },
-  proxy_workers: { default: "0", words: "Threads that pass requests on; 0 is one for each core." },
+  proxy_workers: { default: "0", words: "Worker threads of the edge proxy; 0: one per core." },
   autostop_idle: { default: "120", words: "Seconds without a request or connection before autostop acts." },
-  domain: { default: "localhost", words: "Apps are reached as `<app>.<domain>`." },
+  domain: { default: "localhost", words: "Domain of apps: an app's host name is `<app>.<domain>`." },
   hostname_proof: {
     default: "orgs",
     words:
-      "Who must prove that a host name is theirs before it leads to an app: `orgs` (tokens of organizations; a full-access token is trusted), or `off`.",
+      "Ownership check of host names: `orgs` (required for tokens of organizations; a full-access token is trusted), or `off`.",
   },
   acme_directory: { default: "", words: "Address of a certificate authority (ACME); none by default." },
   acme_ca: { default: "", words: "A PEM file that vouches for the authority itself, when the system does not." },
@@ -27,12 +30,12 @@ export const PROXY_SETTINGS = {
   statics_url: {
     default: "",
     words:
-      "An S3-compatible server, such as `https://s3.example`, whose buckets apps may serve files from (`tigris_bucket` " +
-      "in `statics`): every bucket that the keys below may read, to every app.",
+      "URL of an S3-compatible server, such as `https://s3.example`, whose buckets apps may serve files from " +
+      "(`tigris_bucket` in `statics`): every app may serve every bucket that the key below can read.",
   },
-  statics_region: { default: "us-east-1", words: "The region of that server, as its signatures name it." },
-  statics_access_key: { default: "", words: "An access key that may read those buckets; none asks without a name." },
-  statics_secret_key: { default: "", words: "Its secret key; better in the environment than in a flag." },
+  statics_region: { default: "us-east-1", words: "Region of that server, for request signatures." },
+  statics_access_key: { default: "", words: "Access key that can read those buckets; empty: anonymous requests." },
+  statics_secret_key: { default: "", words: "Secret key for those buckets; prefer the environment variable." },
 } as const satisfies Record<string, { default: string; words: string }>;
 
 export interface ProxySetting {

@@ -7,18 +7,19 @@ export const DATABASE_SETTINGS = {
   database_url: {
     default: "",
     words:
-      "`postgres://…` to keep state in PostgreSQL; SQLite in the data dir otherwise. Several hosts with commas between " +
-      "them: the one that accepts writes is used.",
+      "URL of a PostgreSQL, `postgres://…`; default: SQLite in the data directory. With several comma-separated hosts, " +
+      "the one that accepts writes is used.",
   },
   database_direct_url: {
     default: "",
     words:
-      "The same database past a pooler in transaction mode (PgBouncer), which can neither listen for changes nor be " +
-      "relied on for leases; database_url otherwise.",
+      "URL of the same database that bypasses a pooler in transaction mode (PgBouncer), for LISTEN/NOTIFY and leases; " +
+      "default: database_url.",
   },
   database_connections: {
     default: "10",
-    words: "Connections of this process to PostgreSQL at most, 1 to 500; up to two more listen and renew leases.",
+    words:
+      "Maximum connections of this process to PostgreSQL, 1 to 500; up to two more are used for LISTEN and leases.",
   },
 } as const;
 

@@ -19,126 +19,131 @@ export type { OwnHostSetting, Role } from "./settings-hosts.ts";
  * environment over the file. docs/settings.md is generated from this table.
  */
 export const SETTINGS = {
-  config: { default: "", words: "A TOML file with the settings below; a missing file is an error." },
-  data_dir: { default: "./.hangar", words: "Where everything is kept: the database, the keys, the token, logs." },
-  listen: { default: "127.0.0.1:4280", words: "Address of the API, the documentation and the dashboard." },
-  base_url: { default: "", words: "The public origin, when it is not http:// + listen." },
-  driver: { default: "auto", words: "What runs machines: `runc`, `sim`, or `auto` (runc where the box can)." },
+  config: { default: "", words: "Path of a TOML file with these settings; a missing file is an error." },
+  data_dir: { default: "./.hangar", words: "Data directory: database, keys, token, logs." },
+  listen: { default: "127.0.0.1:4280", words: "Listen address of the API, its documentation and the dashboard." },
+  base_url: { default: "", words: "Public origin of the API; default: http:// + listen." },
+  driver: {
+    default: "auto",
+    words: "What runs machines: `runc`, `sim` (simulated), or `auto` (runc if the host supports it).",
+  },
   suspend: {
     default: "auto",
     words:
-      "How machines are suspended: `auto` (CRIU writes their memory to the disk; where it cannot, they are frozen in memory), or `freeze` (always in memory: resumes within milliseconds, takes the memory, ends with a restart of the host).",
+      "How machines are suspended: `auto` (CRIU snapshot on disk; frozen in memory where CRIU does not work), or `freeze` (always in memory: resumes within milliseconds, keeps using the memory, is lost when the host restarts).",
   },
   ...DATABASE_SETTINGS,
   role: {
     default: "all",
     words:
-      "What this process does: `all`, or, with several on one PostgreSQL, `control` (the API and the edge proxy) or `host` (runs machines). docs/hosts.md",
+      "Role of this process: `all`, or, with several processes on one PostgreSQL, `control` (API and edge proxy) or `host` (runs machines). docs/hosts.md",
   },
-  region: { default: "", words: "Of a host: the region it is in; `local` otherwise." },
-  zone: { default: "", words: "Of a host: what fails together with it, such as a rack; itself otherwise." },
+  region: { default: "", words: "Region of this host; default: `local`." },
+  zone: { default: "", words: "Failure zone of this host, such as a rack; default: its own." },
   host_cpus: {
     default: "0",
-    words: "Of a host: CPUs that its machines may ask for altogether; 0 is eight for each it has, since they share.",
+    words: "CPUs that this host offers to machines in total; 0: eight per physical CPU (CPUs are shared).",
   },
   host_memory_mb: {
     default: "0",
-    words: "Of a host: memory that its machines may ask for altogether; 0 is what it has.",
+    words: "Memory (MB) that this host offers to machines in total; 0: its physical memory.",
   },
   host_lease: {
     default: "15",
     words:
-      "Of a host: seconds after which it is taken for lost when it is not heard of; before that it stops the machines that another host may start.",
+      "Lease of this host in seconds: without a renewal the host counts as lost, and freezes the machines that another host may start before that.",
   },
   host_restart_grace: {
     default: "60",
-    words:
-      "Of a host: seconds for which it is waited for after its process was stopped in order, so that a restart moves no machine; 0 to 3600.",
+    words: "Seconds, 0 to 3600, that a host process stopped with SIGTERM has to restart before its machines move.",
   },
   host_listen: {
     default: "127.0.0.1:0",
-    words:
-      "Where other processes of the platform reach this one, for what is inside machines and for imported images (TLS).",
+    words: "Listen address for other processes of the platform (TLS): logs, exec, terminals, imported images.",
   },
-  host_address: { default: "", words: "That address as the others see it, when it is not the one listened on." },
+  host_address: { default: "", words: "The address at which others reach `host_listen`, if it differs." },
   host_network: {
     default: "off",
     words:
-      "What carries the private network between hosts: `wireguard`, `vxlan` (unsealed, for a network of your own), or `off`. Needs --host-listen with an address that the other boxes reach.",
+      "Overlay network between hosts: `wireguard`, `vxlan` (not encrypted, for a trusted network), or `off`. Needs --host-listen with an address that the other hosts can reach.",
   },
-  join_token: { default: "", words: "Of a new host, once: what `hangar hosts join-token` printed." },
+  join_token: { default: "", words: "Join token for the first start of a new host, from `hangar hosts join-token`." },
   metrics_url: {
     default: "",
     words:
-      "A VictoriaMetrics to keep metrics in, such as `http://127.0.0.1:8428`, or two addresses of a cluster with " +
-      "`{tenant}` in them (docs/metrics.md); the embedded engine otherwise.",
+      "URL of a VictoriaMetrics that stores metrics, such as `http://127.0.0.1:8428`, or two URLs of a cluster with " +
+      "`{tenant}` in them (docs/metrics.md); default: the embedded engine.",
   },
-  metrics_retention_days: { default: "15", words: "Days for which the embedded engine keeps metrics: 1 to 36500." },
+  metrics_retention_days: { default: "15", words: "Retention of metrics in the embedded engine, in days: 1 to 36500." },
   master_key: {
     default: "",
-    words: "Base64 of 32 bytes that seal all secrets; otherwise `master.key` in the data dir.",
+    words: "Encryption key of all secrets, base64 of 32 bytes; default: `master.key` in the data directory.",
   },
-  log_level: { default: "info", words: "`debug`, `info`, `warn` or `error`, for the log file in the data dir." },
+  log_level: {
+    default: "info",
+    words: "Level of the log file in the data directory: `debug`, `info`, `warn` or `error`.",
+  },
   rate_limit: {
     default: "0",
-    words: "Requests a second that one token may make (a second's worth at once); 0 is no limit.",
+    words: "Requests per second per token (burst: one second's worth); 0: no limit.",
   },
   volume_disk: {
     default: "auto",
-    words: "Where volumes are: `loop` (real ones, needs root), `sim`, or `auto` (the one that goes with the driver).",
+    words: "Volume driver: `loop` (ext4 on loop devices, needs root), `sim`, or `auto` (matches the machine driver).",
   },
   volume_pool: {
     default: "auto",
     words:
-      "`auto` keeps volumes in a file system whose files share blocks, made in a file where the data dir cannot; `plain` copies.",
+      "`auto`: volumes are in a file system with reflinks, created in a file if the data directory has none; `plain`: full copies.",
   },
   volume_undelete_hours: {
     default: "24",
-    words: "How long a deleted volume can be taken back; then its data go. Its snapshots stay until they expire.",
+    words:
+      "Hours during which a deleted volume can be restored; then its data is deleted. Its snapshots stay until they expire.",
   },
   gateway_allow_private: {
     default: "0",
-    words: "`1`: connectors to addresses their owners chose may reach loopback and private networks.",
+    words: "`1`: connectors with an address chosen by their owner may reach loopback and private networks.",
   },
   sprites_base_url: {
     default: "",
-    words: "The public origin of connectors and the gateway, when it is not the base URL.",
+    words: "Public origin of connectors and the gateway; default: the base URL.",
   },
   oidc_issuer_url: {
     default: "",
-    words: "The public address of the token issuer, when it is not the base URL + `/oidc`.",
+    words: "Public URL of the OIDC token issuer; default: base URL + `/oidc`.",
   },
-  oidc_token_lifetime: { default: "600", words: "Seconds an identity token is valid: 60 to 3600." },
+  oidc_token_lifetime: { default: "600", words: "Lifetime of an identity token in seconds: 60 to 3600." },
   objects_url: {
     default: "",
     words:
-      "Where snapshots of volumes go: `https://host/bucket[/path]` of an S3-compatible store, or `file:///folder`; a folder in the data dir otherwise.",
+      "Object store for volume snapshots and imported images: `https://host/bucket[/path]` of an S3-compatible server, or `file:///folder`; default: a folder in the data directory.",
   },
-  objects_region: { default: "us-east-1", words: "The region of that store, as its signatures name it." },
-  objects_access_key: { default: "", words: "Its access key." },
-  objects_secret_key: { default: "", words: "Its secret key; better in the environment than in a flag." },
+  objects_region: { default: "us-east-1", words: "Region of the object store, for request signatures." },
+  objects_access_key: { default: "", words: "Access key of the object store." },
+  objects_secret_key: { default: "", words: "Secret key of the object store; prefer the environment variable." },
   ...MACHINE_SETTINGS,
   ...PROXY_SETTINGS,
   ...NETWORK_SETTINGS,
   registry_config: {
     default: "",
-    words: "A file as `docker login` writes it: names and passwords of registries, for all organizations.",
+    words: "Docker config file with registry logins, as `docker login` writes it; used for all organizations.",
   },
   image_quota_gb: {
     default: "100",
-    words: "GiB of the disk that the images of one organization may take on a host, uploads included; 0 is no bound.",
+    words: "Disk quota in GiB for the images of one organization on a host, uploads included; 0: no limit.",
   },
   registry_allow_private: {
     default: "",
     words:
-      "Registries, `host[:port]` with commas, that images may be pulled from though they are on this box or in a private " +
-      "network, such as `localhost:5000`; their token services and where they redirect to as well.",
+      "Registries with private addresses that images may be pulled from: `host[:port]`, comma-separated, such as " +
+      "`localhost:5000`; list their token services and redirect targets too.",
   },
   webhook_allow_private: {
     default: "",
     words:
-      "Hosts, `host[:port]` with commas, that webhooks of organizations may lead to though they are on this box or in a " +
-      "private network. Webhooks made with a full-access token lead anywhere.",
+      "Hosts with private addresses that webhooks of organizations may call: `host[:port]`, comma-separated. " +
+      "Webhooks created with a full-access token may call any host.",
   },
 } as const satisfies Record<string, { default: string; words: string }>;
 
@@ -343,7 +348,7 @@ function readHosts(tables: unknown, path: string): HostSetting[] {
   return hosts;
 }
 
-/** `[connectors.github]` with texts in it; what they mean is the room's business. */
+/** `[connectors.github]` with texts in it; the connectors module interprets them. */
 function readConnectors(tables: unknown, path: string): Record<string, Record<string, string>> {
   for (const [provider, table] of Object.entries(tables as Record<string, unknown>)) {
     const texts = table !== null && typeof table === "object" ? (Object.values(table) as unknown[]) : [table, 0];

@@ -1,29 +1,29 @@
-/** Bounds of the hosts room, by name. What happens at the bound is written beside it. */
+/** Limits of the hosts module. Each comment says what happens when the limit is reached. */
 const SECOND = 1000;
 
 export const HOST_LIMITS = {
-  /** A host renews this often in the time of one lease. */
+  /** Renewals per lease duration. */
   beats_per_lease: 4,
-  /** … and this often after one that failed, so that it has more than one chance before it must fence itself. */
+  /** Renewals per lease duration after a failed one, so that a host has several attempts before it fences itself. */
   failed_beats_per_lease: 16,
-  /** One beat, as a part of the lease: below the time between two, so that a late one is not waited for. */
+  /** Timeout of one renewal, as a fraction of the lease: less than the interval between two. */
   beat_part: 0.2,
-  /** The last part of a lease is for stopping what runs: a host that was not renewed by then fences itself. */
+  /** Last fraction of a lease, reserved for fencing: a host that has not renewed by then freezes its machines. */
   fence_part: 0.25,
   /**
    * A host is taken for lost when no beat was seen for its lease and this part of it more: what clocks of two boxes
    * may differ by in that time, a hundred times over.
    */
   margin_part: 0.25,
-  /** How often the hosts are looked at; a word on the wire comes sooner. */
+  /** Interval at which hosts are checked; a notification arrives sooner. */
   watch_ms: SECOND,
-  /** … and at least so often in the time of the shortest lease. */
+  /** Minimum number of checks per shortest lease. */
   watch_part: 0.125,
-  /** A join token works once, and no longer than this. */
+  /** Lifetime of a join token; it works once. */
   join_token_ms: 3600 * SECOND,
-  /** Until a process has shown the platform's key. Past it: its connection is closed. */
+  /** Time a connection has to prove the platform's key. Past it: closed. */
   handshake_ms: 5 * SECOND,
-  /** Connections that have not shown it yet. Of one more the oldest is closed. */
+  /** Connections that have not proved it yet. For one more, the oldest is closed. */
   handshakes: 256,
   /** One call to another host. Past it: 503 `host_unreachable`. */
   call_ms: 30 * SECOND,

@@ -1,4 +1,4 @@
-/** Bounds of the runc driver, by name. What happens at the bound is written beside it. */
+/** Limits of the runc driver. Each comment says what happens when the limit is reached. */
 const MB = 1024 * 1024;
 
 export const RUNC_LIMITS = {
