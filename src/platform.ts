@@ -1,7 +1,7 @@
 /**
  * The whole program, wired by hand: read this first. Every part gets what it needs here and nowhere else.
  *
- *   route row → service → store            (rooms: machines/, apps/, auth/ …; stores/ implement their ports)
+ *   route row → service → store            (modules: machines/, apps/, auth/ …; stores/ implement their ports)
  */
 import { existsSync, readFileSync } from "node:fs";
 import { releaseRoutes } from "#apps/release-routes.ts";

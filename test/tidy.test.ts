@@ -1,5 +1,5 @@
 /**
- * The rules of the house that no compiler knows: which room may import which, no import cycles, no file that
+ * Repository rules that the compiler does not check: which module may import which, no import cycles, no file that
  * has grown too long, nothing left behind. The table is the one in ARCHITECTURE.md.
  */
 import assert from "node:assert/strict";
@@ -51,7 +51,7 @@ const ALLOWED: Record<string, readonly string[]> = {
   client: ["core"],
   cli: ["core", "archive", "client"],
 };
-/** Files that wire rooms together; no room imports them. */
+/** Files that wire modules together; no module imports them. */
 const isWiring = (file: string): boolean =>
   /^src\/(main|platform|maintenance|replication\/flags|(wiring|testing)\/[\w-]+)\.ts$/.test(file);
 
@@ -68,7 +68,7 @@ function walk(folder: string): string[] {
 }
 
 const isTest = (file: string): boolean => /\.(test|suite)\.ts$|fixtures\.ts$/.test(file);
-const roomOf = (file: string): string => file.split("/")[1] ?? "";
+const moduleOf = (file: string): string => file.split("/")[1] ?? "";
 
 interface Import {
   to: string;
@@ -89,13 +89,13 @@ function importsOf(file: string): Import[] {
 /** What `file` imports and may not, in words. */
 function wrongImports(file: string): string[] {
   if (isWiring(file) || isTest(file)) return [];
-  const room = roomOf(file);
-  const allowed = ALLOWED[room];
-  if (!allowed) return [`${file}: room ${room} is not in the table`];
+  const module = moduleOf(file);
+  const allowed = ALLOWED[module];
+  if (!allowed) return [`${file}: module ${module} is not in the table`];
   return importsOf(file).flatMap(({ to, text }) => {
-    const inside = roomOf(to) === room;
-    if (inside === text.startsWith("#")) return [`${file}: write "${text}" as ${inside ? "./…" : "#room/…"}`];
-    return inside || allowed.includes(roomOf(to)) ? [] : [`${file} imports ${to}`];
+    const inside = moduleOf(to) === module;
+    if (inside === text.startsWith("#")) return [`${file}: write "${text}" as ${inside ? "./…" : "#module/…"}`];
+    return inside || allowed.includes(moduleOf(to)) ? [] : [`${file} imports ${to}`];
   });
 }
 
@@ -114,14 +114,14 @@ suite("the house", () => {
     assert.deepEqual(deep, []);
   });
 
-  test("rooms import only the rooms the table allows, through #room/file.ts", () => {
+  test("modules import only the modules the table allows, through #module/file.ts", () => {
     assert.deepEqual(sources.flatMap(wrongImports), []);
   });
 
   test("pages import only pages and the client", () => {
     const wrong = pages.flatMap((file) =>
       importsOf(file)
-        .filter(({ to }) => !to.startsWith("web/") && roomOf(to) !== "client")
+        .filter(({ to }) => !to.startsWith("web/") && moduleOf(to) !== "client")
         .map(({ to }) => `${file} imports ${to}`),
     );
     assert.deepEqual(wrong, []);

@@ -1,4 +1,4 @@
-/** Real volumes for tests: what the box must have for them, a room that keeps them, and what is left of them. */
+/** Real volumes for tests: what the box must have for them, a harness with the volumes module, and what is left of them. */
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -46,8 +46,8 @@ export function encryptionMissing(method: "dm-crypt" | "fscrypt" | "gocryptfs"):
   }
 }
 
-export interface TestRoom {
-  room: VolumeModule;
+export interface VolumeHarness {
+  module: VolumeModule;
   dir: string;
   ids: Ids;
   create(wish: CreateVolumeInput): Promise<Volume>;
@@ -59,11 +59,11 @@ export interface TestRoom {
 
 export const OWNER = { org_id: "o1", app_id: "a1", app_name: "web" };
 
-/** A room of volumes with real ones, over a database in memory; everything goes when the test ends. */
-export async function openRoom(
+/** The volumes module with real volumes and a database in memory; everything is removed when the test ends. */
+export async function openVolumeHarness(
   t: Pick<TestContext, "after">,
   options: { pool?: "auto" | "plain"; objects?: ObjectStore } = {},
-): Promise<TestRoom> {
+): Promise<VolumeHarness> {
   const dir = tempDir("hangar-volumes");
   const database = inlineSqlite();
   await migrate(database);
@@ -73,7 +73,7 @@ export async function openRoom(
   await hosts.start();
   const disk = new LoopDisk({ dir: join(dir, "volumes"), pool: options.pool ?? "auto" });
   const store = sqlVolumeStore(database);
-  const room = new VolumeModule({
+  const module = new VolumeModule({
     store,
     hosts,
     disk,
@@ -83,7 +83,7 @@ export async function openRoom(
     log: silentLog,
     undelete_ms: 0,
   });
-  await room.start();
+  await module.start();
   let open = true;
   const close = async (): Promise<void> => {
     if (!open) return;
@@ -91,17 +91,17 @@ export async function openRoom(
     try {
       for (const id of (await disk.inventory()).volumes.keys()) await disk.remove(id);
     } finally {
-      await room.close();
+      await module.close();
     }
   };
   t.after(close);
   const ids = randomIds(systemClock);
   return {
-    room,
+    module,
     dir,
     ids,
     close,
-    create: (wish) => room.volumes.create(OWNER, { require_unique_zone: false, ...wish }, ids),
+    create: (wish) => module.volumes.create(OWNER, { require_unique_zone: false, ...wish }, ids),
     async settled(id) {
       return await until(`volume ${id} rests`, async () => {
         const volume = await store.find(id);
@@ -110,7 +110,7 @@ export async function openRoom(
       });
     },
     async snapshot(volume_id) {
-      const { id } = await room.snapshots.create(volume_id, ids);
+      const { id } = await module.snapshots.create(volume_id, ids);
       const snapshot = await until(`snapshot ${id} is stored`, async () => {
         const found = await store.findSnapshot(id);
         return found?.status === "created" || found?.status === "failed" ? found : undefined;

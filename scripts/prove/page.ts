@@ -17,14 +17,14 @@ Many of these tests have a control: a broken variant of what they test, which th
 `;
 
 export function reliabilityPage(proofs: readonly Proof[]): string {
-  const rooms = Object.entries(PROMISES).map(([room, promises]) => {
+  const modules = Object.entries(PROMISES).map(([module, promises]) => {
     const rows = Object.entries(promises).map(([id, words]) => {
       const shown = proofs.filter((proof) => proof.promises.includes(id));
       return `| ${id} | ${words} | ${stateOf(shown)} | ${shown.map(cell).join("<br>")} |`;
     });
-    return `## ${room}\n\n| | promise | | shown by |\n| --- | --- | --- | --- |\n${rows.join("\n")}\n`;
+    return `## ${module}\n\n| | promise | | shown by |\n| --- | --- | --- | --- |\n${rows.join("\n")}\n`;
   });
-  return [`${HEAD}\n${summary(proofs)}\n`, ...rooms].join("\n");
+  return [`${HEAD}\n${summary(proofs)}\n`, ...modules].join("\n");
 }
 
 /** The line about promises in README.md. */
@@ -33,7 +33,7 @@ export function reliabilityTop(proofs: readonly Proof[]): string[] {
 }
 
 function summary(proofs: readonly Proof[]): string {
-  const all = Object.values(PROMISES).flatMap((room) => Object.keys(room));
+  const all = Object.values(PROMISES).flatMap((module) => Object.keys(module));
   const states = all.map((id) => stateOf(proofs.filter(({ promises }) => promises.includes(id))));
   const count = (state: string): number => states.filter((one) => one === state).length;
   return `${all.length} promises: ${count("shown")} shown, ${count("**pending**")} pending, ${count("**broken**")} broken.`;

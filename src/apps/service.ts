@@ -13,7 +13,7 @@ export interface Occupancy {
   volumes: number;
 }
 
-/** How many of a kind there are; the room that makes them answers it. */
+/** Counts an app's resources of one kind; implemented by the module that owns them. */
 export interface Counted {
   count(app_id: string): Promise<number>;
   /** Of the organization's apps that have any, or of some of them, by the app's id. */

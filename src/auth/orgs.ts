@@ -11,7 +11,7 @@ import type { Org } from "./types.ts";
 interface Parts {
   store: AuthStore;
   clock: Clock;
-  /** Takes away what other rooms keep for an organization that is no more. */
+  /** Deletes what other modules keep for an organization that was deleted. */
   deleted?(org_id: string): Promise<void>;
 }
 

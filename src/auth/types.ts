@@ -1,4 +1,4 @@
-/** The nouns of the room, as they are stored. */
+/** Types of the auth module, as stored. */
 export interface Org {
   id: string;
   slug: string;

@@ -1,4 +1,4 @@
-/** The connectors room put together. */
+/** Constructs the parts of the connectors module. */
 import type { OrgService } from "#auth/orgs.ts";
 import type { TokenService } from "#auth/tokens.ts";
 import type { Clock } from "#core/clock.ts";

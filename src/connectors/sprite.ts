@@ -2,7 +2,7 @@ import { assert } from "#core/assert.ts";
 import type { Caller } from "#http/access.ts";
 import type { Sprite } from "./types.ts";
 
-/** A caller that is a machine. The identity room finds it; nothing else makes one. */
+/** A calling machine. Only the identity module creates one, after authentication. */
 export class SpriteCaller implements Caller {
   readonly token_id: string;
   readonly name: string;
@@ -25,7 +25,7 @@ export function labelsOf(metadata: Record<string, string> | undefined): string[]
   return (metadata?.["sprite_labels"] ?? "").split(",").flatMap((label) => label.trim() || []);
 }
 
-/** Looks machines up for those who ask what a policy would say; implemented by the identity room. */
+/** Finds machines for policy previews; implemented by the identity module. */
 export interface SpriteFinder {
   /** The labels of an organization's machine of this name; none when there is no such machine. */
   labels(org_id: string, name: string): Promise<string[]>;

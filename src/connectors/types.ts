@@ -1,4 +1,4 @@
-/** The nouns of the room, as they are kept. Times are milliseconds since 1970. */
+/** Types of the connectors module, as stored. Times are milliseconds since 1970. */
 export interface Connection {
   id: string;
   org_id: string;

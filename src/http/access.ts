@@ -59,7 +59,7 @@ export function appOf({ app }: Admitted): { id: string; name: string } {
   return app;
 }
 
-/** Decides; implemented by the auth room. */
+/** Authenticates and authorizes callers; implemented by the auth module. */
 /** Reads at once what a request will look up. Absent where a read costs no round trip. */
 export type Prefetch = (wanted: Target & { token_id?: string | undefined; writes: boolean }) => Prefetched;
 
@@ -72,7 +72,7 @@ export interface Guard {
   admit(caller: Caller, access: Exclude<Access, "open" | "inside">, target: Target): Promise<Admitted>;
 }
 
-/** Knows machines that call the platform; implemented by the identity room. */
+/** Authenticates machines that call the platform; implemented by the identity module. */
 export interface MachineAuthenticator {
   /** Fails with `unauthorized` unless the request comes from a machine. */
   identify(request: IncomingMessage): Promise<Caller>;

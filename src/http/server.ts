@@ -49,7 +49,7 @@ export function createServer(parts: ServerParts): Server {
   const lines = parts.rows.filter(({ websocket }) => websocket !== undefined).map(({ path }) => patternOf(path));
   const app = fastify({
     bodyLimit: BODY_LIMIT.bytes,
-    // No bound of the router's own: a target past target_bytes is refused below, and a name that is too long by its room.
+    // No bound of the router's own: a target past target_bytes is refused below, and a name that is too long by its module.
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: LIMITS.header_bytes },
     http: {
       ...HTTP_BOUNDS,

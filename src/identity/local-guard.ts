@@ -5,7 +5,7 @@
  *
  * What a machine may do to itself without a token: look, and start, stop, suspend, signal. It may not change its
  * config or metadata: its labels are there, and they decide which connectors it may use. Of what concerns its app, it
- * is served the leases of databases only (see room.ts).
+ * is served the leases of databases only (see module.ts).
  */
 
 import { principalOf } from "#auth/guard.ts";

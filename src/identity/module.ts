@@ -1,4 +1,4 @@
-/** The identity room put together: the issuer, who is calling, and the API inside each machine. */
+/** Constructs the identity module: the OIDC issuer, the authentication of machines, and the API inside each machine. */
 import type { AuthStore } from "#auth/store.ts";
 import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";

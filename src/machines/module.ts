@@ -1,4 +1,4 @@
-/** The machines room put together: what it is made of, and what is started and stopped in which order. */
+/** Constructs the machines module, and starts and stops its parts in order. */
 import type { AppService } from "#apps/service.ts";
 import { type Bus, LocalBus } from "#core/bus.ts";
 import type { Clock } from "#core/clock.ts";

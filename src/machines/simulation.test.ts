@@ -1,5 +1,5 @@
 /**
- * M3: whole days of a machines room under faults, with time that runs as fast as it can be computed. One seed
+ * M3: whole days of the machines module under faults, with time that runs as fast as it can be computed. One seed
  * is one run; the seed is printed, and every kind of fault must have happened.
  */
 import assert from "node:assert/strict";

@@ -6,7 +6,7 @@ import type { VolumeModule } from "./module.ts";
 import * as schema from "./schema.ts";
 import type { Volume } from "./types.ts";
 
-/** For the person who runs the box: what takes room, and what of it nobody needs. */
+/** Operator routes: disk usage of volumes and snapshots, and clean-up of unused data. */
 export function diskRoutes({ garbage, parts }: VolumeModule): Row[] {
   return [
     route("GET /v1/platform/disk", {

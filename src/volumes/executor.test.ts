@@ -27,8 +27,8 @@ const host = (id: string) => ({ id, region: "local", zone: id, cpus: 0, memory_m
 const OWNER = { org_id: "o1", app_id: "a1", app_name: "web" };
 const ids = randomIds(systemClock);
 
-/** A room of volumes that are simulated, on two hosts that are both ours. */
-async function openRoom(t: TestContext, wrap: (store: VolumeStore) => VolumeStore = (store) => store) {
+/** The volumes module with simulated volumes, on two hosts of this process. */
+async function openVolumeHarness(t: TestContext, wrap: (store: VolumeStore) => VolumeStore = (store) => store) {
   const database = inlineSqlite();
   await migrate(database);
   await sqlAuthStore(database).insertOrg(anOrg({ id: "o1", slug: "acme" }), 10);
@@ -49,7 +49,7 @@ async function openRoom(t: TestContext, wrap: (store: VolumeStore) => VolumeStor
 
 suite("the executor of volumes", () => {
   test("a volume whose snapshot is deleted before it has moved stays where it is, whole", async (t) => {
-    const { module, store, disk } = await openRoom(t, (real) => ({
+    const { module, store, disk } = await openVolumeHarness(t, (real) => ({
       ...real,
       async finishSnapshot(snapshot, packs) {
         const finished = await real.finishSnapshot(snapshot, packs);
@@ -71,7 +71,7 @@ suite("the executor of volumes", () => {
   test("a store that is away for a moment is no failed try", async (t) => {
     const tries: (number | undefined)[] = [];
     let met = false;
-    const { module, store } = await openRoom(t, (real) => ({
+    const { module, store } = await openVolumeHarness(t, (real) => ({
       ...real,
       async putSnapshot(snapshot) {
         if (met) return await real.putSnapshot(snapshot);
@@ -90,7 +90,7 @@ suite("the executor of volumes", () => {
   });
 
   test("nobody is left waiting for an operation that another process carried out", async (t) => {
-    const { module, store } = await openRoom(t);
+    const { module, store } = await openVolumeHarness(t);
     const volume = aVolume({ host_id: "000c", zone: "000c" });
     const add_operations = [anOperation({ host_id: "000c", kind: "extend" })];
     await store.insert({ volume, add_operations }, { limit: 10, unique_zone: false });

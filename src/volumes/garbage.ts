@@ -15,7 +15,7 @@ interface GarbageParts {
   clock: Clock;
 }
 
-/** Something that takes room and that nobody needs, and why. */
+/** Unused data that takes disk space, and why it is unused. */
 export interface Waste {
   kind: "expired snapshot" | "deleted volume" | "unknown image" | "unknown point" | "unknown object";
   id: string;

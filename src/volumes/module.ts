@@ -1,4 +1,4 @@
-/** The room's parts, put together. */
+/** Constructs the parts of the volumes module. */
 
 import type { Clock } from "#core/clock.ts";
 import { randomIds } from "#core/ids.ts";

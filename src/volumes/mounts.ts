@@ -1,4 +1,4 @@
-/** How a driver gets at a volume's files. The room `volumes` knows which; `drivers/disk` does it. */
+/** Port through which a driver mounts a machine's volume. The volumes module implements it with `drivers/disk`. */
 export interface VolumeMounts {
   /** The volume's file system, mounted on this host (`nosuid`, `nodev`). Repeating it answers the same. */
   mount(volume_id: string): Promise<MountedVolume>;

@@ -1,4 +1,4 @@
-/** Which machines run a node of a replicated database: the metrics room has heard it, the machines room knows where they are. */
+/** Finds the machines that run a replicated-database node: the metrics module reports nodes, the machines module places them. */
 import type { AppStore } from "#apps/store.ts";
 import type { App } from "#apps/types.ts";
 import type { Clock } from "#core/clock.ts";

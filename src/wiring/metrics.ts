@@ -1,6 +1,6 @@
 /**
  * Metrics put together, part of platform.ts on a page of its own: the engine, what reads machines, and what asks them
- * for metrics of their own. The machines room knows nothing of metrics and the metrics room nothing of machines; they
+ * for metrics of their own. The machines module does not import metrics, nor the metrics module machines; they
  * meet here.
  */
 import type { SecretService } from "#apps/secrets.ts";
@@ -214,7 +214,7 @@ interface Listener {
 /** Marks a machine as a hosted database: the port it answers on. */
 const POSTGRES_PORT_KEY = "hangar_postgres_port";
 
-/** Which machines run, as the metrics room wants to know it: read once, and followed by what the bus says. */
+/** Running machines, as the metrics module needs them: read once, then updated from the bus. */
 export class MeasuredMachines {
   readonly #parts: Parts;
   readonly #running = new Map<string, MeasuredMachine>();

@@ -182,7 +182,7 @@ export class Duty {
     return without.length === 0 ? undefined : `host ${without.join(", ")} holds no lease: it was not renewed in time`;
   }
 
-  /** Opens the door, takes our hosts, lets the room begin, and watches. */
+  /** Opens the host listener, acquires the leases of our hosts, starts the module, and starts the host watch. */
   async start(machines_module: MachineModule): Promise<void> {
     const { settings, hosts, store, notifier, clock, log, sealer, driver, dir, more } = this.#parts;
     const runs = hosts.own.length > 0;

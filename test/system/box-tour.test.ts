@@ -47,7 +47,7 @@ suite(`${BOX.title}: the README`, { skip: noBox }, () => {
     );
   });
 
-  test(`${BOX.name}: the tests of a room pass there (B7)`, async () => {
+  test(`${BOX.name}: the tests of a module pass there (B7)`, async () => {
     // All of them take an hour where the processor is emulated; what they need is the same.
     const all = guest.accelerated ? "" : "-- src/core";
     await inHome(`HANGAR_SKIP_SYSTEM=1 npm test ${all}`);

@@ -31,7 +31,7 @@ suite("npm test", () => {
   test("the run ends with counts, what was skipped and why, and each failure with its reason", async () => {
     const dir = project({
       "test/some.test.ts": `import { suite, test } from "node:test"; import assert from "node:assert/strict";
-suite("a room", () => {
+suite("a module", () => {
   test("passes", () => {});
   test("waits for hardware", { skip: "this box has no wings" }, () => {});
   test("fails", () => assert.equal(1 + 1, 3, "one and one"));
@@ -45,7 +45,7 @@ suite("a room", () => {
     assert.match(end[0] ?? "", /^2 passed, 1 failed, 1 skipped, in \d+ s$/);
     assert.match(
       end.join("\n"),
-      /Skipped:\n {2}1 × this box has no wings\nFailed: test\/some\.test\.ts: a room › fails\n.*one and one/,
+      /Skipped:\n {2}1 × this box has no wings\nFailed: test\/some\.test\.ts: a module › fails\n.*one and one/,
     );
   });
 

@@ -107,7 +107,7 @@ async function newWorld(): Promise<World> {
 }
 
 /** A process over the world; with a fuse, one that will end. */
-async function boot({ database, dir }: World, fuse?: Fuse): Promise<{ room: VolumeModule; disk: SimDisk }> {
+async function boot({ database, dir }: World, fuse?: Fuse): Promise<{ module: VolumeModule; disk: SimDisk }> {
   const hosts = new HostService({ store: sqlHostStore(database), own: declaredHosts([]) });
   await hosts.start();
   const disk = new SimDisk(join(dir, "volumes"));
@@ -117,11 +117,11 @@ async function boot({ database, dir }: World, fuse?: Fuse): Promise<{ room: Volu
     ? { store: fuse.protect(real.store), disk: fuse.protect(real.disk), objects: fuse.protect(real.objects) }
     : real;
   const parts = { ...wrapped, hosts, sealer, clock: systemClock, log: silentLog, undelete_ms: 0 };
-  const room = new VolumeModule(parts);
+  const module = new VolumeModule(parts);
   // Without its upkeep, which would make the number of calls a matter of time.
-  const started = room.executor.start();
+  const started = module.executor.start();
   if (!fuse) await started;
-  return { room, disk };
+  return { module, disk };
 }
 
 /** Resolves when nothing is being done; never in a process that has ended. */
@@ -132,66 +132,67 @@ async function idle({ executor }: VolumeModule): Promise<boolean> {
 
 /** A volume with something in it, and a snapshot of that. */
 async function furnish(world: World): Promise<{ volume: string; snapshot: string }> {
-  const { room, disk } = await boot(world);
-  const { id } = await room.volumes.create(OWNER, { name: "data", size_gb: 1 }, world.ids);
-  const volume = await room.volumes.get("a1", id);
+  const { module, disk } = await boot(world);
+  const { id } = await module.volumes.create(OWNER, { name: "data", size_gb: 1 }, world.ids);
+  const volume = await module.volumes.get("a1", id);
   await disk.poke(new VolumeKeys(sealer).open(volume), SECTOR, CONTENT);
-  const snapshot = await room.snapshots.create(id, world.ids);
-  await idle(room);
+  const snapshot = await module.snapshots.create(id, world.ids);
+  await idle(module);
   return { volume: id, snapshot: snapshot.id };
 }
 
 type Furniture = Awaited<ReturnType<typeof furnish>>;
 const more = { require_unique_zone: false, region: "local" };
 
-const OPERATIONS: Record<string, (room: VolumeModule, ids: Ids, it: Furniture) => Promise<unknown>> = {
-  create: (room, ids) => room.volumes.create(OWNER, { name: "made", size_gb: 1, ...more }, ids),
-  extend: (room, ids, { volume }) => room.volumes.extend(volume, 2, ids),
-  snapshot: (room, ids, { volume }) => room.snapshots.create(volume, ids),
-  fork: (room, ids, { volume }) => room.volumes.create(OWNER, { name: "fork", source_volume_id: volume, ...more }, ids),
-  restore: (room, ids, { snapshot }) =>
-    room.volumes.create(OWNER, { name: "copy", snapshot_id: snapshot, ...more }, ids),
-  "delete and purge": async (room, ids, { volume }) => {
-    const spare = await room.volumes.create(OWNER, { name: "fork", source_volume_id: volume, ...more }, ids);
-    await room.garbage.purge(await room.volumes.delete(spare.id));
+const OPERATIONS: Record<string, (module: VolumeModule, ids: Ids, it: Furniture) => Promise<unknown>> = {
+  create: (module, ids) => module.volumes.create(OWNER, { name: "made", size_gb: 1, ...more }, ids),
+  extend: (module, ids, { volume }) => module.volumes.extend(volume, 2, ids),
+  snapshot: (module, ids, { volume }) => module.snapshots.create(volume, ids),
+  fork: (module, ids, { volume }) =>
+    module.volumes.create(OWNER, { name: "fork", source_volume_id: volume, ...more }, ids),
+  restore: (module, ids, { snapshot }) =>
+    module.volumes.create(OWNER, { name: "copy", snapshot_id: snapshot, ...more }, ids),
+  "delete and purge": async (module, ids, { volume }) => {
+    const spare = await module.volumes.create(OWNER, { name: "fork", source_volume_id: volume, ...more }, ids);
+    await module.garbage.purge(await module.volumes.delete(spare.id));
   },
-  "snapshot deleted": async (room, _ids, { volume, snapshot }) =>
-    await room.snapshots.delete(await room.snapshots.get("a1", volume, snapshot)),
+  "snapshot deleted": async (module, _ids, { volume, snapshot }) =>
+    await module.snapshots.delete(await module.snapshots.get("a1", volume, snapshot)),
 };
 
 /** Everything rests, has its content, and what is left over is found and goes. */
 async function inspect(world: World): Promise<void> {
-  const { room, disk } = await boot(world);
-  await idle(room);
-  for (const volume of await room.volumes.list("a1", { include_deleted: true })) {
+  const { module, disk } = await boot(world);
+  await idle(module);
+  for (const volume of await module.volumes.list("a1", { include_deleted: true })) {
     assert.ok(["created", "destroyed"].includes(volume.state), `${volume.name} is ${volume.state}`);
     if (volume.state === "destroyed" || volume.name === "made") continue;
     const bytes = await disk.peek(new VolumeKeys(sealer).open(volume), SECTOR, 2);
     assert.ok(bytes.equals(CONTENT), `${volume.name} has its content`);
     const { blocks, block_size } = await disk.usage(new VolumeKeys(sealer).open(volume));
     assert.equal(blocks * block_size, volume.size_gb * 1024 ** 3, "it is as large as it says");
-    for (const snapshot of await room.snapshots.list("a1", volume.id)) {
+    for (const snapshot of await module.snapshots.list("a1", volume.id)) {
       assert.equal(snapshot.status, "created");
       const wish = { name: "check", snapshot_id: snapshot.id, ...more };
-      const copy = await room.volumes.create(OWNER, wish, world.ids);
-      await idle(room);
-      const restored = new VolumeKeys(sealer).open(await room.volumes.get("a1", copy.id));
+      const copy = await module.volumes.create(OWNER, wish, world.ids);
+      await idle(module);
+      const restored = new VolumeKeys(sealer).open(await module.volumes.get("a1", copy.id));
       assert.ok((await disk.peek(restored, SECTOR, 2)).equals(CONTENT), "a snapshot that is listed can be restored");
-      await room.garbage.purge(await room.volumes.delete(copy.id));
+      await module.garbage.purge(await module.volumes.delete(copy.id));
     }
   }
-  await room.garbage.collect({ deleted: true, unknown: true });
-  assert.deepEqual(await room.garbage.preview({ deleted: true, unknown: true }), []);
-  assert.deepEqual(await room.parts.store.unfinished(["0001"]), []);
+  await module.garbage.collect({ deleted: true, unknown: true });
+  assert.deepEqual(await module.garbage.preview({ deleted: true, unknown: true }), []);
+  assert.deepEqual(await module.parts.store.unfinished(["0001"]), []);
 }
 
 /** One world, one operation, one crash; true when the operation was over before. */
 async function crash(operate: (typeof OPERATIONS)[string], fuse: Fuse): Promise<boolean> {
   const world = await newWorld();
   const it = await furnish(world);
-  const { room } = await boot(world, fuse);
-  const over = operate(room, world.ids, it)
-    .then(() => idle(room))
+  const { module } = await boot(world, fuse);
+  const over = operate(module, world.ids, it)
+    .then(() => idle(module))
     .catch((error: unknown) => {
       if (!fuse.burnt) throw error;
       return false;

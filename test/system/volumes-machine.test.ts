@@ -12,13 +12,13 @@ import { aLaunch, resumedOf } from "#machines/fixtures.ts";
 import type { Launch, RuntimeDriver } from "#machines/runtime/driver.ts";
 import { busyboxLayer, fixtureImages, MEMORY_KEY, realMachinesMissing } from "../rootfs.ts";
 import { until } from "../support.ts";
-import { openRoom, type TestRoom, traces, volumesMissing } from "../volumes.ts";
+import { openVolumeHarness, traces, type VolumeHarness, volumesMissing } from "../volumes.ts";
 
 const never = new AbortController().signal;
 const HOW = { signal: "SIGTERM", timeout_ms: 5000 };
 const WAIT = ["sh", "-c", "trap 'exit 0' TERM; while :; do sleep 1 & wait; done"];
 
-async function openDriver(ends: AsyncDisposableStack, { room, dir }: TestRoom): Promise<RuntimeDriver> {
+async function openDriver(ends: AsyncDisposableStack, { module, dir }: VolumeHarness): Promise<RuntimeDriver> {
   const images = fixtureImages({ web: { layers: [busyboxLayer(join(dir, "busybox"))] } });
   const data_dir = join(dir, "machines");
   mkdirSync(data_dir);
@@ -30,7 +30,7 @@ async function openDriver(ends: AsyncDisposableStack, { room, dir }: TestRoom): 
     clock: systemClock,
     log: silentLog,
     images,
-    volumes: room,
+    volumes: module,
   };
   const driver = await openRuncDriver(options);
   ends.defer(async () => {
@@ -50,8 +50,11 @@ suite("a machine with a volume", { skip: volumesMissing() ?? realMachinesMissing
     test(`keeps its data through stop, start, suspend, destroy and re-create, encrypted: ${encrypted}`, async (t) => {
       // The last one begun is ended first; hooks of a test would run the other way, and take volumes from under machines.
       await using ends = new AsyncDisposableStack();
-      const harness = await openRoom({ after: (end) => ends.defer(end as () => Promise<void>) }, { pool: "plain" });
-      const able = await harness.room.parts.disk.capabilities();
+      const harness = await openVolumeHarness(
+        { after: (end) => ends.defer(end as () => Promise<void>) },
+        { pool: "plain" },
+      );
+      const able = await harness.module.parts.disk.capabilities();
       if (encrypted && able.encryption === undefined) return t.skip(able.encryption_reason);
       const driver = await openDriver(ends, harness);
       const { id: volume, encryption } = await harness.create({ name: "data", size_gb: 1, encrypted });

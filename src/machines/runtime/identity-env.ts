@@ -8,7 +8,7 @@ export function wantsAwsRole(env: Record<string, string>): boolean {
 
 /**
  * The variables to add, from the ones a machine is given. The role is all a person has to name; the token file
- * is written and kept fresh by the identity room.
+ * is written and refreshed by the identity module.
  */
 export function identityEnv(
   env: Record<string, string>,

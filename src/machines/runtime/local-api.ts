@@ -1,5 +1,5 @@
 /**
- * What answers inside a machine at the unix socket `/.svc/api`. The room `identity` implements it; a driver
+ * The API inside a machine, at the unix socket `/.svc/api`. The identity module implements it; a driver
  * binds the folder to `/.svc`, read-only, so that the socket can be made anew after a restart of ours.
  */
 export interface LocalApi {
