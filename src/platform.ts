@@ -285,7 +285,7 @@ const databaseCheck = (database: Database): ReadinessCheck => ({
 const REASONS: Partial<Record<ErrorCode, string>> = {
   storage_failed: "it cannot be reached",
   overloaded: "it has no connection left (HANGAR_DATABASE_CONNECTIONS, max_connections)",
-  shutting_down: "the platform is stopping",
+  shutting_down: "the platform is shutting down",
 };
 
 /** The full-access token of this data dir: made at first start, and again when the database does not know it. */

@@ -45,7 +45,7 @@ suite("hosts and placement", () => {
     assert.equal(made[0].region, "ams", "the first host's region is the default");
     const full = await create({ config });
     assert.deepEqual([full.status, full.body.status, full.body.retryable], [412, "insufficient_capacity", true]);
-    assert.match(full.body.error, /insufficient resources.*1 cpus and 512 MB asked for in region ams.*fit in fra/);
+    assert.match(full.body.error, /insufficient resources.*1 cpus and 512 MB requested in region ams.*fit in fra/);
     assert.deepEqual(full.body.requested, { region: "ams", cpus: 1, memory_mb: 512 });
     assert.deepEqual(full.body.fits_in, ["fra"]);
     assert.deepEqual(full.body.free[0], { host: "0a01", region: "ams", zone: "z1", cpus: 2, memory_mb: 0 });

@@ -92,7 +92,7 @@ suite("terminals", () => {
     assert.match((await second.ended).reason, /terminal_idle_ms/);
     const third = await open();
     await close();
-    assert.match((await third.ended).reason, /the platform is stopping/);
+    assert.match((await third.ended).reason, /the platform is shutting down/);
   });
 
   test("what cannot be read ends the line; a handshake that is none is answered", async (t) => {

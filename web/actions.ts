@@ -51,7 +51,7 @@ const PARALLEL = 8;
 /** Does it to all that are in a state for it, and tells what came of it. */
 export async function perform(action: MachineAction, targets: readonly Target[]): Promise<void> {
   const ready = targets.filter(({ state }) => action.from.includes(state));
-  if (ready.length === 0) return say(`None of them can be asked to ${action.name.toLowerCase()} now.`);
+  if (ready.length === 0) return say(`None of the selected machines can ${action.name.toLowerCase()} now.`);
   if (action.danger && !(await certain(action, ready))) return;
   const failures: unknown[] = [];
   const queue = [...ready];
@@ -65,7 +65,7 @@ export async function perform(action: MachineAction, targets: readonly Target[])
   await Promise.all(Array.from({ length: PARALLEL }, worker));
   const done = ready.length - failures.length;
   if (failures.length > 0) say(`${action.name}: ${failures.length} of ${ready.length} did not work`, failures[0]);
-  else if (ready.length > 1) say(`${action.name}: asked for ${plural(done, "machine")}.`);
+  else if (ready.length > 1) say(`${action.name}: requested for ${plural(done, "machine")}.`);
 }
 
 async function certain({ name }: MachineAction, targets: readonly Target[]): Promise<boolean> {
@@ -73,7 +73,7 @@ async function certain({ name }: MachineAction, targets: readonly Target[]): Pro
   const what = targets.length === 1 && first ? first.name : plural(targets.length, "machine");
   return await confirmed(
     `${name} ${what}?`,
-    "What it wrote outside of volumes is gone for good. One that runs is killed.",
+    "Data outside of volumes is deleted permanently. A running machine is killed.",
     `${name} ${targets.length === 1 ? "it" : "them"}`,
   );
 }

@@ -133,7 +133,7 @@ function Open(): VNode {
       },
     }),
     found.length === 0
-      ? div({ class: "empty" }, "Nothing has that name.")
+      ? div({ class: "empty" }, "No match.")
       : ul(
           { id: "palette-list", role: "listbox", "aria-label": "Found", ref: list },
           ...found.map((item, index) =>

@@ -35,7 +35,7 @@ type Call = Client["call"];
 /** A call as the one who is signed in. A token that stopped working ends the session. */
 export const call: Call = async (route, input) => {
   const now = session.value;
-  if (!now) throw new ClientError(401, { error: "nobody is signed in" });
+  if (!now) throw new ClientError(401, { error: "not signed in" });
   try {
     return await now.client.call(route, input);
   } catch (thrown) {

@@ -48,7 +48,7 @@ export function SignIn(): VNode {
       { class: "next" },
       p("On the box that runs the platform, this prints a link that signs you in, or the token itself:"),
       block("hangar dashboard\nhangar auth token"),
-      p("A token that may only look, for someone else:"),
+      p("A read-only token, for someone else:"),
       block("hangar tokens create readonly --org personal"),
       p({ class: "dim" }, "No token yet? ", code("npm start"), " makes one at its first start."),
     ),

@@ -6,7 +6,7 @@ export const PROMISES: Readonly<Record<string, Readonly<Record<string, string>>>
   "What is stored": {
     S1: "An acknowledged write survives kill -9 of the platform.",
     S2: "An acknowledged write survives a power cut.",
-    S3: "On a full disk writes are refused, reads go on, and nothing has to be restarted when there is module again.",
+    S3: "On a full disk writes are refused, reads go on, and nothing has to be restarted when there is room again.",
     S3b: "On a full disk deleting still works.",
     S4: "After an I/O error the platform stops instead of guessing.",
     S5: "A damaged file is noticed, never read as if it were whole.",

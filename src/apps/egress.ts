@@ -42,7 +42,7 @@ export class EgressService {
       fail("invalid_request", `${first?.path} ${first?.problem}`, { details: problems });
     }
     const policy = { mode: wanted.mode, allow };
-    if (!(await this.#parts.store.putEgress(app_id, policy))) fail("not_found", "the app was deleted meanwhile");
+    if (!(await this.#parts.store.putEgress(app_id, policy))) fail("not_found", "the app was deleted in the meantime");
     this.#parts.onChange(app_id);
     return policy;
   }

@@ -33,7 +33,7 @@ const Create = Type.Object({
   image_digest: Type.Optional(
     Type.String({
       pattern: "^sha256:[0-9a-f]{64}$",
-      description: `What the name stands for. The images of an app's newest ${LIMITS.release_images_kept} releases are kept.`,
+      description: `The digest that the name resolved to. The images of an app's newest ${LIMITS.release_images_kept} releases are kept.`,
     }),
   ),
   after: Type.Optional(Type.Integer({ minimum: 0, description: "Refused when this is not the newest version." })),

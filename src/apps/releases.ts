@@ -50,7 +50,7 @@ export class ReleaseService {
     if (made === "behind") {
       fail("conflict", `another release came after version ${wanted.after}`, { hint: "look at it, then deploy again" });
     }
-    return made ?? fail("not_found", "the app was deleted meanwhile");
+    return made ?? fail("not_found", "the app was deleted in the meantime");
   }
 
   async setStatus(app_id: string, version: number, status: ReleaseStatus): Promise<Release> {

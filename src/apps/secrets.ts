@@ -37,7 +37,7 @@ export class SecretService {
     });
     const remove = names.filter((name) => values[name] === null);
     const version = await this.#parts.store.changeSecrets(app_id, put, remove, LIMITS.secrets_per_app);
-    if (version === "no_app") fail("not_found", "the app was deleted meanwhile");
+    if (version === "no_app") fail("not_found", "the app was deleted in the meantime");
     if (version === "limit")
       fail("limit_reached", `an app has at most ${LIMITS.secrets_per_app} secrets (limit secrets_per_app)`);
     return version;

@@ -87,7 +87,7 @@ export class AppService {
     if (result === "name_taken") fail("name_taken", `Validation failed: Name has already been taken: ${wanted.name}`);
     if (result === "limit")
       fail("limit_reached", `an organization has at most ${LIMITS.apps_per_org} apps (limit apps_per_org)`);
-    if (result === "no_org") fail("not_found", "the organization was deleted meanwhile");
+    if (result === "no_org") fail("not_found", "the organization was deleted in the meantime");
     return await this.get(wanted.name);
   }
 

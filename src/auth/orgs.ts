@@ -37,7 +37,7 @@ export class OrgService {
     const slug = wanted.slug ?? toSlug(wanted.name);
     checkSlug(slug, "body.slug");
     if (/\p{C}/u.test(wanted.name)) {
-      fail("invalid_name", "the name of an organization has no control characters", {
+      fail("invalid_name", "the name of an organization must not contain control characters", {
         details: [{ path: "body.name", problem: "has a control character" }],
       });
     }
@@ -55,7 +55,7 @@ export class OrgService {
   }
 
   async delete(slug: string): Promise<void> {
-    if (slug === DEFAULT_ORG) fail("forbidden", `the organization ${DEFAULT_ORG} is the platform's own and stays`);
+    if (slug === DEFAULT_ORG) fail("forbidden", `the organization ${DEFAULT_ORG} is built in and cannot be deleted`);
     const org = await this.get(slug);
     if (!(await this.#parts.store.deleteOrg(org.id))) {
       fail("org_not_empty", `organization ${slug} still has apps`, { hint: `hangar apps list --org ${slug}` });

@@ -184,7 +184,7 @@ function signInRoutes({ codes }: Parts): Row[] {
       },
     }),
     route("POST /v1/tokens/sign_in", {
-      summary: "Exchange a code for the token it stands for",
+      summary: "Exchange a sign-in code for its token",
       part: "platform",
       access: "open",
       body: schema.SignIn,

@@ -27,5 +27,5 @@ test("a token whose organization is deleted while it is looked at is not known, 
   };
   await assert.rejects(tokens.verify(text), { code: "unauthorized", message: /not known here/ });
   const late = tokens.create(wanted, ids);
-  await assert.rejects(late, { code: "not_found", message: /was deleted meanwhile/ });
+  await assert.rejects(late, { code: "not_found", message: /was deleted in the meantime/ });
 });

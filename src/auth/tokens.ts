@@ -78,7 +78,7 @@ export class TokenService {
     const result = await store.insertToken(token, LIMITS.tokens_per_org);
     if (result === "limit")
       fail("limit_reached", `an organization has at most ${LIMITS.tokens_per_org} tokens (limit tokens_per_org)`);
-    if (result === "no_org") fail("not_found", "the organization was deleted meanwhile");
+    if (result === "no_org") fail("not_found", "the organization was deleted in the meantime");
     return { text: serialize(mint(rootKey, id, caveats)), token };
   }
 

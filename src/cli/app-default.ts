@@ -14,8 +14,8 @@ const FILE_FLAGS: Record<string, string> = { "-f, --file <path>": "file", "-c, -
 
 /** Commands that take an app and have no default, and why. */
 const NAMED_ONLY: Record<string, string> = {
-  "apps delete": "what is deleted for good is named",
-  "webhooks create": "without --app it is for every app",
+  "apps delete": "lists what is permanently deleted",
+  "webhooks create": "for every app, unless --app is given",
 };
 
 const flagsOf = ({ options = [] }: Verb): string[] => options.map(([flags]) => flags);

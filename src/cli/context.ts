@@ -83,7 +83,7 @@ function choose(options: GlobalOptions, env: Env, data_dir: string): Choice {
     [place?.url, `context ${name}`],
     [recorded, `the data dir ${data_dir}`],
   ];
-  const [url = "http://127.0.0.1:4280", because = "nothing else was said"] =
+  const [url = "http://127.0.0.1:4280", because = "the default"] =
     found.find(([address]) => address !== undefined) ?? [];
   if (!URL.canParse(url)) throw new UsageError(`${url} is not an address such as http://127.0.0.1:4280`);
   const token =

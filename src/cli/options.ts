@@ -25,7 +25,7 @@ export function optionsOf(verb: Verb): readonly Option[] {
     [verb.live === true, ["--once", "once, also on a terminal"]],
     [
       changesSomething(verb) && !tellsItself(verb),
-      ["--dry-run", "print the first request that would change something, and send none"],
+      ["--dry-run", "print the first request that would change something, and do not send it"],
     ],
   ];
   const more = known.flatMap(([applies, option]) => (applies ? [option] : []));

@@ -6,7 +6,7 @@ const WIDTH = 24;
 const LOOK_MS = 200;
 
 export interface Step<T> {
-  /** What there is now, and how far it is, when that is known. */
+  /** Available metrics now, and how far it is, when that is known. */
   value: T;
   done: boolean;
   progress?: { done_bytes: number; total_bytes: number } | undefined;

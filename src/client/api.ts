@@ -121,7 +121,7 @@ export interface Api {
     body: undefined;
     answer: { code: string; expires_at: string };
   };
-  /** Exchange a code for the token it stands for. */
+  /** Exchange a sign-in code for its token. */
   "POST /v1/tokens/sign_in": {
     params: Record<string, never>;
     query: Record<string, never>;
@@ -261,7 +261,7 @@ export interface Api {
     body: undefined;
     answer: { ok: boolean };
   };
-  /** Place nothing new on a host; what is there stays. */
+  /** Mark a host unschedulable; its machines stay. */
   "POST /v1/platform/hosts/:host_id/cordon": {
     params: { host_id: string };
     query: Record<string, never>;
@@ -310,7 +310,7 @@ export interface Api {
     body: undefined;
     answer: Image;
   };
-  /** Pull an image; as a stream it tells how far each layer is. */
+  /** Pull an image; as a stream, with the progress of each layer. */
   "POST /v1/images/pull": {
     params: Record<string, never>;
     query: Record<string, never>;
@@ -387,7 +387,7 @@ export interface Api {
     body: { name?: string | undefined; region?: string | undefined; lease_ttl?: number | undefined; skip_service_registration?: boolean | undefined; lsvd?: boolean | undefined; min_secrets_version?: number | undefined; skip_secrets?: boolean | undefined; skip_launch?: boolean | undefined; current_version?: string | undefined; id?: string | undefined; config: Record<string, unknown> };
     answer: Machine;
   };
-  /** Destroy a machine for good. */
+  /** Destroy a machine; this cannot be undone. */
   "DELETE /v1/apps/:app_name/machines/:machine_id": {
     params: { app_name: string; machine_id: string };
     query: { force?: boolean | undefined; kill?: boolean | undefined };
@@ -471,7 +471,7 @@ export interface Api {
     body: undefined;
     answer: ({ pid: number; stime: number; rtime: number; command: string; directory: string; cpu: number; rss: number; listen_sockets: ({ proto: string; address: string })[] })[];
   };
-  /** Take a machine's lease, or refresh one's own. */
+  /** Acquire a machine's lease, or refresh your own. */
   "POST /v1/apps/:app_name/machines/:machine_id/lease": {
     params: { app_name: string; machine_id: string };
     query: { ttl?: number | undefined; description?: string | undefined; wait?: number | undefined };
@@ -695,7 +695,7 @@ export interface Api {
     body: undefined;
     answer: { driver: string; encryption: string | null; encryption_reason: string; reflink: boolean; reflink_reason: string; total_bytes: number; free_bytes: number; objects: { place: string; bytes: number; count: number }; volumes: ({ id: string; name: string; app: string; state: string; size_bytes: number; taken_bytes: number; snapshots: number; snapshot_bytes: number })[]; next_cursor?: string | undefined };
   };
-  /** List, or take away, what nobody needs any more. */
+  /** List or delete unused data. */
   "POST /v1/platform/disk/collect": {
     params: Record<string, never>;
     query: Record<string, never>;
@@ -737,7 +737,7 @@ export interface Api {
     body: undefined;
     answer: { hostname: string; kind: string; status: string; configured: boolean; problem?: string | undefined; ownership: { proved: boolean; type: string; name: string; value: string }; created_at: string; updated_at: string; expires_at?: string | undefined };
   };
-  /** Bring a certificate of your own; the name leads to the app once it is proved. */
+  /** Upload your own certificate; the name routes to the app once its ownership is verified. */
   "POST /v1/apps/:app_name/certificates/custom": {
     params: { app_name: string };
     query: Record<string, never>;
@@ -933,7 +933,7 @@ export interface Api {
     body: undefined;
     answer: string;
   };
-  /** Machines that are asked for metrics of their own, and how that goes. */
+  /** List scrape targets and their health. */
   "GET /prometheus/:org_slug/api/v1/targets": {
     params: { org_slug: string };
     query: Record<string, never>;
@@ -1017,7 +1017,7 @@ export interface Api {
     body: undefined;
     answer: { connections: Connection[]; next_cursor?: string | undefined };
   };
-  /** Get a connector; its secrets are never told. */
+  /** Get a connector; its secrets are never returned. */
   "GET /v1/oauth/connections/:connection_id": {
     params: { connection_id: string };
     query: Record<string, never>;

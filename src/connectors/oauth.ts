@@ -104,7 +104,7 @@ export class OAuthFlow {
     const registration = this.#registration(provider);
     const pending = await store.takePending(owner.org.id, provider, state);
     if (!pending || pending.created_at < clock.now() - LIMITS.oauth_state_ms)
-      return fail("invalid_request", "this authorization was not begun here, is finished, or took too long", {
+      return fail("invalid_request", "this authorization was not started here, is finished, or expired", {
         hint: `begin again: GET /v1/oauth/${provider}/authorize`,
       });
     const answer = await this.#ask(registration, {
@@ -142,7 +142,7 @@ export class OAuthFlow {
     if (left > LIMITS.oauth_refresh_ms) return { connection, credential };
     if (credential.refresh_token === undefined) {
       if (left > 0) return { connection, credential };
-      return fail("connector_unusable", "the connector's token has ended and cannot be renewed; connect it again");
+      return fail("connector_unusable", "the connector's token has expired and cannot be renewed; connect it again");
     }
     const renewing =
       this.#renewing.get(id) ?? this.#renew(connection, credential).finally(() => this.#renewing.delete(id));

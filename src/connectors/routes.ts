@@ -63,7 +63,7 @@ function createRoutes(parts: ConnectorRouteParts): Row[] {
       ...common,
       summary: "Create a connector with a key",
       description:
-        "The key is sealed and never told again. Without an `access_policy` no sprite may use the connector. An object store's key is `ACCESS_KEY_ID:SECRET_ACCESS_KEY`.",
+        "The key is encrypted and never returned. Without an `access_policy` no sprite may use the connector. An object store's key is `ACCESS_KEY_ID:SECRET_ACCESS_KEY`.",
       body: schema.CreateWithKey,
       async handle({ body, ids, ...call }) {
         const { provider, api_key, name, base_url, region, encoded_paths } = body;
@@ -131,7 +131,7 @@ function ownRoutes(parts: ConnectorRouteParts): Row[] {
       },
     }),
     route("GET /v1/oauth/connections/:connection_id", {
-      summary: "Get a connector; its secrets are never told",
+      summary: "Get a connector; its secrets are never returned",
       part: "connectors",
       access: "read org",
       response: { status: 200, schema: schema.One },
@@ -140,7 +140,7 @@ function ownRoutes(parts: ConnectorRouteParts): Row[] {
     route("PUT /v1/oauth/connections/:connection_id", {
       summary: "Replace a connector's access policy",
       description:
-        "The whole policy is replaced, and counts from the next request on. `warnings` tells of rules that can never match.",
+        "Replaces the whole policy; it applies from the next request on. `warnings` lists rules that can never match.",
       part: "connectors",
       access: "write org",
       credential: true,
@@ -180,7 +180,7 @@ function changeRoutes(parts: ConnectorRouteParts): Row[] {
     route("POST /v1/oauth/connections/:connection_id/test_gateway", {
       summary: "Call the provider through the gateway and say how it went",
       description:
-        "With a `sprite` the policy is asked as if that machine called; without, only the credential is tried.",
+        "With a `sprite` the policy is evaluated for that machine too; without, only the credential is tested.",
       part: "connectors",
       access: "write org",
       body: schema.TestGateway,

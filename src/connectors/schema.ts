@@ -19,7 +19,7 @@ export const AccessPolicy = Type.Object(
     blocked_endpoints: Type.Optional(
       Type.Array(text, {
         maxItems: LIMITS.policy_endpoints,
-        description: "Provider paths that may not be called; asked before the allowed ones.",
+        description: "Provider paths that are blocked; checked before the allowed ones.",
       }),
     ),
     name_prefix: Type.Optional(
@@ -108,7 +108,7 @@ export const Rotate = Type.Object({ api_key: secret });
 export const PutPolicy = Type.Object({ access_policy: AccessPolicy });
 
 export const TestGateway = Type.Object({
-  sprite: Type.Optional(Type.String({ description: "A machine's name: its policy is asked too." })),
+  sprite: Type.Optional(Type.String({ description: "A machine's name: the policy is evaluated for it too." })),
   labels: Type.Optional(Type.Array(text)),
   path: Type.Optional(Type.String({ maxLength: 4096, description: "A harmless one of the provider's when left out." })),
 });

@@ -59,7 +59,7 @@ export async function listenForPeers(parts: {
     const gone = new AbortController();
     answer.on("close", () => gone.abort());
     const work = text(asked).then(async (body) => {
-      const call = calls[(asked.url ?? "").slice(1)] ?? fail("not_found", "there is no such call");
+      const call = calls[(asked.url ?? "").slice(1)] ?? fail("not_found", "no such call");
       return (await call(JSON.parse(body), gone.signal)) ?? null;
     });
     work.then(
@@ -79,7 +79,7 @@ export async function listenForPeers(parts: {
       answer.writeHead(400).end(JSON.stringify(refusal(thrown)));
     }
   });
-  server.on("tlsClientError", (error) => log.warn({ error }, "somebody without the platform's key knocked"));
+  server.on("tlsClientError", (error) => log.warn({ error }, "a connection without the platform's key was refused"));
   await listening(server, listen);
   const { address, port } = server.address() as AddressInfo;
   return {
@@ -117,7 +117,7 @@ function boundHandshakes(server: Server): ReadonlyMap<string, Socket> {
 async function handleStream(session: WebSocketSession, open: StreamHandlers[string] | undefined): Promise<void> {
   try {
     const { value: first } = await session.messages().next();
-    if (open === undefined || typeof first !== "string") fail("not_found", "there is no such line");
+    if (open === undefined || typeof first !== "string") fail("not_found", "no such WebSocket route");
     const goOn = await open(JSON.parse(first), session.signal);
     await session.send(JSON.stringify({}));
     await goOn(session);
@@ -215,5 +215,5 @@ export class Channel {
 }
 
 function unreachable(address: string, cause: unknown): never {
-  fail("host_unreachable", `the host at ${address} does not answer: ${messageOf(cause)}`, { cause, retry_after_s: 2 });
+  fail("host_unreachable", `the host at ${address} does not respond: ${messageOf(cause)}`, { cause, retry_after_s: 2 });
 }

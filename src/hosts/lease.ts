@@ -48,7 +48,7 @@ export class HostLease {
   /** When the lease ends unless it is renewed, on the clock that never jumps. */
   #until = Number.NEGATIVE_INFINITY;
   #state: "open" | "fenced" | "closed" = "fenced";
-  /** What there is to do was looked at since the host was opened, and nothing was refused for want of a lease since then. */
+  /** Available metrics to do was looked at since the host was opened, and nothing was refused for want of a lease since then. */
   #looked = false;
   /** Fencing and opening, one after the other. */
   #mutex: Promise<void> = Promise.resolve();
@@ -148,7 +148,7 @@ export class HostLease {
   }
 
   async #lost(): Promise<void> {
-    await this.#fence("somebody took it away");
+    await this.#fence("another process took the lease");
     await this.#take();
   }
 

@@ -3,7 +3,7 @@ import type { Notifier } from "#core/notifier.ts";
 import type { HostStore } from "./store.ts";
 import type { Host, HostStatus, Placing } from "./types.ts";
 
-/** What there is when none is declared: one host without bounds that stands for every region. */
+/** Available metrics when none is declared: one host without bounds that stands for every region. */
 const DEFAULT_HOST: Placing = { id: "0001", region: "local", zone: "0001", cpus: 0, memory_mb: 0 };
 
 /** The hosts of a process that is one box: those its settings declare, or the one that needs no declaring. */
@@ -225,7 +225,7 @@ function full(region: string, wanted: Wanted, near: readonly Host[], all: readon
   const elsewhere = fits_in.length > 0 ? `it would fit in ${fits_in.join(", ")}` : "no region has room for it";
   fail(
     "insufficient_capacity",
-    `insufficient resources to create new machine: ${cpus} cpus and ${memory_mb} MB asked for ${place}, ` +
+    `insufficient resources to create new machine: ${cpus} cpus and ${memory_mb} MB requested ${place}, ` +
       `free there: ${left.join("; ") || "nothing"}; ${elsewhere}`,
     {
       retry_after_s: 5,

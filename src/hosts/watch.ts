@@ -63,7 +63,7 @@ export class HostWatch {
     while (!signal.aborted) {
       await this.look().catch((error: unknown) => {
         this.#blind = true;
-        log.warn({ error }, "the hosts could not be looked at");
+        log.warn({ error }, "the hosts could not be checked");
       });
       const nap = new AbortController();
       const sleep = clock.sleep(this.#pace(), AbortSignal.any([signal, nap.signal])).catch(() => {});

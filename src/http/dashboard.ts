@@ -50,7 +50,8 @@ export class Dashboard {
     const params = request.params as { build: string; "*": string };
     const built = await this.#built;
     const file = built?.id === params.build ? built.files.get(params["*"]) : undefined;
-    if (!file) fail("not_found", "this file is of another build of the dashboard", { hint: "load the page again" });
+    if (!file)
+      fail("not_found", "this file belongs to another build of the dashboard", { hint: "load the page again" });
     const accepted = String(request.headers["accept-encoding"] ?? "");
     const encoding = (["br", "gzip"] as const).find((name) => new RegExp(`\\b${name}\\b`).test(accepted));
     reply.headers({

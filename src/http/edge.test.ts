@@ -82,8 +82,8 @@ suite("bodies (P3)", () => {
     const { ask } = await testPlatform(t);
     const cases: [string, RegExp][] = [
       ['{"app_name": "x",\n  oops}', /not JSON \(line 2, column 3\)/],
-      ['{"app_name":"a","app_name":"b"}', /"app_name" stands twice/],
-      ['{"app_name":"a","app\\u005fname":"b"}', /"app_name" stands twice/],
+      ['{"app_name":"a","app_name":"b"}', /"app_name" occurs twice/],
+      ['{"app_name":"a","app\\u005fname":"b"}', /"app_name" occurs twice/],
       [`{"x":${"[".repeat(70)}${"]".repeat(70)}}`, /nested deeper than 64/],
     ];
     for (const [body, message] of cases) {

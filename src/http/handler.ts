@@ -104,7 +104,9 @@ async function callerOf(
     const token = request.headers.authorization ?? (row.websocket && webSocketToken(request.raw));
     return await guard.identify(token, row.scheme ?? "any", request.raw);
   }
-  return (await machine_authenticator?.identify(request.raw)) ?? fail("unauthorized", "only machines may ask this");
+  return (
+    (await machine_authenticator?.identify(request.raw)) ?? fail("unauthorized", "this route is only for machines")
+  );
 }
 
 async function admittedTo(row: Row, { guard }: ServerParts, caller: Caller, input: Input): Promise<Admitted> {

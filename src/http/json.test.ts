@@ -19,12 +19,12 @@ suite("JSON as we accept it (P3)", () => {
     );
   });
 
-  test("a key that stands twice in one object is refused however it is written, and in two objects it is not", () => {
+  test("a key that occurs twice in one object is refused however it is written, and in two objects it is not", () => {
     const twice = ['{"a":1,"a":2}', '{"a":{},"a":2}', '{"a" \n\t:1,"\\u0061":2}', '{"b":[{"a":1}],"a":1,"a":2}'];
     for (const text of [...twice, '{"x":{"a":[],"b":"","a":1}}'])
       assert.throws(() => parseJson(text), {
         code: "malformed_json",
-        message: 'the key "a" stands twice in one object',
+        message: 'the key "a" occurs twice in one object',
       });
     const once = ['{"a":{"a":1}}', '[{"a":1},{"a":1}]', '{"a":"a","b":"a"}', '["a","a"]', '{"a":["a","b","a"]}'];
     const marks = ['{"a":"\\"a\\":","b":"\\\\","c":"}{]["}', '{"":1," ":2,"\\"":3}', '{"a\\\\":1,"a":2}'];

@@ -73,6 +73,6 @@ function isKey(text: string, end: number): boolean {
 
 function addKey(keys: Set<string>, quoted: string): void {
   const key = quoted.includes("\\") ? (JSON.parse(quoted) as string) : quoted.slice(1, -1);
-  if (keys.has(key)) fail("malformed_json", `the key ${JSON.stringify(key)} stands twice in one object`);
+  if (keys.has(key)) fail("malformed_json", `the key ${JSON.stringify(key)} occurs twice in one object`);
   keys.add(key);
 }

@@ -19,7 +19,7 @@ export interface NotReady {
 export const ReadyAnswer = Type.Object({
   ok: Type.Boolean(),
   version: Type.String(),
-  checks: Type.Record(Type.String(), Type.String(), { description: "`ok` for each part that was looked at." }),
+  checks: Type.Record(Type.String(), Type.String(), { description: "`ok` for each part that was checked." }),
 });
 
 /** Looks at all parts at once. Any number of callers share one look, and its answer for a moment. */

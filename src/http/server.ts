@@ -79,7 +79,7 @@ export function createServer(parts: ServerParts): Server {
     request.hangar = { request_id: ids.ulid(), started: parts.clock.monotonic(), rawBody: "" };
     reply.header("svc-request-id", request.hangar.request_id);
     if (closing)
-      fail("shutting_down", "the platform is stopping", { retry_after_s: 2, headers: { connection: "close" } });
+      fail("shutting_down", "the platform is shutting down", { retry_after_s: 2, headers: { connection: "close" } });
     if (tooLong(request.raw))
       fail("uri_too_long", `the request target has more than ${LIMITS.target_bytes} bytes (limit target_bytes)`);
     const problem = ambiguity(request.raw);
@@ -139,9 +139,11 @@ function addRows(app: FastifyInstance, parts: HandlerParts, ending: AbortSignal)
   app.setNotFoundHandler((request) => {
     const path = request.url.split("?")[0] ?? "";
     const known = patterns.find(({ pattern }) => pattern.test(path));
-    if (!known) fail("not_found", `there is nothing at ${path}`, { hint: "GET /openapi.json lists every path" });
+    if (!known) fail("not_found", `no such route: ${path}`, { hint: "GET /openapi.json lists every path" });
     const allow = [...known.names].sort().join(", ");
-    fail("method_not_allowed", `${request.method} is not a method of ${path}; it has ${allow}`, { headers: { allow } });
+    fail("method_not_allowed", `${request.method} is not allowed for ${path}; allowed: ${allow}`, {
+      headers: { allow },
+    });
   });
 }
 
@@ -184,7 +186,10 @@ function readJsonBodies(app: FastifyInstance, { any_type }: { any_type: boolean 
     const type = request.headers["content-type"] ?? "";
     try {
       if (type !== "" && !any_type && !JSON_TYPES.test(type) && text !== "") {
-        fail("unsupported_media_type", `bodies of type ${type.slice(0, 100)} are not read here; send application/json`);
+        fail(
+          "unsupported_media_type",
+          `bodies of type ${type.slice(0, 100)} are not supported here; send application/json`,
+        );
       }
       request.hangar.rawBody = text;
       const form = request.routeOptions.config.style === "prometheus";

@@ -26,7 +26,9 @@ export function passUploads(app: FastifyInstance): void {
   app.addContentTypeParser(TYPES, (request, body, done) => {
     if (request.routeOptions.config.upload) return done(null, body);
     const type = request.headers["content-type"]?.slice(0, 100);
-    done(new ApiError("unsupported_media_type", `bodies of type ${type} are not read here; send application/json`));
+    done(
+      new ApiError("unsupported_media_type", `bodies of type ${type} are not supported here; send application/json`),
+    );
   });
 }
 
@@ -36,7 +38,7 @@ export const uploadOf = (row: Row, request: FastifyRequest, clock: Clock): Async
 
 async function* chunksOf({ raw, body }: FastifyRequest, clock: Clock): AsyncGenerator<Uint8Array> {
   if (body !== raw) {
-    fail("unsupported_media_type", `send the file itself, with one of the types ${TYPES.join(", ")}`);
+    fail("unsupported_media_type", `send the file as the body, with one of the content types ${TYPES.join(", ")}`);
   }
   yield* piecesOf(raw, clock);
 }
@@ -50,7 +52,7 @@ export async function* piecesOf(request: IncomingMessage, clock: Clock): AsyncGe
       const waited = new AbortController();
       const late = clock
         .sleep(LIMITS.upload_stall_ms, waited.signal)
-        .then(() => fail("request_timeout", "the upload stopped in the middle (limit upload_stall_ms)"));
+        .then(() => fail("request_timeout", "the upload stalled (limit upload_stall_ms)"));
       late.catch(() => {});
       const next = await Promise.race([chunks.next(), late]).finally(() => waited.abort());
       if (next.done) return;

@@ -79,14 +79,14 @@ export function acceptWebSocket(
   { clock, ending }: { clock: Clock; ending: AbortSignal },
 ): WebSocketSession {
   const found = waiting.get(request);
-  if (!found || !isHandshake(request)) fail("upgrade_required", "this is spoken over WebSocket, version 13");
+  if (!found || !isHandshake(request)) fail("upgrade_required", "this endpoint is a WebSocket (version 13)");
   const { socket, head } = found;
   response.detachSocket(socket);
   let opened: WebSocket | undefined;
   sockets.handleUpgrade(request, socket, head, (one) => {
     opened = one;
   });
-  if (!opened) fail("request_timeout", "the caller has left");
+  if (!opened) fail("request_timeout", "the client disconnected");
   return new OpenSession(opened, clock, ending);
 }
 
@@ -133,7 +133,7 @@ class OpenSession implements WebSocketSession {
     const stop = (): void => {
       const { reason } = ending as { reason: unknown };
       if (reason instanceof SessionEnded) this.end(CLOSE_CODES.policy, reason.message.slice(0, REASON_CHARS));
-      else this.end(CLOSE_CODES.stopping, "the platform is stopping");
+      else this.end(CLOSE_CODES.stopping, "the platform is shutting down");
     };
     if (ending.aborted) stop();
     else ending.addEventListener("abort", stop, { once: true });

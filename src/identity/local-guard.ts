@@ -73,6 +73,6 @@ const SEEN: Partial<Record<Scope, Seen>> = {
 };
 
 export function machineOf(caller: Caller): MachineCaller {
-  if (!(caller instanceof MachineCaller)) return fail("unauthorized", "only machines may ask this");
+  if (!(caller instanceof MachineCaller)) return fail("unauthorized", "this route is only for machines");
   return caller;
 }

@@ -41,7 +41,7 @@ export const MACHINE_LIMITS = {
 
   /** Poll interval for changes of other processes whose notification was lost. */
   bus_look_ms: 2 * SECOND,
-  /** How far back that poll reads: the clock skew between hosts that it tolerates. */
+  /** Time range that poll reads: the clock skew between hosts that it tolerates. */
   bus_lately_ms: 30 * SECOND,
 
   wait_default_s: 60,

@@ -76,7 +76,7 @@ export class MachineModule {
     const host_ids = hosts.own;
     const local = new LocalBus<MachineUpdate>({
       onError: (error) => log.error({ error }, "a listener failed"),
-      onFull: () => fail("overloaded", "too many are waiting (limit bus_listeners)", { retry_after_s: 1 }),
+      onFull: () => fail("overloaded", "too many open waits and streams (limit bus_listeners)", { retry_after_s: 1 }),
     });
     const { shared } = parts;
     this.#shared_bus = shared && new SharedBus({ local, notifier: shared.notifier, store, clock, log });

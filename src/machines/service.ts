@@ -97,7 +97,7 @@ export class MachineService {
       else if (result === "volume") pinned = await this.#volumePlace(owner, input, id);
       else if (result !== "capacity") refuseInsert(result, name, owner.app_name);
     }
-    fail("conflict", "the hosts fill up faster than a machine can be placed; try again", { retry_after_s: 1 });
+    fail("conflict", "concurrent requests used the free capacity of all hosts; try again", { retry_after_s: 1 });
   }
 
   /** What the image's name stands for now, as it would for a machine of the organization that is created now. */

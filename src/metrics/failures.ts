@@ -20,7 +20,7 @@ export async function answering<T>(work: () => Promise<T>): Promise<T> {
 /** Errors cross the worker as plain data, so they are known by their names. */
 function translated(thrown: unknown): unknown {
   if (!(thrown instanceof Error)) return thrown;
-  if (thrown.name === "AbortError") return new ApiError("query_canceled", "the caller has gone", { cause: thrown });
+  if (thrown.name === "AbortError") return new ApiError("query_canceled", "the client disconnected", { cause: thrown });
   const { kind } = ("details" in thrown ? (thrown.details ?? {}) : {}) as { kind?: string };
   const code = kind === undefined ? undefined : CODES[kind];
   return code ? new ApiError(code, thrown.message, { cause: thrown }) : thrown;

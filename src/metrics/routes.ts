@@ -27,9 +27,9 @@ const list = Type.Optional(Type.Array(Type.String()));
 const dialect = Type.Optional(
   Type.Union([Type.Literal("metricsql"), Type.Literal("promql")], { description: "`promql` is strict Prometheus 3." }),
 );
-const nocache = Type.Optional(Type.Boolean({ description: "Compute everything anew." }));
+const nocache = Type.Optional(Type.Boolean({ description: "Do not use the query cache." }));
 const limit = Type.Optional(
-  Type.Integer({ minimum: 0, description: "At most so many; a warning says when there are more. 0 is all." }),
+  Type.Integer({ minimum: 0, description: "Maximum number; a warning is added when there are more. 0: all." }),
 );
 const InstantQuery = Type.Object({
   query: Type.String(),

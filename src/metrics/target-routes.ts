@@ -14,7 +14,7 @@ export function targetRoutes(targets: (org_id: string) => readonly TargetState[]
       access: "read org",
       scheme: "metrics",
       style: "prometheus",
-      summary: "Machines that are asked for metrics of their own, and how that goes",
+      summary: "List scrape targets and their health",
       response: { status: 200, type: "application/json" },
       async handle(admitted) {
         const activeTargets = targets(orgOf(admitted).id).map(shown);

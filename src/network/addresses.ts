@@ -79,7 +79,7 @@ export class Addresses {
     const result = await this.#parts.store.insertAssignment(assignment, addresses_per_app);
     if (result === "limit")
       fail("limit_reached", `an app has at most ${addresses_per_app} addresses (limit addresses_per_app)`);
-    if (result === "no_app") fail("not_found", "the app was deleted meanwhile");
+    if (result === "no_app") fail("not_found", "the app was deleted in the meantime");
     return result === "inserted" || (result === "exists" && assignment.shared);
   }
 

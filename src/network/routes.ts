@@ -11,7 +11,7 @@ const AddressResponse = Type.Object({
   ip: text,
   type: text,
   region: text,
-  shared: Type.Boolean({ description: "Other apps have it too; requests are told apart by host name." }),
+  shared: Type.Boolean({ description: "Shared with other apps; requests are routed by host name." }),
   egress: Type.Boolean({ description: "For what machines send, not for what reaches them." }),
   service_name: text,
   network: text,

@@ -17,7 +17,9 @@ const CertificateResponse = Type.Object({
   configured: Type.Boolean({ description: "Whether the name is proved and has a certificate." }),
   problem: Type.Optional(text),
   ownership: Type.Object({
-    proved: Type.Boolean({ description: "Whether the name is known to be the app's, and leads to it." }),
+    proved: Type.Boolean({
+      description: "Whether the ownership of the name is verified, so that it routes to the app.",
+    }),
     type: Type.String({ description: "The kind of DNS record that proves it: `TXT`." }),
     name: Type.String({ description: "The record's name." }),
     value: Type.String({ description: "Its value." }),
@@ -78,7 +80,7 @@ function addRoutes({ certificates, isTrusted }: RouteParts): Row[] {
   const shown = (one: StoredCertificate) => answer(one, certificates.ownership(one));
   return [
     route("POST /v1/apps/:app_name/certificates/custom", {
-      summary: "Bring a certificate of your own; the name leads to the app once it is proved",
+      summary: "Upload your own certificate; the name routes to the app once its ownership is verified",
       part: "apps",
       access: "write app",
       body: Type.Object({ hostname, fullchain: pem, private_key: pem }),

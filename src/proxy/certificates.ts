@@ -196,7 +196,7 @@ export class Certificates {
     const result = await store.insertCertificate(certificate, certificates_per_app);
     if (result === "limit")
       fail("limit_reached", `an app has at most ${certificates_per_app} certificates (limit certificates_per_app)`);
-    if (result === "no_app") fail("not_found", "the app was deleted meanwhile");
+    if (result === "no_app") fail("not_found", "the app was deleted in the meantime");
     const kept = result === "inserted" || (await store.putCertificate(certificate));
     if (!kept || (trusted && !(await store.proveHostname(app_id, hostname, clock.now()))))
       fail("name_taken", `another app has the host name ${hostname}`);

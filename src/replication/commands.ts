@@ -38,7 +38,7 @@ export interface StartOptions {
   trust_network?: boolean;
   /** Where the primary copies its transactions to. */
   backup?: ObjectStore;
-  /** How far back that reaches. */
+  /** Time range that reaches. */
   backup_keep_ms?: number;
   clock: Clock;
   sizes?: Sizes;
@@ -225,7 +225,7 @@ async function promote(
     const why = force
       ? "somebody has the lease; it runs out when that node is gone"
       : "this node may lack transactions";
-    fail("conflict", `no primary is known to hand over, and the lease cannot be had: ${why}`);
+    fail("conflict", `no primary is known to hand over, and the lease cannot be acquired: ${why}`);
   }
   const patience_ms = 2 * REPLICATION_LIMITS.handoff_ms;
   const peer = new Peer(node.role.primary, clock, credentials, patience_ms);
@@ -235,7 +235,7 @@ async function promote(
     if (elector.lease && isPrimary(node)) return;
     await clock.sleep(5);
   }
-  fail("conflict", "the primary handed over, but the lease could not be had");
+  fail("conflict", "the primary handed over, but the lease could not be acquired");
 }
 
 /** Asked anew each time: a handover changes it. */

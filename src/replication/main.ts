@@ -14,15 +14,15 @@ const USAGE = `usage: main.ts --dir DIR [--listen 127.0.0.1:20202] [--primary | 
   --dir DIR                the databases are the files in DIR
   --listen HOST:PORT       address of /events and of the other nodes
   --advertise URL          where other nodes reach this one, when that is not the listening address
-  --primary                this node is the primary, always
+  --primary                always be the primary (no election)
   --join URL               this node follows the node at URL, always
   --lease WHERE            whoever has the lease is primary; WHERE is ${LEASE_FORMS}
-  --machine                this is a machine of the platform: its app's machines are the nodes, one has the app's lease
+  --machine                run in a machine of the platform: the app's machines are the nodes, and the app's lease elects the primary
   --token-file FILE        the token for a lease of the platform (or HANGAR_TOKEN)
-  --lease-ttl TIME         how long a lease lasts that is not renewed: a new primary comes that late (default: 2s)
+  --lease-ttl TIME         lease duration; a failover takes about this long (default: 2s)
   --no-candidate           with --lease: follow, but never become primary
   --backup WHERE           while primary, copy transactions to a folder or to https://host/bucket[/path]
-  --backup-keep DAYS       how far back that reaches (default: 30)
+  --backup-keep DAYS       retention of backups, in days (default: 30)
   --max-lag TIME           how far replicas may be behind before writers wait, such as 500ms or 1s (default: 1s)
   --ack MODE               a transaction counts as acknowledged when so many replicas have it on disk: none, one or quorum
   --cluster-size N         with --ack quorum: how many nodes the cluster has
@@ -39,7 +39,7 @@ const USAGE = `usage: main.ts --dir DIR [--listen 127.0.0.1:20202] [--primary | 
   --identity-subject SUB   … whose subject is this: org:app:machine, or org:app:*
   --identity-jwks URL      … whose keys are here, when the issuer's configuration is not to be asked
   --identity-socket PATH   where this machine gets its own tokens (default: /.svc/api)
-  --trust-network          listen anywhere without a key or an identity
+  --trust-network          allow a non-loopback address without a key or an identity
 `;
 
 const OPTIONS = {

@@ -44,7 +44,7 @@ export class FaultList implements Faults {
     );
     if (!fault) return await work();
     await this.#delay(fault);
-    if (fault.fail) fail(fault.fail, `the emulator was told to fail ${name}`, { retry_after_s: 1 });
+    if (fault.fail) fail(fault.fail, `fault injected by the emulator: ${name}`, { retry_after_s: 1 });
     if (!fault.hang_up) return await work();
     return await hangUp(fault.hang_up, reply, work);
   };
@@ -78,7 +78,7 @@ export class FaultList implements Faults {
 async function hangUp(when: "before" | "after", { raw }: FastifyReply, work: () => Promise<FastifyReply>) {
   if (when === "before") {
     raw.destroy();
-    return fail("overloaded", "the emulator was told to hang up");
+    return fail("overloaded", "fault injected by the emulator: connection closed");
   }
   // The head is the first thing that is sent: the connection ends in its place.
   raw.writeHead = () => raw.destroy();

@@ -19,7 +19,7 @@ export function diskRoutes({ garbage, parts }: VolumeModule): Row[] {
         await diskResponse(parts, (all) => page.of(all, ({ created_at, id }) => [created_at, id])),
     }),
     route("POST /v1/platform/disk/collect", {
-      summary: "List, or take away, what nobody needs any more",
+      summary: "List or delete unused data",
       part: "platform",
       access: "control account",
       body: schema.CollectInput,

@@ -99,7 +99,7 @@ export class VolumeExecutor {
 
   /** What is being done is broken off; it is taken up at the next start. */
   async close(): Promise<void> {
-    this.#closing.abort(new Error("the platform is stopping"));
+    this.#closing.abort(new Error("the platform is shutting down"));
     this.#timers.close();
     for (const end of this.#ends.splice(0)) end();
     const ended = Promise.all(this.#queues.values());

@@ -123,7 +123,7 @@ async function encryptionFor(disk: VolumeDisk, encrypted: boolean): Promise<Encr
   const { encryption, encryption_reason } = await disk.capabilities();
   return (
     encryption ??
-    fail("encryption_unavailable", `volumes cannot be encrypted on this box: ${encryption_reason}`, {
+    fail("encryption_unavailable", `volume encryption is not available on this host: ${encryption_reason}`, {
       hint: "install cryptsetup or gocryptfs, or pass encrypted: false",
     })
   );

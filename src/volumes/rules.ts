@@ -18,7 +18,7 @@ export function refuseInsert(result: Exclude<Inserted, "inserted" | "exists" | "
     case "no_app":
       return fail("not_found", `Could not find App ${JSON.stringify(app_name)}`);
     case "no_source":
-      return fail("not_found", "what the volume was to be made from was deleted meanwhile");
+      return fail("not_found", "the source of the volume was deleted in the meantime");
     case "limit":
       return fail(
         "limit_reached",

@@ -96,7 +96,7 @@ export class VolumeScheduler {
       await work();
     } catch (error) {
       // Refused because it is busy just now: the next round comes soon.
-      if (!(error instanceof ApiError)) this.#parts.log.warn({ error }, "a volume could not be looked after");
+      if (!(error instanceof ApiError)) this.#parts.log.warn({ error }, "the scheduled work of a volume failed");
     }
   }
 

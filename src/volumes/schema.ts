@@ -18,7 +18,7 @@ const retention = acts(
 const Compute = Type.Partial(
   Type.Object({
     ...Hardware,
-    cpus: acts(whole, "It goes to a host that has so many free."),
+    cpus: acts(whole, "Place it on a host with this much free capacity."),
     memory_mb: acts(whole, "It goes to a host that has so much free."),
     persist_rootfs: warned(text, "it is for the config of the machine"),
   }),
@@ -69,7 +69,7 @@ export const VolumeResponse = Type.Object(
     id: text,
     name: text,
     state: Type.String({
-      description: `${STATES.map((state) => `\`${state}\``).join(", ")}. A destroyed one can be taken back until \`recoverable_until\`.`,
+      description: `${STATES.map((state) => `\`${state}\``).join(", ")}. A destroyed one can be restored until \`recoverable_until\`.`,
     }),
     size_gb: Type.Integer(),
     region: text,
@@ -110,7 +110,7 @@ export const SnapshotResponse = Type.Object(
   {
     id: text,
     size: Type.Integer({ description: "Bytes of data in it, however they are stored." }),
-    digest: Type.String({ description: "Stands for the content: the same digest is the same bytes." }),
+    digest: Type.String({ description: "Digest of the content: equal digests mean equal bytes." }),
     created_at: text,
     retention_days: Type.Integer(),
     status: Type.String({ description: "`waiting`, `running`, `created` or `failed`." }),

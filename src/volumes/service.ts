@@ -149,7 +149,7 @@ export class VolumeService {
       refuseState(volume, volume.state === "destroyed", "taken back");
       const whole = volume.purge_at !== null && volume.purge_at > clock.now() && volume.error === null;
       if (!whole) {
-        fail("not_found", `the data of volume ${id} are gone`, { hint: "restore one of its snapshots" });
+        fail("not_found", `the data of volume ${id} was deleted`, { hint: "restore one of its snapshots" });
       }
       const next_backup_at = volume.auto_backup_enabled ? clock.now() + VOLUME_LIMITS.backup_every_ms : null;
       return { set: { state: transition(volume, "undelete"), deleted_at: null, purge_at: null, next_backup_at } };
@@ -184,7 +184,7 @@ export class VolumeService {
       if (result === "exists") return await this.get(owner.app_id, id);
       if (result !== "zone_taken") refuseInsert(result, owner.app_name);
     }
-    fail("conflict", "the zones fill up faster than a volume can be placed; try again", { retry_after_s: 1 });
+    fail("conflict", "concurrent requests used the free capacity of all zones; try again", { retry_after_s: 1 });
   }
 
   async #place(

@@ -98,9 +98,13 @@ export class SnapshotService {
       fail("volume_not_ready", `snapshot ${snapshot.id} is still being stored`, { retry_after_s: 5 });
     }
     if (await this.forget(snapshot)) return;
-    fail("conflict", `snapshot ${snapshot.id} is being used: another is built on it, or a volume restored from it`, {
-      retry_after_s: 5,
-    });
+    fail(
+      "conflict",
+      `snapshot ${snapshot.id} is in use: another snapshot depends on it, or a volume is being restored from it`,
+      {
+        retry_after_s: 5,
+      },
+    );
   }
 
   /** First from the database, then what nothing needs any more: a crash in between leaves only waste, which is swept. */

@@ -23,7 +23,7 @@ const TABLE = {
   extending: { done: "created", broke: "created" },
   /** It could not be filled; it holds nothing of use. */
   failed: { delete: "destroyed" },
-  /** Deleted. What was `created` can be taken back until its time is up; then nothing of it is left. */
+  /** Deleted. What was `created` can be restored until its time is up; then nothing of it is left. */
   destroyed: { undelete: "created" },
 } as const satisfies Record<string, Partial<Record<Trigger, string>>>;
 

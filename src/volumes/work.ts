@@ -99,7 +99,7 @@ async function snapshot(parts: WorkParts, { volume, operation, signal, onProgres
       stored,
       digest,
     };
-    assert(await store.finishSnapshot(finished, packs), "nobody else finishes a snapshot");
+    assert(await store.finishSnapshot(finished, packs), "no other process finishes a snapshot");
   }
   await disk.dropPoint(operation.payload.snapshot_id ?? "");
   return () => ({ set: asked ? { base_snapshot_id: asked.id } : {} });

@@ -43,7 +43,7 @@ export class VolumeWriter {
       const volume: Volume = { ...work.volume, ...set, revision: revision + 1, updated_at: now };
       if (await this.#store.commit({ ...more, volume })) return volume;
     }
-    fail("conflict", `volume ${id} is being changed by too many at once; try again`, { retry_after_s: 1 });
+    fail("conflict", `volume ${id} was changed by too many concurrent requests; try again`, { retry_after_s: 1 });
   }
 }
 

@@ -37,7 +37,7 @@ export async function replaceRunning(settings: Settings, say: Say): Promise<{ le
   process.kill(pid, ASK);
   for (let waited = 0; holderOf(data_dir) === pid; waited += LIMITS.look_ms) {
     if (waited > LIMITS.release_ms)
-      throw new DataDirError(`pid ${pid} did not let go of ${data_dir} within ${LIMITS.release_ms / 1000} s`);
+      throw new DataDirError(`pid ${pid} did not release ${data_dir} within ${LIMITS.release_ms / 1000} s`);
     await sleep(LIMITS.look_ms);
   }
   return {

@@ -34,7 +34,7 @@ export function openServiceManager({ env, clock, complain }: Parts): ServiceMana
     try {
       sdNotify(address, message);
     } catch (thrown) {
-      complain(`systemd could not be told ${message.split("\n")[0]}: ${messageOf(thrown)}`);
+      complain(`systemd could not be notified of ${message.split("\n")[0]}: ${messageOf(thrown)}`);
     }
   };
   const every_ms = Number(watchdog_usec) / 1000 / BEATS;

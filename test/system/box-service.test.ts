@@ -158,7 +158,7 @@ suite(`${BOX.title}: the service`, { skip: noBox }, () => {
   test(`${BOX.name}: the tarball is installed and uninstalled by its own command (B6)`, async () => {
     await guest.must(`mkdir -p /opt; tar -xzf /root/${basename(packages.tar)} -C /opt`);
     const hangar = "/opt/hangar/bin/hangar";
-    assert.match(await guest.must(`${hangar} service status || [ $? = 3 ]`), /There is no hangar\.service/);
+    assert.match(await guest.must(`${hangar} service status || [ $? = 3 ]`), /hangar\.service is not installed/);
     await guest.must(`${hangar} service install --data-dir '/srv/my data'`);
     await eventually("the platform of the tarball", isReady);
     assert.match(await guest.must("cat '/srv/my data/address'"), /4280/);

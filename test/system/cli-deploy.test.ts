@@ -251,7 +251,7 @@ processes = ["worker"]
     assert.deepEqual(machine.exit, { exit_code: 3, signal: -1, oom_killed: false });
     assert.ok(Array.isArray(machine.logs));
     assert.match(undone[0].what, /^the update of/);
-    assert.match(stderr, /Failed: machine .* exited with code 3\n[\s\S]*Undoing what was done:/);
+    assert.match(stderr, /Failed: machine .* exited with code 3\n[\s\S]*Rolling back:/);
   });
 
   test("blue-green with two groups keeps the old machines of both until the new of both are healthy", async (t) => {

@@ -112,7 +112,7 @@ suite("hangar for daily work", () => {
     await ok("run hangar/hello --name two --detach");
     await ok("machines stop one");
     const told = await ok("machines explain one");
-    assert.match(told, /state +it is stopped since .* ago: it was asked to stop/);
+    assert.match(told, /state +it is stopped since .* ago: a stop was requested/);
     assert.match(told, /restart +its restart policy/);
     const [machine] = await machines(emulator, "hello");
     const ports = [{ port: 8080, handlers: ["http"] }];
@@ -126,7 +126,7 @@ suite("hangar for daily work", () => {
     await ok("machines wait job --state stopped");
     assert.match(
       await ok("machines explain job"),
-      /memory was full[\s\S]*nothing starts it but you\n +try: hangar machines start/,
+      /memory was full[\s\S]*only a user starts it\n +try: hangar machines start/,
     );
   });
 
@@ -148,7 +148,7 @@ suite("hangar for daily work", () => {
     assert.match((await plain("context show --url http://127.0.0.1:1")).stdout, /because +--url/);
     assert.match((await hangar("context use tow")).stderr, /there is no context tow; did you mean two\?/);
     await ok("context remove one");
-    assert.match((await plain("context show")).stdout, /nothing else was said/);
+    assert.match((await plain("context show")).stdout, /the default/);
     assert.doesNotMatch(await ok("context list --json"), new RegExp(emulator.token));
   });
 

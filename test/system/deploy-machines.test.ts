@@ -191,7 +191,7 @@ grace_period = "0s"
       stderr,
       /last \d+ log lines:\n {2}\| listening\n[\s\S]* {2}\| RuntimeError: no configuration for the queue\n/,
     );
-    const [undo, logs] = [stderr.indexOf("Undoing"), stderr.indexOf("RuntimeError")];
+    const [undo, logs] = [stderr.indexOf("Rolling back"), stderr.indexOf("RuntimeError")];
     assert.ok(logs > 0 && logs < undo, "the log is read before the machine is put back");
   });
 

@@ -59,7 +59,7 @@ suite("taking an installation down", { skip: missing() }, () => {
     const down = await hangar("down --all");
     assert.equal(down.status, 1, down.stdout + down.stderr);
     assert.doesNotMatch(down.stdout, /[Nn]othing of this installation is left/);
-    assert.match(down.stdout, /Ended 1 machine, closed 1 volume/);
+    assert.match(down.stdout, /Stopped 1 machine, closed 1 volume/);
     const object =
       down.stdout.split(/\n(?= {2}\w)/).find((one) => new RegExp(`loop device .*${volume}\\.img`).test(one)) ?? "";
     assert.match(object, new RegExp(`held by pid ${holder.pid} \\(.*python3 .*\\): it has a file open`), down.stdout);
@@ -92,7 +92,7 @@ suite("taking an installation down", { skip: missing() }, () => {
       if (again.status !== 0) again = await hangar("down --all");
       return again.status === 0;
     });
-    assert.match(again.stdout, /Nothing of this installation is left in the kernel \(looked at: processes, mounts/);
+    assert.match(again.stdout, /Nothing of this installation is left in the kernel \(checked: processes, mounts/);
     assert.deepEqual(left(data_dir), {}, "and that is so");
     await end(copies);
   });

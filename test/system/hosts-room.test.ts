@@ -28,7 +28,7 @@ suite("hosts that are full", { skip: postgresMissing() }, () => {
 
     await first.child.kill();
     const waiting = await until("it waits, and says why", async () => (await show(lost)).waiting);
-    assert.match(waiting, /insufficient resources.* asked for in region local/);
+    assert.match(waiting, /insufficient resources.* requested in region local/);
     await insist(one, "DELETE", `${MACHINES}/${filler}?force=true`);
     await until("it runs where there is room now", () => runs(lost, second.id));
     assert.equal((await show(lost)).waiting, undefined);

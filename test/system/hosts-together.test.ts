@@ -105,7 +105,7 @@ suite("several hosts, one platform", { skip: postgresMissing() }, () => {
     const early = await control.call("DELETE", `/v1/platform/hosts/${first.id}`);
     assert.deepEqual([early.status, early.body["status"]], [409, "conflict"], "a host that runs is not forgotten");
     await first.child.kill();
-    assert.match(await hangar(t, control, "hosts", "fail", first.id), /taken for failed/);
+    assert.match(await hangar(t, control, "hosts", "fail", first.id), /marked as failed/);
     // Nor is one with a machine or a volume: neither has come here since it was drained.
     assert.match(await hangar(t, control, "hosts", "remove", first.id), /is forgotten/);
     assert.equal((await control.call("GET", `/v1/platform/hosts/${first.id}`)).status, 404);

@@ -133,7 +133,7 @@ suite("a real registry", { skip }, () => {
     const stranger = await openStore(t, { allow_private: [host] });
     await assert.rejects(stranger.resolve(`${host}/private:1`, "org", NEVER), {
       code: "image_refused",
-      message: /does not let us have the image/,
+      message: /denied access to the image/,
     });
     const auth = Buffer.from("user:secret").toString("base64");
     const registry_config = join(folder, "config.json");

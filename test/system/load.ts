@@ -5,7 +5,7 @@ import type { TestContext } from "node:test";
 import { messageOf } from "#core/assert.ts";
 
 interface Load {
-  /** What went wrong, in words. */
+  /** Failures, in words. */
   failures: string[];
   count: number;
   end(): Promise<void>;

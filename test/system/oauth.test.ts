@@ -62,7 +62,7 @@ suite("OAuth connectors", () => {
     const code = back.searchParams.get("code");
     const finish = (body: object) => platform.ask("POST /v1/oauth/gitlab/callback", { body });
     const refused = await finish({ code, state: "another" });
-    assert.deepEqual([refused.status, /not begun here/.test(refused.body.error)], [400, true]);
+    assert.deepEqual([refused.status, /not started here/.test(refused.body.error)], [400, true]);
     const made = await finish({ code, state: "my-own-state", access_policy: { allow_all: true } });
     assert.equal(made.status, 201, made.text);
     const { connection } = made.body;

@@ -31,7 +31,7 @@ cp /etc/systemd/system/hangar.service "${unit}"
   const { status, stdout, stderr } = await shell(`unshare --mount sh "${join(dir, "script")}"`, env);
   assert.equal(status, 0, stderr);
   assert.match(stdout, /The platform runs as hangar\.service/);
-  assert.match(stdout, /platform +.*\n +mend it: +systemctl start hangar/, "doctor says how this one is started");
+  assert.match(stdout, /platform +.*\n +to fix it: +systemctl start hangar/, "doctor says how this one is started");
   const written = readFileSync(unit, "utf8");
   const [, node = "", program = ""] = /^ExecStart=(\S+) (\S+)$/m.exec(written) ?? assert.fail(written);
   assert.deepEqual([existsSync(node), program], [true, join(ROOT, "src/main.ts")]);

@@ -127,9 +127,7 @@ if (await ownNetwork(import.meta.filename)) {
       await row(second, "primary").waitFor();
       await command.until(new RegExp(`ledger/${second.machine_name}  is the primary$`));
       await row(first, "replica").waitFor();
-      await feed
-        .getByRole("row", { name: new RegExp(`${second.machine_name} primary it is the primary now`) })
-        .waitFor();
+      await feed.getByRole("row", { name: new RegExp(`${second.machine_name} primary became primary`) }).waitFor();
 
       await first.process.end("SIGKILL");
       await row(first, "unreachable").waitFor();

@@ -157,8 +157,8 @@ if (await ownNetwork(import.meta.filename)) {
       await platform.ask("POST /v1/apps/web/machines", { body: { name: "third", config: { image: "x/y:1" } } });
       await page.getByRole("row", { name: /third/ }).getByText("started").waitFor();
 
-      await page.getByLabel("Choose second").check();
-      await page.getByLabel("Choose third").check();
+      await page.getByLabel("Select second").check();
+      await page.getByLabel("Select third").check();
       await page.getByRole("toolbar").getByRole("button", { name: "Stop" }).click();
       await row.getByText("stopped").waitFor();
       await page.getByRole("row", { name: /third/ }).getByText("stopped").waitFor();
@@ -226,7 +226,7 @@ if (await ownNetwork(import.meta.filename)) {
       await page.getByRole("heading", { name: "Activity" }).waitFor();
       await page.keyboard.press("/");
       await page.keyboard.type("nothing like this");
-      await page.getByText("No event is like that.").waitFor();
+      await page.getByText("No event matches.").waitFor();
     });
 
     test("a query is completed while it is typed, drawn, and its mistakes are pointed at", async (t) => {
@@ -254,7 +254,7 @@ if (await ownNetwork(import.meta.filename)) {
       await page.getByLabel("Machine", { exact: true }).fill("agent-1");
       const ask = async (path: string): Promise<string> => {
         await page.getByLabel("Path", { exact: true }).fill(path);
-        await page.getByRole("button", { name: "May it?" }).click();
+        await page.getByRole("button", { name: "Test policy" }).click();
         const verdict = page.locator(".tester [role=status]");
         await verdict.getByText(path === "/admin/keys" ? /^No/ : /^Yes/).waitFor();
         return (await verdict.textContent()) ?? "";

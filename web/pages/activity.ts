@@ -40,7 +40,7 @@ export function Page({ query }: PageProps): VNode {
   };
   const pause = button(
     { type: "button", "aria-pressed": held !== undefined, onClick: () => setHeld(held ? undefined : events) },
-    held ? `Go on (${events.length > 0 ? newer(events, held) : 0} new)` : "Hold still",
+    held ? `Resume (${events.length > 0 ? newer(events, held) : 0} new)` : "Hold still",
   );
   if (trouble && !loaded) return div(pageHead("Activity"), problem(trouble));
   if (!loaded) return div(pageHead("Activity"), loading());
@@ -48,8 +48,8 @@ export function Page({ query }: PageProps): VNode {
     return div(
       pageHead("Activity"),
       empty(
-        "Nothing has happened yet.",
-        p("Starts, stops, failures and changes of machines show up here as they happen. The same as a stream:"),
+        "No events yet.",
+        p("Starts, stops, failures and updates of machines appear here as they happen. The same as a stream:"),
         block(`curl -N -H "Authorization: Bearer $(hangar auth token)" ${location.origin}/v1/orgs/${org()}/events`),
       ),
     );
@@ -67,11 +67,11 @@ export function Page({ query }: PageProps): VNode {
       }),
       button(
         { type: "button", class: "chip", "aria-pressed": onlyBad, onClick: () => setOnlyBad(!onlyBad) },
-        "only what went wrong",
+        "failures only",
       ),
     ),
     shown.length === 0
-      ? empty("No event is like that.")
+      ? empty("No event matches.")
       : h(Rows<FleetEvent>, { name: "Events, newest first", rows: shown, columns: COLUMNS, keyOf: ({ id }) => id }),
   );
 }

@@ -169,7 +169,7 @@ function OneService({
     troubles(service).length > 0 ? ul(...troubles(service).map((text) => li({ key: text }, text))) : null,
     sheet(
       `Machines behind ${portWords(service)}`,
-      ["machine", "state", "port", "serving", "in progress", "last hour, all ports", "when nobody asks"],
+      ["machine", "state", "port", "serving", "in progress", "last hour, all ports", "when idle"],
       service.machines.map((machine) => ({
         key: machine.id,
         cells: [
@@ -250,7 +250,9 @@ function Certificates({ app_name, readOnly }: { app_name: string; readOnly: bool
   const check = async (name: string): Promise<void> => {
     const params = { app_name, hostname: name };
     const one = await call("POST /v1/apps/:app_name/certificates/:hostname/check", { params });
-    say(one.ownership.proved ? `${name} leads to ${app_name}.` : (one.problem ?? "It is not proved yet."));
+    say(
+      one.ownership.proved ? `${name} routes to ${app_name}.` : (one.problem ?? "Its ownership is not verified yet."),
+    );
     answer.again();
   };
   return card(

@@ -94,10 +94,7 @@ function Machines({ app_name }: TabProps): VNode {
 function AppLogs({ app_name }: TabProps): VNode {
   return h(Logs, {
     source: { app_name },
-    nothing: empty(
-      "Its machines have written nothing yet.",
-      p("What they write to stdout and stderr appears here as they write it."),
-    ),
+    nothing: empty("No log lines yet.", p("The stdout and stderr of its machines appear here.")),
   });
 }
 
@@ -147,10 +144,7 @@ function Secrets({ app_name, readOnly }: TabProps): VNode {
   };
   return card(
     "Secrets",
-    p(
-      { class: "dim" },
-      "Machines get them as environment variables when they start. Their values are never shown again.",
-    ),
+    p({ class: "dim" }, "Machines get them as environment variables when they start. Their values are never shown."),
     readOnly ? null : h(NewSecret, { app_name, onSet: answer.again }),
     when(answer, ({ secrets }) =>
       secrets.length === 0

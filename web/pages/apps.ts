@@ -55,7 +55,7 @@ function NewApp({ onMade }: { onMade: () => void }): VNode {
   const make = async (): Promise<void> => {
     const app = await call("POST /v1/apps", { body: { app_name: name.trim(), org_slug: org() } });
     setName("");
-    say(`${app.name} is made.`);
+    say(`Created app ${app.name}.`);
     onMade();
   };
   return form(

@@ -28,7 +28,7 @@ export function NewConnector({ onMade }: { onMade: () => void }): VNode {
             body: { provider, api_key: key, ...(name ? { name } : {}), org_slug: org() },
           });
     setKey("");
-    say("It is made; no machine may use it until its policy says so.");
+    say("Created. No machine may use it until its policy allows it.");
     onMade();
     go("connectors", connection.id);
   };

@@ -125,8 +125,8 @@ export function Policy({ connection_id, policy, readOnly, onSaved }: Props): VNo
               onInput: (event) => set({ name_prefix: event.currentTarget.value }),
             }),
         }),
-        area("Machines with all of these labels", "labels", "One a line; the name has to fit as well."),
-        area("Allowed paths", "allowed", "One a line; * at the end stands for the rest. Empty: all."),
+        area("Machines with all of these labels", "labels", "One per line; the name has to match as well."),
+        area("Allowed paths", "allowed", "One per line; a trailing * matches any suffix. Empty: all."),
         area("Blocked paths", "blocked", "These win over the allowed ones."),
         readOnly
           ? null
@@ -182,11 +182,11 @@ function Tester({ connection_id, policy }: { connection_id: string; policy: Acce
     });
   return form(
     { class: "stack tester", onSubmit: (event) => event.preventDefault() },
-    p({ class: "dim" }, "Try the policy as it stands here, saved or not."),
+    p({ class: "dim" }, "Test this policy, saved or not."),
     text("Machine", sprite, setSprite, "agent-1"),
     text("Its labels", labels, setLabels, "prod, agent"),
     text("Path", path, setPath, "/repos/shop/web/issues"),
-    div({ class: "actions" }, h(Action, { name: "May it?", work: ask })),
+    div({ class: "actions" }, h(Action, { name: "Test policy", work: ask })),
     error === undefined ? null : problem(error),
     verdict
       ? p(

@@ -102,7 +102,10 @@ function ConnectorPage({ connection_id }: { connection_id: string }): VNode {
       connection.provider_account_name || connection.provider,
       ...(readOnly
         ? []
-        : [h(Action, { name: "Try it", work: probe }), h(Action, { name: "Delete", class: "danger", work: remove })]),
+        : [
+            h(Action, { name: "Test connector", work: probe }),
+            h(Action, { name: "Delete", class: "danger", work: remove }),
+          ]),
     ),
     p({ class: "lead" }, `${connection.provider}, ${connection.connection_type} `, identifier(connection.id)),
     ...(value.warnings ?? []).map((text) => p({ class: "note bad", key: text }, text)),

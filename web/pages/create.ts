@@ -75,7 +75,7 @@ async function create(app_name: string, json: string): Promise<void> {
     idempotency_key: crypto.randomUUID(),
   });
   if (machine.config["services"]) await openUp(app_name);
-  say(`${machine.name} is made.`);
+  say(`Created machine ${machine.name}.`);
   go("machines", app_name, machine.id);
 }
 
@@ -113,10 +113,10 @@ function Basics({ draft, set }: Part): VNode {
     });
   return fieldset(
     legend("What to run"),
-    text("App", "app", "Made if there is none of that name.", "hello"),
+    text("App", "app", "Created if it does not exist.", "hello"),
     datalist({ id: "apps" }, ...apps.map((name) => option({ key: name, value: name }))),
     text("Image", "image", "A registry reference, or an image that was imported.", "hangar/hello"),
-    text("Name", "name", "Made up when left empty.", "web-1"),
+    text("Name", "name", "Generated when left empty.", "web-1"),
     h(Field, {
       name: "Region",
       children: (id) =>
@@ -145,7 +145,7 @@ function More({ draft, set }: Part): VNode {
     legend("How it runs"),
     h(Field, {
       name: "Port",
-      hint: "Where its service listens inside; requests to the app go there. Empty: it has none.",
+      hint: "The port its server listens on; requests to the app go there. Empty: no service.",
       children: (id) =>
         input({
           id,
@@ -158,7 +158,7 @@ function More({ draft, set }: Part): VNode {
         }),
     }),
     h(Field, {
-      name: "When nobody asks",
+      name: "When idle",
       children: (id) =>
         select(
           {
@@ -168,24 +168,24 @@ function More({ draft, set }: Part): VNode {
             onChange: (event) => set({ autostop: event.currentTarget.value }),
           },
           option({ value: "off" }, "keep running"),
-          option({ value: "suspend" }, "suspend, wake by the next request"),
-          option({ value: "stop" }, "stop, start by the next request"),
+          option({ value: "suspend" }, "suspend; the next request wakes it"),
+          option({ value: "stop" }, "stop; the next request starts it"),
         ),
     }),
     h(Field, {
-      name: "When it ends",
+      name: "Restart policy",
       children: (id) =>
         select(
           { id, value: draft.restart, onChange: (event) => set({ restart: event.currentTarget.value }) },
-          option({ value: "" }, "as usual"),
-          option({ value: "on-failure" }, "start again after a failure"),
-          option({ value: "always" }, "always start again"),
-          option({ value: "no" }, "leave it"),
+          option({ value: "" }, "default (on failure)"),
+          option({ value: "on-failure" }, "on failure"),
+          option({ value: "always" }, "always"),
+          option({ value: "no" }, "never"),
         ),
     }),
     h(Field, {
       name: "Environment",
-      hint: "NAME=value, one a line. What is secret belongs to the app's secrets.",
+      hint: "NAME=value, one per line. Put secret values into the app's secrets.",
       children: (id) =>
         textarea({
           id,
@@ -235,8 +235,8 @@ function Preview(props: { draft: Draft; json: string; edited: boolean; setEdited
     p(
       { class: "dim" },
       edited
-        ? "Changed by hand: this is what will be sent; a change in the form begins anew."
-        : "What will be sent. Anything the API takes can be added here; ",
+        ? "Edited: this JSON will be sent. Changing the form replaces it."
+        : "The request that will be sent. Any field of the API can be added here; ",
       edited ? null : a({ href: "/docs#machines", target: "_blank", rel: "noopener" }, "the fields"),
       edited ? null : ".",
     ),

@@ -124,7 +124,7 @@ export function Page(): VNode {
         ),
         h(Feed, { lines: live.feed, link: live.link }),
         h(Chart, {
-          title: "How far replicas are behind",
+          title: "Replication lag",
           series: lag,
           range,
           format: (seconds: number) => duration(seconds * 1000),
@@ -159,7 +159,7 @@ const lateness = (node: Node, named: (instance: string) => VNode, primary: Node 
         p(
           { role: "alert", key: `${node.instance} late` },
           named(node.instance),
-          ` is ${duration(node.lag_s * 1000)} behind (${behind(node, primary)}): what only the primary has is lost with it.`,
+          ` is ${duration(node.lag_s * 1000)} behind (${behind(node, primary)}): what only the primary has would be lost with it.`,
         ),
       ]
     : [];
@@ -174,7 +174,7 @@ function cluster(
   const rows = nodes.toSorted((one, two) => Number(two.primary) - Number(one.primary) || one.lag_s - two.lag_s);
   return card(
     app,
-    primary ? null : p({ role: "alert" }, "No node says that it is primary: nothing can be written now."),
+    primary ? null : p({ role: "alert" }, "No node is primary: writes are not possible now."),
     ...rows.flatMap((node) => [...troubles(node, named), ...lateness(node, named, primary)]),
     clusterDrawing(
       app,
@@ -209,8 +209,8 @@ const troubles = ({ instance, problems = {} }: Node, named: (instance: string) =
 
 const nothing = (): VNode =>
   empty(
-    "No node of a replicated database has told anything yet.",
+    "No node of a replicated database has reported yet.",
     p("A machine that runs one is seen here when the platform scrapes it:"),
     block('{"metrics": {"port": 20202, "path": "/metrics"}}'),
-    p("It goes into the machine's config, beside the command that starts ", code("hangar db node"), "."),
+    p("Add it to the machine's config, beside the command that starts ", code("hangar db node"), "."),
   );

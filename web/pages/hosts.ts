@@ -13,12 +13,12 @@ type Act = "fail" | "recover" | "drain" | "uncordon";
 /** What is asked before something that cannot simply be taken back. */
 const QUESTIONS: Partial<Record<Act, { ask: string; words: string }>> = {
   fail: {
-    ask: "Take for failed",
-    words: "Its machines are marked, and those that stand by for them start elsewhere.",
+    ask: "Mark as failed",
+    words: "Its machines count as lost, and their standbys start on other hosts.",
   },
   drain: {
     ask: "Drain host",
-    words: "Nothing new is placed there, and its machines are stopped and started on other hosts.",
+    words: "No new machines are placed there, and its machines move to other hosts.",
   },
 };
 
@@ -36,12 +36,12 @@ export function Page(): VNode {
   };
   const buttons = ({ id, state, cordoned }: { id: string; state: string; cordoned: boolean }): VNode =>
     state === "failed"
-      ? h(Action, { name: "Take back", work: act("recover", id) })
+      ? h(Action, { name: "Let rejoin", work: act("recover", id) })
       : div(
           cordoned
             ? h(Action, { name: "Uncordon", work: act("uncordon", id) })
             : h(Action, { name: "Drain", work: act("drain", id) }),
-          h(Action, { name: "Take for failed", class: "danger", work: act("fail", id) }),
+          h(Action, { name: "Mark as failed", class: "danger", work: act("fail", id) }),
         );
   return div(
     pageHead("Hosts"),

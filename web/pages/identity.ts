@@ -35,9 +35,9 @@ export function Page(): VNode {
       when(found, ({ issuer, jwks_uri }) =>
         div(
           p(
-            "Any machine can get a token that says who it is: its subject is ",
+            "Every machine can request an identity token; its subject is ",
             code("organization:app:machine"),
-            ". Whoever trusts this issuer needs no secret in the machine.",
+            ". A service that trusts this issuer needs no secret in the machine.",
           ),
           p(identifier(issuer)),
           p({ class: "dim" }, "Its keys: ", identifier(jwks_uri)),
@@ -86,7 +86,7 @@ function Trust({ issuer }: { issuer: string }): VNode {
   const subject = app ? `${org()}:${app}:${machine || "*"}` : `${org()}:*`;
   const texts = policies(issuer, subject);
   return card(
-    "What to tell whoever shall trust them",
+    "Trust policy",
     form(
       { class: "row-form", onSubmit: (event) => event.preventDefault() },
       h(Field, {
@@ -126,15 +126,15 @@ function Keys({ full }: { full: boolean }): VNode {
   const answer = useAnswer((signal) => call("GET /v1/orgs/:org_slug/oidc/keys", { params, signal }), [params.org_slug]);
   const rotate = async (): Promise<void> => {
     const text =
-      "New keys are published first and used a little later; tokens signed with the old ones stay good until they end.";
-    if (!(await confirmed("Make new keys?", text, "Make new keys", false))) return;
+      "New keys are published first and sign an hour later; tokens signed with the old ones stay valid until they expire.";
+    if (!(await confirmed("Rotate keys?", text, "Rotate keys", false))) return;
     await call("POST /v1/orgs/:org_slug/oidc/rotate", { params, body: {} });
     say("New keys are published.");
     answer.again();
   };
   return card(
     "Keys",
-    full ? p(h(Action, { name: "Make new keys", work: rotate })) : null,
+    full ? p(h(Action, { name: "Rotate keys", work: rotate })) : null,
     when(answer, ({ keys }) =>
       sheet(
         "Keys",

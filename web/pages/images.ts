@@ -13,21 +13,21 @@ export function Page(): VNode {
   const readOnly = isReadOnly(now);
   const answer = useAnswer((signal) => call("GET /v1/images", { query: { org_slug: org() }, signal }), [org()]);
   const remove = (image: string) => async (): Promise<void> => {
-    if (!(await confirmed(`Remove ${image}?`, "Machines that boot from it keep what they need.", "Remove it"))) return;
+    if (!(await confirmed(`Remove ${image}?`, "Machines that use it keep their layers.", "Remove it"))) return;
     await call("DELETE /v1/images", { query: { image, org_slug: org() } });
     answer.again();
   };
   const clean = async (): Promise<void> => {
     const found = await call("POST /v1/images/gc", { body: { dry_run: true } });
     if (found.bytes === 0) return say("Everything here is needed.");
-    const text = `${plural(found.images.length, "image")} and ${plural(found.layers.length, "layer")} that nothing boots from.`;
+    const text = `${plural(found.images.length, "image")} and ${plural(found.layers.length, "layer")} that no machine uses.`;
     if (!(await confirmed(`Give back ${bytes(found.bytes)}?`, text, "Give it back"))) return;
     await call("POST /v1/images/gc", { body: {} });
     say(`${bytes(found.bytes)} given back.`);
     answer.again();
   };
   return div(
-    pageHead("Images", isFull(now) ? h(Action, { name: "Look for what nothing needs", work: clean }) : null),
+    pageHead("Images", isFull(now) ? h(Action, { name: "Clean up unused images", work: clean }) : null),
     readOnly ? null : h(Pull, { onDone: answer.again }),
     when(answer, ({ images }) =>
       images.length === 0

@@ -11,9 +11,7 @@ export function Checks({ machine }: TabProps): VNode {
   if (checks.length === 0) {
     return empty(
       "It has no checks, or does not run.",
-      p(
-        "A check asks a port now and then whether the machine is well; requests go only to machines that are. In the config:",
-      ),
+      p("A check probes a port regularly; requests go only to healthy machines. In the config:"),
       block(EXAMPLE),
     );
   }

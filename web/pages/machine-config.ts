@@ -102,7 +102,7 @@ function Editor({ machine, app_name, close }: TabProps & { close: () => void }):
     { "aria-label": "Change the config" },
     h(Field, {
       name: "Config",
-      hint: "The whole config; it becomes a new version, and the machine boots with it.",
+      hint: "The whole config. Saving creates a new version, and the machine restarts with it.",
       children: (id) =>
         textarea({
           id,
@@ -116,7 +116,7 @@ function Editor({ machine, app_name, close }: TabProps & { close: () => void }):
     text === before ? null : h(Diff, { lines: diff(before, text) }),
     div(
       { class: "actions" },
-      h(Action, { name: "Save and boot", class: "primary", disabled: text === before, work: save }),
+      h(Action, { name: "Save and restart", class: "primary", disabled: text === before, work: save }),
       button({ type: "button", onClick: close }, "Cancel"),
     ),
   );

@@ -8,8 +8,8 @@ export function LogsTab({ machine, app_name }: TabProps): VNode {
   return h(Logs, {
     source: { app_name, machine_id: machine.id },
     nothing: empty(
-      "It has written nothing yet.",
-      p("What its processes write to stdout and stderr appears here, and with:"),
+      "No log lines yet.",
+      p("The stdout and stderr of its processes appear here, and with:"),
       block(`hangar machines logs ${machine.id} --app ${app_name}`),
     ),
   });

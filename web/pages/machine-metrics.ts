@@ -92,19 +92,19 @@ export function MetricsTab({ machine, app_name }: TabProps): VNode {
   return section(
     { "aria-label": "Metrics" },
     choices<number>(
-      { class: "filters", label: "How far back" },
+      { class: "filters", label: "Time range" },
       SPANS,
       seconds,
       setSeconds,
       a(
         { href: `${to("metrics")}?query=${encodeURIComponent(`{instance="${machine.instance_id}"}`)}` },
-        "Ask something else",
+        "Open in Metrics",
       ),
     ),
     when(answer, ({ range, found }) =>
       found.every((series) => series.length === 0)
         ? empty(
-            "Nothing was measured in this time.",
+            "No samples in this time range.",
             p("A machine that runs is measured every 15 seconds, as the series ", code("svc_instance_…"), "."),
           )
         : div(

@@ -32,7 +32,7 @@ export function Timeline({ machine, app_name, turn }: TabProps): VNode {
     { "aria-label": "Events" },
     when(answer, (events) =>
       events.length === 0
-        ? empty("Nothing has happened to it yet.")
+        ? empty("No events yet.")
         : div(
             bar(events.toReversed()),
             ol(

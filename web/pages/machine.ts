@@ -121,7 +121,7 @@ function facts(machine: Machine): VNode {
             { class: "tag warn" },
             `held by ${lease.owner}${lease.description ? `: ${lease.description}` : ""}, until ${new Date(lease.expires_at * 1000).toLocaleTimeString()}`,
           )
-        : span({ class: "dim" }, "nobody holds it"),
+        : span({ class: "dim" }, "not held"),
     ],
   ];
   return dl({ class: "facts panel" }, ...rows.flatMap(([name, value]) => [div({ key: name }, dt(name), dd(value))]));

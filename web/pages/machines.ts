@@ -112,7 +112,7 @@ function MachineTable({ query }: { query: URLSearchParams }): VNode {
       : null,
     shown.length === 0
       ? empty(
-          "No machine is like that.",
+          "No machine matches.",
           p(button({ type: "button", onClick: () => change({ text: "", state: "" }) }, "Show all")),
         )
       : h(Rows<FleetMachine>, {
@@ -148,17 +148,17 @@ function choiceColumn(
     choose(next);
   };
   return {
-    name: "Choose",
+    name: "Select",
     class: "choose",
     head: () =>
       input({
         type: "checkbox",
-        "aria-label": "Choose all that are shown",
+        "aria-label": "Select all shown",
         checked: all,
         onChange: () => choose(new Set(all ? [] : shown.map(({ id }) => id))),
       }),
     cell: ({ id, name }) =>
-      input({ type: "checkbox", "aria-label": `Choose ${name}`, checked: chosen.has(id), onChange: () => toggle(id) }),
+      input({ type: "checkbox", "aria-label": `Select ${name}`, checked: chosen.has(id), onChange: () => toggle(id) }),
   };
 }
 
@@ -208,6 +208,6 @@ function Bulk({ chosen, clear }: { chosen: readonly FleetMachine[]; clear: () =>
         work: () => perform(action, chosen),
       }),
     ),
-    button({ type: "button", class: "quiet", onClick: clear }, "Choose none"),
+    button({ type: "button", class: "quiet", onClick: clear }, "Clear selection"),
   );
 }

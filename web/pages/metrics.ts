@@ -57,7 +57,7 @@ export function Page({ query }: PageProps): VNode {
       button({ type: "submit", class: "primary" }, "Run"),
     ),
     choices(
-      { class: "filters", label: "How far back" },
+      { class: "filters", label: "Time range" },
       FURTHER,
       seconds,
       setSeconds,
@@ -71,7 +71,7 @@ export function Page({ query }: PageProps): VNode {
 function Start({ names, run }: { names: readonly string[]; run: (query: string) => void }): VNode {
   if (names.length === 0) {
     return empty(
-      "Nothing was measured in the last day.",
+      "No samples in the last day.",
       p(
         "Machines that run are measured by themselves. Series of your own come from a machine's ",
         code("metrics"),
@@ -81,7 +81,7 @@ function Start({ names, run }: { names: readonly string[]; run: (query: string) 
     );
   }
   return card(
-    "What there is",
+    "Available metrics",
     p(
       { class: "chips" },
       ...names

@@ -24,9 +24,9 @@ export function Page(): VNode {
     div(
       { class: "columns" },
       card(
-        "Lately",
+        "Recent activity",
         events.length === 0
-          ? p({ class: "dim" }, "What happens to machines shows up here, as it happens.")
+          ? p({ class: "dim" }, "Events of machines appear here as they happen.")
           : ol(
               { class: "feed" },
               ...events
@@ -39,9 +39,9 @@ export function Page(): VNode {
       ),
       div(
         card(
-          "What went wrong",
+          "Failures",
           bad.length === 0
-            ? p({ class: "dim" }, "Nothing, in the last ", plural(events.length, "event"), ".")
+            ? p({ class: "dim" }, "None in the last ", plural(events.length, "event"), ".")
             : ol(
                 { class: "feed" },
                 ...bad.map((event) =>

@@ -101,7 +101,7 @@ export function QueryBox(props: Props): VNode {
     }),
     shown
       ? ul(
-          { id: "offers", role: "listbox", "aria-label": "What fits here" },
+          { id: "offers", role: "listbox", "aria-label": "Suggestions" },
           ...found.map((offer, index) =>
             li(
               {

@@ -36,7 +36,7 @@ export function Page(): VNode {
     when(answer, (found) =>
       found.length === 0
         ? empty(
-            "Nothing can be reached yet.",
+            "No published services yet.",
             p("A machine with a service, and an address for its app:"),
             block("hangar machines run hangar/hello --app hello --port 80:8080/http"),
           )

@@ -13,17 +13,13 @@ export function Page(): VNode {
   const full = isFull(useCell(session));
   return div(
     pageHead("Settings"),
-    card(
-      "This browser",
-      h(ThemeChoice, {}),
-      p({ class: "dim" }, "Ctrl K finds anything, / goes to the filter of a page."),
-    ),
+    card("This browser", h(ThemeChoice, {}), p({ class: "dim" }, "Ctrl K searches, / focuses the filter of a page.")),
     full ? h(NewOrg, {}) : null,
     full ? h(Facts, {}) : h(Version, {}),
     h(Ready, {}),
     card(
-      "What the box can do",
-      p("Programs, kernel and disk, each with the command that mends what is missing, on the box itself:"),
+      "Host capabilities",
+      p("Programs, kernel and disk, each with the command that installs what is missing. On the host, run:"),
       block("hangar doctor"),
       p(
         "Settings are environment variables, flags or keys of a config file; ",
@@ -57,7 +53,7 @@ function NewOrg(): VNode {
   const make = async (): Promise<void> => {
     const { slug } = await call("POST /v1/orgs", { body: { name: name.trim() } });
     await refreshOrgs();
-    say(`The organization ${slug} is made.`);
+    say(`Created organization ${slug}.`);
     chooseOrg(slug);
   };
   return card(
@@ -66,7 +62,7 @@ function NewOrg(): VNode {
       { class: "row-form", onSubmit: (event) => event.preventDefault() },
       h(Field, {
         name: "Name",
-        hint: "Apps, machines, metrics and networks of one are out of sight of all others.",
+        hint: "Apps, machines, metrics and networks of an organization are invisible to all others.",
         children: (id) =>
           input({
             id,
@@ -113,7 +109,7 @@ function Facts(): VNode {
         ["Node", `${facts.node} on ${facts.system}`],
         [
           "Memory",
-          `${bytes(facts.memory_bytes)} taken by the platform, ${bytes(facts.box_free_bytes)} of ${bytes(facts.box_memory_bytes)} free on the box`,
+          `${bytes(facts.memory_bytes)} used by the platform, ${bytes(facts.box_free_bytes)} of ${bytes(facts.box_memory_bytes)} free on the box`,
         ],
         ["Load", `${facts.load.map((n) => n.toFixed(2)).join(", ")} on ${plural(facts.cpus, "CPU")}`],
         ["Disk", `${bytes(facts.disk_free_bytes)} of ${bytes(facts.disk_bytes)} free for the data dir`],

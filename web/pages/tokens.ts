@@ -31,7 +31,7 @@ export function Page(): VNode {
     if (
       !(await confirmed(
         `Revoke ${name}?`,
-        "It stops working at once, with everything that was made from it.",
+        "It becomes invalid at once, with every token derived from it.",
         "Revoke it",
       ))
     )
@@ -86,7 +86,7 @@ function Own({ now }: { now: Session }): VNode {
   );
 }
 
-const KINDS = { org: "org: everything in this organization", readonly: "readonly: only look" } as const;
+const KINDS = { org: "org: everything in this organization", readonly: "readonly: read access only" } as const;
 
 function NewToken({ onMade }: { onMade: () => void }): VNode {
   const [kind, setKind] = useState<keyof typeof KINDS>("readonly");
@@ -126,7 +126,7 @@ function NewToken({ onMade }: { onMade: () => void }): VNode {
           }),
       }),
       h(Field, {
-        name: "Lasts",
+        name: "Lifetime",
         children: (id) =>
           input({
             id,
@@ -139,7 +139,7 @@ function NewToken({ onMade }: { onMade: () => void }): VNode {
       }),
       h(Action, { name: "Create", class: "primary", work: make }),
     ),
-    made ? div({ class: "note" }, p("This is the only time it is shown:"), block(made, "Copy the token")) : null,
+    made ? div({ class: "note" }, p("It is shown only once:"), block(made, "Copy the token")) : null,
   );
 }
 
@@ -167,7 +167,7 @@ function Tester(): VNode {
           input({
             id,
             type: "password",
-            placeholder: "the one of this tab",
+            placeholder: "the token of this tab",
             autocomplete: "off",
             value: token,
             onInput: (event) => setToken(event.currentTarget.value),

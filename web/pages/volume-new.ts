@@ -16,7 +16,7 @@ export function NewVolume({ onMade }: { onMade: () => void }): VNode {
       params: { app_name: app_name.trim() },
       body: { name: name.trim(), size_gb: Number(size) },
     });
-    say(`${volume.name} is made.`);
+    say(`Created volume ${volume.name}.`);
     onMade();
   };
   return card(

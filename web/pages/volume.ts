@@ -71,13 +71,13 @@ async function copy({ app_name }: Params, body: { name: string } & Record<string
   // Beside the first means in its zone, too.
   const asked = { ...body, require_unique_zone: false };
   const made = await call("POST /v1/apps/:app_name/volumes", { params: { app_name }, body: asked });
-  say(`${made.name} is being filled.`);
+  say(`Restoring into ${made.name}.`);
   go("volumes", app_name, made.id);
 }
 
 function buttons(params: Params, volume: Volume, again: () => void): VNode[] {
   const remove = async (): Promise<void> => {
-    const text = "It can be taken back for a while; its snapshots stay until they are due.";
+    const text = "It can be restored for some hours; its snapshots stay until they expire.";
     if (!(await confirmed(`Delete ${volume.name}?`, text, "Delete it"))) return;
     await call("DELETE /v1/apps/:app_name/volumes/:volume_id", { params });
     again();
@@ -86,7 +86,7 @@ function buttons(params: Params, volume: Volume, again: () => void): VNode[] {
     await call("POST /v1/apps/:app_name/volumes/:volume_id/undelete", { params });
     again();
   };
-  if (volume.deleted_at) return [h(Action, { name: "Take back", class: "primary", work: undelete })];
+  if (volume.deleted_at) return [h(Action, { name: "Restore volume", class: "primary", work: undelete })];
   return [
     h(Action, {
       name: "Fork",
@@ -128,7 +128,7 @@ function facts({ app_name }: Params, volume: Volume): VNode {
     volume.deleted_at
       ? p(
           { class: "note bad" },
-          `Deleted; it can be taken back until ${new Date(volume.recoverable_until ?? "").toLocaleString()}.`,
+          `Deleted; it can be restored until ${new Date(volume.recoverable_until ?? "").toLocaleString()}.`,
         )
       : null,
   );
@@ -171,11 +171,18 @@ function Snapshots({ params, volume, readOnly }: { params: Params; volume: Volum
   );
   const take = async (): Promise<void> => {
     await call("POST /v1/apps/:app_name/volumes/:volume_id/snapshots", { params });
-    say("The snapshot is being taken.");
+    say("Creating the snapshot.");
     answer.again();
   };
   const remove = (snapshot_id: string) => async (): Promise<void> => {
-    if (!(await confirmed("Delete this snapshot?", "What only it holds is gone for good.", "Delete it"))) return;
+    if (
+      !(await confirmed(
+        "Delete this snapshot?",
+        "Data that only this snapshot contains is deleted permanently.",
+        "Delete it",
+      ))
+    )
+      return;
     await call("DELETE /v1/apps/:app_name/volumes/:volume_id/snapshots/:snapshot_id", {
       params: { ...params, snapshot_id },
     });
@@ -185,12 +192,12 @@ function Snapshots({ params, volume, readOnly }: { params: Params; volume: Volum
     copy(params, { name: volume.name, region: volume.region, snapshot_id });
   return card(
     "Snapshots",
-    readOnly ? null : p(h(Action, { name: "Take one now", work: take })),
+    readOnly ? null : p(h(Action, { name: "Create snapshot", work: take })),
     when(answer, (snapshots) =>
       snapshots.length === 0
         ? empty(
             "None yet.",
-            p("One is taken every day while backups are on. By hand:"),
+            p("One is created every day while backups are on. Manually:"),
             block(`hangar snapshots create ${volume.id}`),
           )
         : sheet(

@@ -107,7 +107,7 @@ function Disk(): VNode | null {
   if (!disk) return null;
   const collect = async (): Promise<void> => {
     const { waste, bytes: count } = await call("POST /v1/platform/disk/collect", { body: {} });
-    if (waste.length === 0) return say("There is nothing that nobody needs.");
+    if (waste.length === 0) return say("No unused data.");
     const what = waste.slice(0, 8).map(({ kind, id, reason }) => `${kind} ${id}: ${reason}`);
     if (
       !(await confirmed(
@@ -128,6 +128,6 @@ function Disk(): VNode | null {
       { class: "dim" },
       `Snapshots: ${disk.objects.count} objects, ${bytes(disk.objects.bytes)}, in ${disk.objects.place}. Copies that share blocks: ${disk.reflink ? "yes" : `no (${disk.reflink_reason})`}. Encryption: ${disk.encryption ?? `none (${disk.encryption_reason})`}.`,
     ),
-    p(h(Action, { name: "Look for what nobody needs", work: collect })),
+    p(h(Action, { name: "Clean up unused volumes", work: collect })),
   );
 }

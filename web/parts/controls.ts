@@ -43,7 +43,7 @@ export function choices<T>(
 /** Choices that are called what they are. */
 export const named = <T extends string>(values: readonly T[]): [string, T][] => values.map((value) => [value, value]);
 
-/** How far back charts look, in seconds. */
+/** Time range charts look, in seconds. */
 export const SPANS = [
   ["15 min", 900],
   ["1 h", 3600],

@@ -21,7 +21,7 @@ export function reasonOf({ request = {} }: Told): string {
 function exitWords({ exit_code, signal, oom_killed, oom, requested_stop }: Record<string, unknown>): string {
   if (oom_killed === true) return oomWords((oom ?? {}) as Record<string, unknown>);
   const how = typeof signal === "number" && signal > 0 ? `ended by signal ${signal}` : `exit code ${String(exit_code)}`;
-  return requested_stop === true ? `${how}, as asked` : how;
+  return requested_stop === true ? `${how}, as requested` : how;
 }
 
 function oomWords({ process, memory }: Record<string, unknown>): string {

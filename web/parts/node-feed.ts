@@ -16,7 +16,7 @@ export function Feed({ lines, link }: Pick<Live, "link"> & { lines: readonly Fee
     "As it happens",
     link === "broken" ? p({ role: "status" }, "The connection is broken; it is tried again.") : null,
     rows.length === 0
-      ? p({ class: "dim" }, "Transactions and changes of the primary are shown here from now on.")
+      ? p({ class: "dim" }, "Transactions and primary changes appear here from now on.")
       : sheet("Transactions and changes, newest first", ["when", "node", "event", "what"], rows),
   );
 }
@@ -45,6 +45,6 @@ function what(line: FeedLine): [VNode | string, VNode | string] {
 }
 
 const primaryWords = (primary: boolean, hostname: string | undefined): string => {
-  if (primary) return "it is the primary now";
-  return hostname === undefined ? "it knows of no primary now" : `it follows ${hostname} now`;
+  if (primary) return "became primary";
+  return hostname === undefined ? "no primary" : `follows ${hostname}`;
 };

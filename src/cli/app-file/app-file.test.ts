@@ -118,7 +118,7 @@ suite("an app's configuration file", () => {
     assert.deepEqual([web?.config.metrics?.port, worker?.config.metrics?.port], [9090, 9091]);
     for (const section of ["metrics", "vm", "restart", "mounts"]) {
       const twice = `${processes}${`[[${section}]]\nprocesses = ["web"]\n`.repeat(2)}`;
-      assert.throws(() => groups(twice), new RegExp(`${section} is there more than once for process group web`));
+      assert.throws(() => groups(twice), new RegExp(`${section} is defined more than once for process group web`));
     }
   });
 

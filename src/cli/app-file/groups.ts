@@ -74,7 +74,7 @@ function onlyOne(section: string, found: readonly Table[], group: string, path: 
   const [first, ...more] = named.length > 0 ? named : found;
   if (more.length === 0) return first;
   const hint = "name its group in `processes` where each belongs to another";
-  throw new UsageError(`${path}: ${section} is there more than once for process group ${group}; ${hint}`);
+  throw new UsageError(`${path}: ${section} is defined more than once for process group ${group}; ${hint}`);
 }
 
 function isFor({ processes }: Table, group: string): boolean {

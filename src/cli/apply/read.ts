@@ -1,4 +1,4 @@
-/** What there is, as a document. */
+/** Available metrics, as a document. */
 import type { Machine, MachineConfig, Volume } from "#client/api.ts";
 import { ClientError } from "#client/client.ts";
 import { collect } from "../lists.ts";

@@ -45,9 +45,9 @@ const apply: Verb = {
   summary: "Apply a desired-state file; shows the changes first",
   arguments: [["<file>", "a document as `hangar export` writes it; - is stdin"]],
   options: [
-    ["--dry-run", "show the difference, and do nothing; exit code 1 when there is one"],
+    ["--dry-run", "show the differences without applying them; exit code 1 if there are any"],
     ["--prune", "destroy machines of these apps that are not in the document; volumes always stay"],
-    ["-y, --yes", "do not ask"],
+    ["-y, --yes", "do not ask for confirmation"],
   ],
   examples: ["hangar export machinery -o state.json && hangar apply state.json --dry-run", "hangar apply state.json"],
   async run(context, input) {

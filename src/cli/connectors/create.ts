@@ -17,10 +17,10 @@ export const ORG: readonly [string, string] = ["--org <slug>", "the organization
 /** Who may use it: the same options wherever a policy is given. */
 export const POLICY: readonly (readonly [string, string])[] = [
   ["--allow-all", "every machine of the organization may use it"],
-  ["--name-prefix <prefix>", "machines whose names begin so"],
+  ["--name-prefix <prefix>", "machines whose names begin with this"],
   ["--label <label...>", "machines that have all of these labels"],
-  ["--allow <path...>", "only these paths of the provider; a * at the end is any that begins so"],
-  ["--block <path...>", "not these paths; asked first"],
+  ["--allow <path...>", "only these paths of the provider; a trailing * matches any suffix"],
+  ["--block <path...>", "block these paths; checked first"],
 ];
 
 export function policyOf(input: Input): AccessPolicy {
@@ -54,7 +54,7 @@ export const connectorsCreate: Verb = {
   arguments: [["<provider>", "for example github; `hangar connectors providers` lists them"]],
   options: [
     ORG,
-    ["--base-url <address>", "where it is, for providers that are somewhere else for everyone"],
+    ["--base-url <address>", "base URL, for self-hosted providers"],
     ["--region <name>", "of an object store"],
     ...POLICY,
   ],
@@ -81,7 +81,7 @@ export const connectorsCustom: Verb = {
   summary: "Connect any HTTP API with a token, which is read from stdin",
   arguments: [
     ["<name>", "what to call it"],
-    ["<address>", "its base address; {token} in it is where a token in the path goes"],
+    ["<address>", "base URL; {token} in it is replaced by the token"],
   ],
   options: [
     ORG,
@@ -125,7 +125,7 @@ export const connectorsCustom: Verb = {
 export const connectorsProvision: Verb = {
   words: "connectors provision",
   summary: "Connect a provider with a key of the platform's, or the platform itself (sprites_admin)",
-  arguments: [["<provider>", "sprites_admin, or one the operator has put a key into the config file for"]],
+  arguments: [["<provider>", "sprites_admin, or a provider whose key the operator has configured"]],
   options: [ORG, ...POLICY],
   examples: ["hangar connectors provision sprites_admin --label admin --allow '/v1/apps/web/*'"],
   async run(context, input) {
@@ -138,7 +138,7 @@ export const connectorsConnect: Verb = {
   words: "connectors connect",
   summary: "Connect a provider with OAuth: prints the URL to open",
   arguments: [["<provider>", "github, gitlab or slack, if the operator registered the platform there"]],
-  options: [ORG, ["--scopes <list>", "comma-separated (default: the provider's usual ones)"]],
+  options: [ORG, ["--scopes <list>", "comma-separated (default: the provider's defaults)"]],
   examples: ["hangar connectors connect github"],
   async run({ client, say }, input) {
     const scopes = textOption(input, "scopes");
@@ -147,7 +147,7 @@ export const connectorsConnect: Verb = {
       params: { provider: firstArgument(input) },
       query,
     });
-    say("Open this address; the page you come back to says how to finish:");
+    say("Open this URL and approve; the page you return to shows how to finish:");
     return { data, text: data.authorize_url };
   },
 };
@@ -155,7 +155,7 @@ export const connectorsConnect: Verb = {
 export const connectorsFinish: Verb = {
   words: "connectors finish",
   summary: "Complete an OAuth connection with the code of the provider",
-  arguments: [["<provider>", "the one that was begun with"]],
+  arguments: [["<provider>", "the state of the authorization"]],
   options: [ORG, ["--code <code>", "from the page"], ["--state <state>", "from the page"], ...POLICY],
   examples: ["hangar connectors finish github --code $CODE --state $STATE --allow-all"],
   async run(context, input) {

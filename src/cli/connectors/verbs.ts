@@ -49,7 +49,7 @@ export const connectorsShow: Verb = {
 
 export const connectorsPolicy: Verb = {
   words: "connectors policy",
-  summary: "Replace a connector's access policy; without options nobody may use it",
+  summary: "Replace a connector's access policy; without options no machine may use it",
   arguments: [ID],
   options: POLICY,
   examples: ["hangar connectors policy $CONNECTOR --name-prefix web- --label prod --block '/admin*'"],
@@ -74,7 +74,7 @@ export const connectorsExplain: Verb = {
   arguments: [ID],
   options: [
     ["--sprite <name>", "the machine's name (required)"],
-    ["--has <label...>", "labels it has (default: those of the machine of this name)"],
+    ["--has <label...>", "labels of the machine (default: those of the machine with this name)"],
     ["--path <path>", "the provider's path (required)"],
     ...POLICY,
   ],
@@ -85,7 +85,7 @@ export const connectorsExplain: Verb = {
   async run({ client }, input) {
     const [sprite, path] = [textOption(input, "sprite"), textOption(input, "path")];
     if (sprite === undefined || path === undefined)
-      throw new UsageError("say which machine and path: --sprite web-1 --path /user");
+      throw new UsageError("name the machine and the path: --sprite web-1 --path /user");
     const access_policy = policyOf(input);
     const data = await client.call("POST /v1/oauth/connections/:connection_id/explain", {
       params: { connection_id: firstArgument(input) },
@@ -106,8 +106,8 @@ export const connectorsTest: Verb = {
   arguments: [ID],
   options: [
     ["--sprite <name>", "as if this machine called"],
-    ["--has <label...>", "labels it has (default: those of the machine of this name)"],
-    ["--path <path>", "another path than the provider's usual one"],
+    ["--has <label...>", "labels of the machine (default: those of the machine with this name)"],
+    ["--path <path>", "base path, if not the provider's default"],
   ],
   examples: ["hangar connectors test $CONNECTOR --sprite db-1"],
   async run({ client }, input) {

@@ -18,7 +18,7 @@ const contextAdd: Verb = {
     contexts[name] = { url: client.base_url, token: token() };
     writePlaces(process.env, { current: name, contexts });
     const known = await client.call("GET /v1/tokens/current", {}).catch((thrown: unknown) => {
-      say(`warning: it does not answer to this token yet: ${messageOf(thrown)}`);
+      say(`warning: it does not accept this token yet: ${messageOf(thrown)}`);
     });
     const who = known?.tokens[0]?.rights.join(", ");
     return { data: { name, url: client.base_url }, text: `${name} is ${client.base_url}${who ? ` (${who})` : ""}` };

@@ -55,7 +55,7 @@ const statusText = (nodes: readonly StatusLine[]): string =>
 
 const dbStatus: Verb = {
   words: "db status",
-  summary: "All nodes of a cluster, their positions and how far they are behind, found from one of them",
+  summary: "Show all nodes of a cluster with their positions and lag, discovered from one of them",
   arguments: [NODES],
   examples: ["hangar db status $DB_NODE"],
   async run(context, { args, rest }) {
@@ -73,9 +73,9 @@ interface Finding {
 
 const dbDoctor: Verb = {
   words: "db doctor",
-  summary: "What is wrong or risky in a cluster of database nodes, and what to do; exits 1 when something is wrong",
+  summary: "Check a cluster of database nodes for problems and risks; exits 1 when there is a problem",
   arguments: [NODES],
-  options: [["--dir <dir>", "also look at this node's own folder: file system, space, logs"]],
+  options: [["--dir <dir>", "also check this node's folder: file system, space, logs"]],
   examples: ["hangar db doctor $DB_NODE"],
   async run(context, input): Promise<Result> {
     const { exit, data } = await asked(context, "doctor", given(input, "dir"), [...input.args, ...input.rest]);
@@ -89,7 +89,7 @@ const dbDoctor: Verb = {
 
 const dbBench: Verb = {
   words: "db bench",
-  summary: "How fast the primary on this machine takes transactions, and how late its replicas are",
+  summary: "Measure transactions per second of the primary on this machine, and the lag of its replicas",
   arguments: [["<node>", "any node of the cluster, for example http://127.0.0.1:20202"]],
   options: [
     ["--seconds <n>", "how long (default: 5)"],

@@ -56,12 +56,12 @@ function what(message: NodeMessage): string {
     case "tx":
       return `${message.db} at ${message.txid} (+${message.transactions})`;
     case "primary":
-      return message.primary ? "is the primary" : `follows ${message.hostname ?? "nobody"}`;
+      return message.primary ? "is the primary" : `follows ${message.hostname ?? "no primary"}`;
     case "gone":
       return "is gone";
     case "node": {
       const { state, reason } = message;
-      if (!state) return `does not answer: ${reason}`;
+      if (!state) return `does not respond: ${reason}`;
       return `${state.primary ? "primary" : `replica, ${state.lag_ms} ms behind`}, term ${state.term}, ${withProblems(state)}`;
     }
   }

@@ -9,7 +9,7 @@ const CREDENTIALS: readonly Option[] = [
   ["--key-file <file>", "a key the nodes share (or HANGAR_DB_KEY)"],
   ["--identity-issuer <url>", "instead of a key: machines with tokens of this issuer"],
   ["--identity-subject <sub>", "… whose subject is this, for example org:app:*"],
-  ["--identity-jwks <url>", "… whose keys are here, not where the issuer says"],
+  ["--identity-jwks <url>", "… read its keys from here instead of the issuer's configuration"],
   ["--identity-socket <path>", "where this machine gets its own tokens (default: /.svc/api)"],
 ];
 
@@ -17,19 +17,22 @@ const CREDENTIALS: readonly Option[] = [
 const NODE_OPTIONS: readonly Option[] = [
   ["--dir <dir>", "the databases are the files in this folder (required)"],
   ["--listen <address>", "address of /events and of the other nodes (default: 127.0.0.1:20202)"],
-  ["--machine", "this is a machine of the platform: its app's machines are the nodes, one has the app's lease"],
-  ["--primary", "this node is the primary, always"],
-  ["--join <url>", "this node follows the node at this address, always"],
-  ["--lease <where>", "whoever has the lease is primary: platform:URL/APP/NAME, etcd:URL/NAME or sqlite:PATH"],
+  [
+    "--machine",
+    "run in a machine of the platform: the app's machines are the nodes, and the app's lease elects the primary",
+  ],
+  ["--primary", "always be the primary (no election)"],
+  ["--join <url>", "always replicate from the node at this address"],
+  ["--lease <where>", "the holder of this lease is primary: platform:URL/APP/NAME, etcd:URL/NAME or sqlite:PATH"],
   ["--token-file <file>", "the token for a lease of the platform (or HANGAR_TOKEN)"],
-  ["--lease-ttl <time>", "how long a lease lasts that is not renewed: a new primary comes that late (default: 2s)"],
+  ["--lease-ttl <time>", "lease duration; a failover takes about this long (default: 2s)"],
   ["--no-candidate", "with --lease: follow, but never become primary"],
   ["--advertise <url>", "where other nodes reach this one"],
   ["--backup <where>", "while primary, copy transactions to a folder or to https://host/bucket[/path]"],
-  ["--backup-keep <days>", "how far back that reaches (default: 30)"],
-  ["--ack <mode>", "a transaction is acknowledged when so many replicas have it on disk: none, one or quorum"],
+  ["--backup-keep <days>", "retention of backups, in days (default: 30)"],
+  ["--ack <mode>", "replicas that must have a transaction on disk before it is acknowledged: none, one or quorum"],
   ["--cluster-size <n>", "with --ack quorum: how many nodes the cluster has"],
-  ["--max-unacked <n>", "with --ack: writers wait when so many transactions are not acknowledged (default: 1000)"],
+  ["--max-unacked <n>", "with --ack: writers wait when this many transactions are unacknowledged (default: 1000)"],
   [
     "--proxy-listen <address>",
     "an HTTP proxy before the application: writes go to the primary's, reads to the local one",
@@ -42,7 +45,7 @@ const NODE_OPTIONS: readonly Option[] = [
   ["--proxy-advertise <url>", "… where other nodes reach the proxy"],
   ["--max-lag <time>", "how far replicas may be behind before writers wait, such as 500ms (default: 1s)"],
   ...CREDENTIALS,
-  ["--trust-network", "listen anywhere without a key or an identity"],
+  ["--trust-network", "allow a non-loopback address without a key or an identity"],
 ];
 
 const dbNode: Verb = {
@@ -51,7 +54,7 @@ const dbNode: Verb = {
   options: NODE_OPTIONS,
   examples: ["hangar db node --dir ./data --listen 127.0.0.1:20202 --primary"],
   async run({ runProgram }, input) {
-    if (!textOption(input, "dir")) throw new UsageError("say where the databases are: --dir <dir>");
+    if (!textOption(input, "dir")) throw new UsageError("name the database folder: --dir <dir>");
     const { exit } = await runProgram("replication/main.ts", handedOn(NODE_OPTIONS, input), "foreground");
     return { data: null, text: "", exit };
   },
@@ -72,7 +75,7 @@ function handedOn(options: readonly Option[], input: Input): string[] {
 
 const NODE: readonly [string, string] = ["<node>", "the node's address, for example http://127.0.0.1:20202"];
 const NAME: readonly [string, string] = ["<name>", "the database's name"];
-const BACKUP: readonly [string, string] = ["<backup>", "where `db node --backup` copied to"];
+const BACKUP: readonly [string, string] = ["<backup>", "the destination of `db node --backup`"];
 
 /** A verb whose program takes the same arguments and options, and prints one JSON object. */
 function admin(
@@ -98,7 +101,7 @@ function admin(
   };
 }
 
-export const dbInfo = admin("db info", "What a node says about itself", {
+export const dbInfo = admin("db info", "Show a node: role, term, positions, replicas", {
   arguments: [NODE],
   examples: ["hangar db info $DB_NODE"],
 });
@@ -113,16 +116,20 @@ export const dbWait = admin(
   },
 );
 
-export const dbPromote = admin("db promote", "Make a node the primary; the one before hands over without loss", {
+export const dbPromote = admin("db promote", "Promote a node to primary; the old primary hands over without loss", {
   arguments: [NODE],
-  options: [["--force", "when there is no primary: even if this node lacks its last transactions"], ...CREDENTIALS],
+  options: [["--force", "if there is no primary: even if this node lacks the last transactions"], ...CREDENTIALS],
   examples: ["hangar db promote $DB_NODE"],
 });
 
 const dbRun: Verb = {
   words: "db run",
   summary: "Run a command on a replica's machine that may write to a database there, such as a migration",
-  arguments: [NODE, NAME, ["<command...>", "the command, after --; what it writes goes to all nodes when it ends"]],
+  arguments: [
+    NODE,
+    NAME,
+    ["<command...>", "the command, after --; its writes are replicated to all nodes when it ends"],
+  ],
   options: CREDENTIALS,
   examples: [
     `hangar db run $DB_REPLICA app.db -- sqlite3 "$DB_REPLICA_DIR/app.db" "CREATE TABLE IF NOT EXISTS more (n)"`,
@@ -140,19 +147,19 @@ const dbRun: Verb = {
   },
 };
 
-export const dbExport = admin("db export", "Copy a database to a file, as of one moment", {
+export const dbExport = admin("db export", "Export a consistent copy of a database to a file", {
   arguments: [NODE, NAME, ["<file>", "the file to make; it must not exist"]],
   options: CREDENTIALS,
   examples: ["hangar db export $DB_NODE app.db copy.db"],
 });
 
-export const dbImport = admin("db import", "Make a file a database of the cluster, in one transaction", {
+export const dbImport = admin("db import", "Import a file as a database of the cluster, in one transaction", {
   arguments: [NODE, NAME, ["<file>", "a SQLite database"]],
   options: CREDENTIALS,
   examples: ["hangar db import $DB_NODE app.db copy.db"],
 });
 
-export const dbBackups = admin("db backups", "What can be restored from a backup", {
+export const dbBackups = admin("db backups", "List what can be restored from a backup", {
   arguments: [BACKUP],
   examples: ["hangar db backups $DB_BACKUP"],
 });
@@ -180,7 +187,7 @@ const dbNodes: Verb = {
   summary: "List database nodes in machines; --follow streams their transactions",
   options: [
     ["--org <slug>", "the organization (default: personal)"],
-    ["--follow", "go on until interrupted, one JSON object a line with --json"],
+    ["--follow", "follow until interrupted; with --json, one JSON object per line"],
   ],
   examples: ["hangar db nodes"],
   live: true,

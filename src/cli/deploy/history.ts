@@ -11,7 +11,7 @@ import { plan, release, type ScaleOptions } from "./release.ts";
 import { TIMING_OPTIONS, timingOf } from "./timing.ts";
 
 export const APP: readonly [string, string] = ["-a, --app <app>", "the app"];
-export const DRY_RUN: readonly [string, string] = ["--dry-run", "tell what would be done, and do nothing"];
+export const DRY_RUN: readonly [string, string] = ["--dry-run", "print what would be done, and change nothing"];
 
 /** How the descriptions of releases begin that only changed the number of machines. */
 const SCALE = "scale ";
@@ -59,7 +59,7 @@ export const releases: Verb = {
 export const rollback: Verb = {
   words: "rollback",
   summary: "Roll back to an earlier release",
-  arguments: [["[version]", "which (default: the complete one before the one that runs)"]],
+  arguments: [["[version]", "release number (default: the last complete one before the current)"]],
   options: [APP, ...TIMING_OPTIONS, DRY_RUN],
   examples: ["hangar rollback --app web"],
   async run(context, input) {

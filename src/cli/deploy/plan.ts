@@ -58,7 +58,7 @@ function groupPlan(group: Group, there: readonly Running[], options: PlanOptions
   const wanted = options.counts[group.name] ?? Math.max(1, there.length);
   if (options.strategy === "bluegreen" && group.mount && !options.keep) {
     throw new UsageError(
-      `process group ${group.name} has a volume, which two machines cannot share: bluegreen cannot be used`,
+      `process group ${group.name} has a volume, which two machines cannot share: use another strategy than bluegreen`,
     );
   }
   // The newest go first: whoever has been there longest is the best known.
@@ -76,7 +76,7 @@ export function planLines(plan: Plan): string[] {
     return [
       ...update.map((machine) => `${verb} ${name(machine)}, group ${group.name}`),
       ...Array.from({ length: create }, () => `create  a machine, group ${group.name}${volumeWords(group)}`),
-      ...remove.map((machine) => `destroy ${name(machine)}, more than group ${group.name} shall have`),
+      ...remove.map((machine) => `destroy ${name(machine)}, group ${group.name} has too many`),
     ];
   });
   return [...lines, ...plan.gone.map((machine) => `destroy ${name(machine)}, group ${groupName(machine)} is gone`)];

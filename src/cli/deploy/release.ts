@@ -134,7 +134,7 @@ async function begin({ context, app_name }: Place, definition: Definition, descr
 async function undone({ status, undo }: Place, thrown: unknown): Promise<unknown> {
   if (undo.size === 0) return thrown;
   status.say(thrown instanceof MachineFailed ? failureText(thrown) : `Failed: ${messageOf(thrown)}`);
-  status.say("Undoing what was done:");
+  status.say("Rolling back:");
   const steps = await undo.run(({ what, error }) =>
     status.say(error === undefined ? `  undone: ${what}` : `  could not undo ${what}: ${error}`),
   );

@@ -15,8 +15,8 @@ export interface Timing {
 }
 
 export const TIMING_OPTIONS: readonly Option[] = [
-  ["--wait-timeout <duration>", "at most so long for each machine to become healthy (default: the file's, else 5m)"],
-  ["--stable-for <duration>", "a machine is healthy when it ran for so long and all checks pass (default: 5s)"],
+  ["--wait-timeout <duration>", "timeout for each machine to become healthy (default: the file's, else 5m)"],
+  ["--stable-for <duration>", "how long a machine must run, with all checks passing, to be healthy (default: 5s)"],
 ];
 
 export const timingOf = (input: Input): Timing => ({

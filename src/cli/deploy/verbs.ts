@@ -72,7 +72,7 @@ const deploy: Verb = {
     APP,
     IMAGE,
     ["--strategy <name>", "rolling, immediate, canary or bluegreen (default: the file's, else rolling)"],
-    ["--org <slug>", "whose app it is, when it has to be made"],
+    ["--org <slug>", "organization of the app, if it is created"],
     ...TIMING_OPTIONS,
     DRY_RUN,
   ],

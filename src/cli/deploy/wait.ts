@@ -34,7 +34,7 @@ export async function untilHealthy(place: Place, launch: Machine, signal?: Abort
   }
 }
 
-const REPLACED = "somebody else updated it during the deploy";
+const REPLACED = "it was updated by another request during the deploy";
 
 /** Until the machine's program has ended. */
 export async function untilEnded(place: Place, launch: Machine): Promise<Machine> {

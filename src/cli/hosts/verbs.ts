@@ -93,16 +93,20 @@ const action = (verb: Action, summary: string, said: string): Verb => ({
 
 export const hostsCordon = action(
   "cordon",
-  "Place nothing new on a host; what is there stays",
-  "nothing new comes here",
+  "Mark a host unschedulable; its machines stay",
+  "no new machines are placed here",
 );
-export const hostsUncordon = action("uncordon", "Place machines on a host again", "machines may come here again");
+export const hostsUncordon = action(
+  "uncordon",
+  "Place machines on a host again",
+  "new machines can be placed here again",
+);
 export const hostsFail = action(
   "fail",
-  "Say that a host is gone: it fences itself if it is not, and what stands by takes over",
-  "taken for failed",
+  "Mark a host as failed: it fences itself if it still runs, and its standbys start",
+  "marked as failed",
 );
-export const hostsRecover = action("recover", "Let a host back that was said to be gone", "may come back");
+export const hostsRecover = action("recover", "Let a host that was marked as failed rejoin", "may come back");
 
 const hostsDrain: Verb = {
   words: "hosts drain",

@@ -147,7 +147,7 @@ async function pulled({ client, say }: Context, input: Input): Promise<Image> {
     if (told.get(word.layer) !== line) say(line);
     told.set(word.layer, line);
   }
-  throw new ClientError(0, { error: "the pull broke off", hint: "try again: what came so far is kept" });
+  throw new ClientError(0, { error: "the pull was interrupted", hint: "try again; the pull resumes where it stopped" });
 }
 
 function failureOf(word: Progress): ClientError {
@@ -176,10 +176,10 @@ const imagesRemove: Verb = {
 
 const imagesGc: Verb = {
   words: "images gc",
-  summary: "Remove unused images and layers (runs by itself every hour)",
+  summary: "Remove unused images and layers (also runs every hour)",
   options: [
-    ["--dry-run", "only tell what would go"],
-    ["--all", "also images that were used or replaced lately, if no machine and no release needs them"],
+    ["--dry-run", "only list what would be deleted"],
+    ["--all", "also recently used or replaced images, if no machine and no release needs them"],
   ],
   examples: ["hangar images gc --dry-run"],
   async run({ client }, input) {

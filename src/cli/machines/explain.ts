@@ -48,8 +48,8 @@ const readServices = ({ client }: Context, app_name: string) =>
 /** What may be going on where nobody can look. */
 const hostWords = ({ state }: Machine, { metadata }: MachineConfig): string =>
   metadata?.["hangar_on_host_loss"] === "move"
-    ? "it stands still there, and starts elsewhere when its host is lost"
-    : `it was ${state} when it was last heard of, and runs on there unless the host itself is gone or another machine stands by for it`;
+    ? "it is frozen there, and starts on another host when its host is lost"
+    : `it was ${state} at the last heartbeat, and keeps running there unless the host is down or another machine is its standby`;
 
 function explain(machine: Machine, app_name: string, services: Services, now_ms: number): Reason[] {
   const config = machine.config as unknown as MachineConfig;
@@ -70,23 +70,23 @@ function explain(machine: Machine, app_name: string, services: Services, now_ms:
         ]),
     ...(machine.waiting === undefined
       ? []
-      : [{ about: "host" as const, text: `it is to leave its host and waits for room: ${machine.waiting}` }]),
+      : [{ about: "host" as const, text: `it must leave its host and waits for capacity: ${machine.waiting}` }]),
   ];
 }
 
 /** Who did it, in words; the names are those of the events. */
 const WHO: Record<string, string> = {
-  user: "someone asked for it",
-  proxy: "the edge proxy did it: the machine was idle, or a request arrived",
+  user: "a user requested it",
+  proxy: "the edge proxy: the machine was idle, or a request arrived",
   host: "its host reported it",
-  policy: "its restart policy did it",
-  schedule: "its schedule did it",
-  standby: "the machine it stands by for failed",
+  policy: "its restart policy",
+  schedule: "its schedule",
+  standby: "the machine that it is a standby of failed",
 };
 
 function stateReason(machine: Machine, now_ms: number): Reason {
   const last = machine.events.find(({ status }) => status === machine.state) ?? machine.events[0];
-  if (!last) return { about: "state", text: `it is ${machine.state}, and nothing has happened to it yet` };
+  if (!last) return { about: "state", text: `it is ${machine.state}, and has no events yet` };
   const since = ago(last.timestamp, now_ms);
   // The host only reports what others began: the events before, the newest first, say who and why.
   const before = machine.events.slice(machine.events.indexOf(last));
@@ -106,7 +106,7 @@ function exitText(event: Event | undefined): string | undefined {
     | undefined;
   if (!exit) return undefined;
   if (exit.oom_killed) return oomText(exit.oom);
-  if (exit.requested_stop) return (event && errorText(event)) ?? "it was asked to stop";
+  if (exit.requested_stop) return (event && errorText(event)) ?? "a stop was requested";
   const by = exit.signal > 0 ? `, by signal ${exit.signal}` : "";
   return `its program ended with exit code ${exit.exit_code}${by}`;
 }
@@ -130,9 +130,9 @@ function restartReason({ state }: Machine, { restart }: MachineConfig): Reason[]
   if (state !== "stopped" && state !== "failed") return [];
   const policy = restart?.policy || "on-failure";
   const words: Record<string, string> = {
-    no: "its restart policy is `no`: it stays as it is",
-    "on-failure": `its restart policy is \`on-failure\`: it is started again when its program fails, ${restart?.max_retries ?? 10} times`,
-    always: "its restart policy is `always`: it is started again when its program ends by itself",
+    no: "its restart policy is `no`: it does not restart",
+    "on-failure": `its restart policy is \`on-failure\`: it restarts when its program fails, ${restart?.max_retries ?? 10} times`,
+    always: "its restart policy is `always`: it restarts when its program exits",
   };
   return [{ about: "restart", text: words[policy] ?? policy }];
 }
@@ -144,11 +144,11 @@ function startReasons({ id, state, cordoned }: Machine, config: MachineConfig): 
     ...(woken && !cordoned ? [{ about: "starts" as const, text: "a request to one of its services starts it" }] : []),
     ...(config.schedule ? [{ about: "starts" as const, text: `its schedule starts it: ${config.schedule}` }] : []),
     ...(config.standbys?.length
-      ? [{ about: "starts" as const, text: `it stands by, and starts when ${config.standbys.join(" or ")} fails` }]
+      ? [{ about: "starts" as const, text: `it is a standby, and starts when ${config.standbys.join(" or ")} fails` }]
       : []),
   ];
   if (said.length > 0) return said;
-  return [{ about: "starts", text: "nothing starts it but you", try: `hangar machines start ${id}` }];
+  return [{ about: "starts", text: "only a user starts it", try: `hangar machines start ${id}` }];
 }
 
 function checkReasons({ checks }: Machine): Reason[] {
@@ -163,7 +163,7 @@ function trafficReasons(
   { open, services }: Services,
 ): Reason[] {
   if ((config.services ?? []).length === 0)
-    return [{ about: "traffic", text: "it has no services: nothing from outside reaches it" }];
+    return [{ about: "traffic", text: "it has no services: it cannot be reached from outside" }];
   if (!open) {
     const give = `hangar ips allocate ${app_name}`;
     return [{ about: "traffic", text: `the app ${app_name} has no address, so it is closed`, try: give }];
@@ -176,7 +176,7 @@ function trafficReasons(
       .flatMap((one): Reason[] => [
         {
           about: "traffic",
-          text: `${urls[0] ?? "?"} leads to its port ${one.internal_port}: ${servingText(one)}`,
+          text: `${urls[0] ?? "?"} routes to its port ${one.internal_port}: ${servingText(one)}`,
         },
         ...problems.map((text): Reason => ({ about: "traffic", text })),
       ]),
@@ -232,7 +232,7 @@ type Served = Services["services"][number]["machines"][number];
 function servingText({ serving, problem, in_progress, soft_limit, state, autostart }: Served): string {
   if (problem !== undefined) return `requests fail: ${problem}`;
   if (serving) return `it serves, ${in_progress} of ${soft_limit} in progress`;
-  return `it does not serve while it is ${state}${autostart ? ", and is started when somebody asks" : ""}`;
+  return `it does not serve while it is ${state}${autostart ? ", and a request starts it" : ""}`;
 }
 
 function leaseReason({ lease }: Machine, now_ms: number): Reason[] {

@@ -2,7 +2,7 @@ import type { Machine } from "#client/api.ts";
 import { ClientError } from "#client/client.ts";
 import { type Context, type Input, textOption } from "../verb.ts";
 
-export const APP: readonly [string, string] = ["-a, --app <app>", "the app it is looked for in"];
+export const APP: readonly [string, string] = ["-a, --app <app>", "search in this app"];
 
 export const MACHINE: readonly [string, string] = ["<machine>", "id or name"];
 export const NONCE: readonly [string, string] = ["--nonce <nonce>", "the nonce of the machine's lease"];

@@ -20,8 +20,8 @@ export const machinesExec: Verb = {
   arguments: [MACHINE, ["<command...>", "the command, after --"]],
   options: [
     APP,
-    ["--timeout <seconds>", "at most so long"],
-    ["--tty", "on this terminal, for programs that draw or ask"],
+    ["--timeout <seconds>", "timeout in seconds"],
+    ["--tty", "allocate a terminal, for interactive programs"],
   ],
   completes: "machines",
   examples: ["hangar machines exec $MACHINE -- echo hello"],
@@ -39,7 +39,7 @@ export const machinesExec: Verb = {
 };
 
 async function onTerminal(context: Context, found: Found, input: Input): Promise<Result> {
-  if (!isTerminal()) throw new UsageError("--tty needs a terminal, and input or output is none; leave it out");
+  if (!isTerminal()) throw new UsageError("--tty needs a terminal, but stdin or stdout is not one; leave it out");
   if (textOption(input, "timeout")) throw new UsageError("a terminal has no --timeout: it ends with its program");
   return await attach(context, found, input.rest);
 }
@@ -108,13 +108,13 @@ export const machinesLease: Verb = {
     APP,
     ["--ttl <seconds>", "how long it lasts (default: 30)"],
     ["--description <text>", "what it is for"],
-    ["--wait <seconds>", "queue for it so long"],
-    ["--nonce <nonce>", "of the lease to refresh or release"],
+    ["--wait <seconds>", "wait this many seconds for it"],
+    ["--nonce <nonce>", "nonce of the lease to refresh or release"],
   ],
   examples: ["hangar machines lease take $MACHINE --ttl 1 --description deploy"],
   async run(context, input) {
     const action = LEASE_ACTIONS.find((one) => one === input.args[0]);
-    if (!action) throw new UsageError(`one can take, show or release a lease, not ${String(input.args[0])}`);
+    if (!action) throw new UsageError(`a lease can be taken, shown or released, not ${String(input.args[0])}`);
     const { params, headers } = await findMachine(context, input, 1);
     if (action === "release") {
       const { data } = await context.client.call("DELETE /v1/apps/:app_name/machines/:machine_id/lease", {
@@ -149,11 +149,11 @@ export const machinesLease: Verb = {
 export const machinesEvents: Verb = {
   words: "machines events",
   summary: "List events of a machine; --follow streams them, for one or for an organization",
-  arguments: [["[machine]", "id or name; all when left out, with --follow"]],
+  arguments: [["[machine]", "id or name; optional with --follow, then all"]],
   options: [
     APP,
     ["--org <slug>", "the organization (default: personal)"],
-    ["--follow", "go on until interrupted, one JSON object a line with --json"],
+    ["--follow", "follow until interrupted; with --json, one JSON object per line"],
     ["--type <types...>", "only these types"],
   ],
   completes: "machines",
@@ -162,7 +162,7 @@ export const machinesEvents: Verb = {
     const types = listOption(input, "type");
     const wanted = (event: { type: string }): boolean => types.length === 0 || types.includes(event.type);
     if (input.options["follow"] === true) return await followEvents(context, input, wanted);
-    if (!input.args[0]) throw new UsageError("say which machine, or --follow for all");
+    if (!input.args[0]) throw new UsageError("name a machine, or use --follow for all");
     const { params } = await findMachine(context, input);
     const events = await context.client.call("GET /v1/apps/:app_name/machines/:machine_id/events", {
       params,

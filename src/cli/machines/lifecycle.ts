@@ -26,7 +26,7 @@ function lifecycle(
       const { machine_id } = found.params;
       if (input.options["detach"] === true) {
         await ask(context, found, input);
-        return { data: { id: machine_id, asked: verb }, text: `asked ${machine_id} to ${verb}` };
+        return { data: { id: machine_id, asked: verb }, text: `requested ${verb} of ${machine_id}` };
       }
       const machine = await andWait(context, found, states, () => ask(context, found, input));
       return { data: machine, text: `${machine.id} (${machine.name}) is ${machine.state}${whyOf(machine, states)}` };
@@ -90,7 +90,7 @@ export const machinesRestart = lifecycle(
 
 export const machinesDestroy = lifecycle(
   "machines destroy",
-  "Destroy a machine for good",
+  "Destroy a machine; this cannot be undone",
   ["destroyed"],
   ({ client }, { params, headers }, input) =>
     client.call("DELETE /v1/apps/:app_name/machines/:machine_id", {
@@ -102,8 +102,8 @@ export const machinesDestroy = lifecycle(
       },
     }),
   [
-    ["--force", "even if it runs: its stop signal, then SIGKILL after its stop timeout"],
-    ["--kill", "even if it runs: SIGKILL at once"],
+    ["--force", "even if it is running: its stop signal, then SIGKILL after its stop timeout"],
+    ["--kill", "even if it is running: SIGKILL at once"],
   ],
 );
 

@@ -11,10 +11,10 @@ interface Line {
 }
 
 const OPTIONS = [
-  ["-f, --follow", "go on until interrupted, one JSON object a line with --json"],
+  ["-f, --follow", "follow until interrupted; with --json, one JSON object per line"],
   ["--tail <n>", "how many of the newest (default: 100)"],
-  ["--since <time>", "only what is younger: 15m, or a time"],
-  ["--raw", "as it was written, colours and other escape sequences included"],
+  ["--since <time>", "only newer entries: 15m, or a time"],
+  ["--raw", "raw output, with colours and other escape sequences"],
 ] as const;
 
 export const machinesLogs: Verb = {

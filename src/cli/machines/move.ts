@@ -6,7 +6,7 @@ export const machinesMove: Verb = {
   words: "machines move",
   summary: "Move a machine to another host: it restarts there with a new address and a clean root",
   arguments: [MACHINE],
-  options: [APP, ["--host <id>", "where to (default: the host with most room in its region)"], NONCE],
+  options: [APP, ["--host <id>", "target host (default: the one with most free capacity in its region)"], NONCE],
   completes: "machines",
   examples: ["hangar machines move $MACHINE"],
   async run(context, input) {

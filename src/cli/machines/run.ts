@@ -11,8 +11,8 @@ export const run: Verb = {
   words: "run",
   summary: "Run an image: create the app if needed, publish its ports, wait until it runs",
   options: [
-    ["-a, --app <app>", "the app it belongs to; else one named after the image"],
-    ["--org <slug>", "whose app it is, when it has to be made"],
+    ["-a, --app <app>", "the app it belongs to (default: named after the image)"],
+    ["--org <slug>", "organization of the app, if it is created"],
     ...(machinesRun.options ?? []).filter(([flags]) => !flags.includes("--app")),
   ],
   examples: ["hangar run hangar/hello", "hangar run hangar/hello --port 8099:8080/http --autostop suspend"],
@@ -46,6 +46,7 @@ function nameOf(image: string): string {
     ?.split(":")[0]
     ?.toLowerCase()
     .replaceAll(/[^a-z0-9-]/g, "-");
-  if (!name || !/^[a-z]/.test(name)) throw new UsageError(`say which app: --app <name> (none can be made of ${image})`);
+  if (!name || !/^[a-z]/.test(name))
+    throw new UsageError(`name the app: --app <name> (no name can be derived from ${image})`);
   return name;
 }

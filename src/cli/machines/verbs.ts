@@ -90,11 +90,11 @@ export const machinesRun: Verb = {
   summary: "Create a machine and wait until it runs",
   arguments: [
     ["<image>", "the image"],
-    ["[command...]", "what to run instead of the image's command, after --"],
+    ["[command...]", "command to run instead of the image's, after --"],
   ],
   options: [
     ["-a, --app <app>", "the app it belongs to"],
-    ["--name <name>", "its name (default: made up)"],
+    ["--name <name>", "its name (default: generated)"],
     ["--region <region>", "where"],
     ["--rm", "destroy it when it is done"],
     ["--skip-launch", "create it, do not start it"],
@@ -157,7 +157,7 @@ export const machinesUpdate: Verb = {
   options: [
     APP,
     ["--image <image>", "the new image"],
-    ["--skip-launch", "do not start it if it does not run"],
+    ["--skip-launch", "do not start it if it is stopped"],
     NONCE,
     ["--detach", "do not wait until it runs"],
     ...CONFIG_OPTIONS,
@@ -168,7 +168,7 @@ export const machinesUpdate: Verb = {
     const found = await findMachine(context, input);
     const image = textOption(input, "image");
     const config = { ...configOf(input), ...(image ? { image } : {}) } as Record<string, unknown>;
-    if (Object.keys(config).length === 0) throw new UsageError("say what to change, for example --image or --env");
+    if (Object.keys(config).length === 0) throw new UsageError("name what to change, for example --image or --env");
     const { instance_id: current_version } = await readMachine(context, found);
     const skip_launch = input.options["skipLaunch"] === true;
     const update = () =>
@@ -197,7 +197,7 @@ export const machinesWait: Verb = {
   options: [
     APP,
     ["--state <states...>", "started, stopped, suspended, destroyed, failed, settled or healthy (default: started)"],
-    ["--timeout <seconds>", "at most so long (default: 60)"],
+    ["--timeout <seconds>", "timeout in seconds (default: 60)"],
   ],
   completes: "machines",
   examples: ["hangar machines wait $MACHINE --state settled --timeout 30"],

@@ -4,7 +4,7 @@ import { APP, findMachine, MACHINE } from "./find.ts";
 
 export const machinesVersions: Verb = {
   words: "machines versions",
-  summary: "List config versions of a machine, newest first; --json prints them whole",
+  summary: "List config versions of a machine, newest first; --json prints the full configs",
   arguments: [MACHINE],
   options: [APP],
   completes: "machines",

@@ -27,7 +27,7 @@ export const metricsTargets: Verb = {
       lastError,
     ]);
     const text = table(["app", "address", "health", "samples", "problem"], rows);
-    return { data: data.activeTargets, text: rows.length === 0 ? "no machine has metrics of its own" : text };
+    return { data: data.activeTargets, text: rows.length === 0 ? "no machine exposes metrics" : text };
   },
 };
 

@@ -33,7 +33,7 @@ export const metricsRange: Verb = {
   options: [
     ORG,
     ["--last <time>", "how far back, such as 30m or 6h (default: 1h)"],
-    ["--step <time>", "how far apart the points are (default: as the plot is wide)"],
+    ["--step <time>", "step between points (default: fits the width of the plot)"],
   ],
   examples: ["hangar metrics range 'sum(rate(svc_edge_http_responses_count))' --last 30m"],
   async run(context, input) {
@@ -72,7 +72,7 @@ export const metricsSeries: Verb = {
         "GET /prometheus/:org_slug/api/v1/label/:label_name/values",
         { params: { label_name: "__name__" }, query: {} },
       );
-      return { data, text: data.join("\n") || "no metrics yet; machines that run have some within 15 seconds" };
+      return { data, text: data.join("\n") || "no metrics yet; running machines have some within 15 seconds" };
     }
     const { data } = await askMetrics<{ data: Record<string, string>[] }>(
       context,
@@ -122,6 +122,6 @@ export const metricsTop: Verb = {
       instance,
       ...Object.fromEntries(TOP.map(([head], place) => [head.replaceAll(/\W/g, "_"), used[place] ?? null])),
     }));
-    return { data, text: rows.length === 0 ? "no machine has told anything yet" : table(heads, rows) };
+    return { data, text: rows.length === 0 ? "no machine has been scraped yet" : table(heads, rows) };
   },
 };

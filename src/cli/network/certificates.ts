@@ -36,7 +36,7 @@ export const certsAdd: Verb = {
   summary: "Add a host name to an app, with your own certificate or one from ACME",
   arguments: [APP, NAME],
   options: [
-    ["--chain <file>", "your certificate and those above it, PEM; without it one is got from the authority"],
+    ["--chain <file>", "your certificate chain, PEM; without it one is requested from the certificate authority"],
     ["--key <file>", "its private key, PEM"],
   ],
   completes: "apps",
@@ -53,7 +53,7 @@ export const certsAdd: Verb = {
             body: { hostname, fullchain: read(chain), private_key: read(key) },
           });
     const text = made.ownership.proved
-      ? `${made.hostname} leads to ${app_name}; its certificate is ${made.status}`
+      ? `${made.hostname} routes to ${app_name}; its certificate is ${made.status}`
       : proofWords(app_name, made);
     return { data: made, text };
   },
@@ -65,7 +65,7 @@ type Certificate = Api["GET /v1/apps/:app_name/certificates/:hostname"]["answer"
 function proofWords(app_name: string, { hostname, kind, ownership: { type, name, value } }: Certificate): string {
   const other = kind === "acme" ? [nextOf(hostname)] : [];
   return [
-    `${hostname} is claimed; it leads to ${app_name} when it is proved to be yours. Set this DNS record:`,
+    `${hostname} is claimed; it routes to ${app_name} once its ownership is verified. Set this DNS record:`,
     "",
     `    ${name}. ${type} "${value}"`,
     "",
@@ -103,7 +103,7 @@ function read(file: string): string {
 
 export const certsShow: Verb = {
   words: "certs show",
-  summary: "Show a host name, its certificate, and the DNS record that proves it",
+  summary: "Show a host name, its certificate, and the DNS record that verifies it",
   arguments: [APP, NAME],
   completes: "apps",
   examples: ["hangar certs show web www.example.com"],
@@ -116,7 +116,7 @@ export const certsShow: Verb = {
 
 export const certsCheck: Verb = {
   words: "certs check",
-  summary: "Check the DNS record that proves a host name, and retry a missing certificate",
+  summary: "Check the DNS record that verifies a host name, and retry a missing certificate",
   arguments: [APP, NAME],
   completes: "apps",
   examples: ["hangar certs check web www.example.com"],
@@ -136,6 +136,6 @@ export const certsRemove: Verb = {
   async run({ client }, input) {
     const params = paramsOf(input);
     await client.call("DELETE /v1/apps/:app_name/certificates/:hostname", { params });
-    return { data: { ok: true }, text: `${params.hostname} no longer leads to ${params.app_name}` };
+    return { data: { ok: true }, text: `${params.hostname} no longer routes to ${params.app_name}` };
   },
 };

@@ -28,7 +28,7 @@ export function egressBody(words: readonly string[]): { mode: "all" | "none" | "
   if (words.length === 1 && (only === "all" || only === "none")) return { mode: only, allow: [] };
   if (words.some((word) => word === "all" || word === "none"))
     throw new UsageError(
-      "all and none stand alone; otherwise name what machines may reach, such as api.example.com:443",
+      "all and none cannot be combined; otherwise list what machines may reach, such as api.example.com:443",
     );
   return { mode: "list", allow: [...words] };
 }

@@ -41,7 +41,7 @@ export const oidcTrustPolicy: Verb = {
       throw new UsageError(`there are trust policies for ${Object.keys(PLATFORMS).join(", ")}, not ${name}`);
     const app = textOption(input, "app");
     if (app === undefined)
-      throw new UsageError("say which app: --app web; a policy for a whole organization trusts too many");
+      throw new UsageError("name the app: --app web; a policy for a whole organization would trust too many machines");
     const org_slug = textOption(input, "org") ?? "personal";
     const { issuer } = await client.call("GET /oidc/:org_slug/.well-known/openid-configuration", {
       params: { org_slug },

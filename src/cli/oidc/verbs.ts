@@ -9,7 +9,7 @@ export const oidcVerify: Verb = {
   words: "oidc verify",
   summary: "Verify an identity token with the issuer's published keys, and show its claims",
   arguments: [["<token>", "the token; - reads it from stdin"]],
-  options: [["--audience <text>", "what it must be for (default: whatever it says)"]],
+  options: [["--audience <text>", "expected audience (default: any)"]],
   examples: ["hangar oidc verify $IDENTITY", "echo $IDENTITY | hangar oidc verify - --audience sts.amazonaws.com"],
   async run(context, input) {
     const argument = firstArgument(input);
@@ -57,13 +57,13 @@ export const oidcKeys: Verb = {
 export const oidcRotate: Verb = {
   words: "oidc rotate",
   summary: "Rotate the signing keys now; the new ones sign in an hour",
-  options: [ORG, ["--revoke", "end the old keys now, and every token they signed"]],
+  options: [ORG, ["--revoke", "revoke the old keys now, and every token they signed"]],
   examples: ["hangar oidc rotate"],
   async run({ client, say }, input) {
     const revoke = input.options["revoke"] === true;
     const params = { org_slug: textOption(input, "org") ?? "personal" };
     const data = await client.call("POST /v1/orgs/:org_slug/oidc/rotate", { params, body: { revoke } });
-    if (revoke) say("Tokens signed before are no longer good; machines get new ones when they ask.");
+    if (revoke) say("Tokens signed with the old keys are invalid now; machines get new ones on request.");
     return { data, text: keyTable(data.keys) };
   },
 };

@@ -19,7 +19,7 @@ const orgsCreate: Verb = {
   words: "orgs create",
   summary: "Create an organization",
   arguments: [["<name>", "its name"]],
-  options: [["--slug <slug>", "its name in addresses (default: made from the name)"]],
+  options: [["--slug <slug>", "its name in URLs (default: derived from the name)"]],
   examples: ['hangar orgs create "Acme Ltd" --slug acme'],
   async run({ client }, input) {
     const org = await client.call("POST /v1/orgs", {

@@ -73,8 +73,7 @@ export const completion: Verb = {
   async run(context, input) {
     const shell = firstArgument(input);
     const script = Object.hasOwn(SCRIPTS, shell) ? SCRIPTS[shell] : undefined;
-    if (!script)
-      throw new UsageError(`there is no completion for ${shell}; there is for ${Object.keys(SCRIPTS).join(", ")}`);
+    if (!script) throw new UsageError(`no completion for ${shell}; supported: ${Object.keys(SCRIPTS).join(", ")}`);
     const text = script(await tableOf(context, await context.allVerbs()));
     return { data: { shell, script: text }, text };
   },

@@ -23,8 +23,8 @@ function users(): Finding {
   if (process.getuid?.() !== 0)
     return { what, verdict: "warn", found: "real machines need root", mend: `sudo ${startCommand()}` };
   const { status, stderr } = run("unshare", ["--user", "--mount", "--net", "true"]);
-  if (status === 0) return { what, verdict: "ok", found: "each machine has user ids of its own" };
-  const found = `user namespaces cannot be made: ${stderr?.trim() || "unshare is not here"}`;
+  if (status === 0) return { what, verdict: "ok", found: "user namespaces work: each machine has its own user ids" };
+  const found = `user namespaces do not work: ${stderr?.trim() || "unshare is not installed"}`;
   return { what, verdict: "warn", found, mend: "sysctl -w user.max_user_namespaces=100000" };
 }
 
@@ -39,7 +39,7 @@ function userIds(data_dir: string): Finding {
 
 function disks(): Finding {
   const what = "root disks";
-  if (existsSync("/dev/loop-control")) return { what, verdict: "ok", found: "each machine has a disk of its own" };
+  if (existsSync("/dev/loop-control")) return { what, verdict: "ok", found: "each machine has its own root disk" };
   return { what, verdict: "warn", found: "there are no loop devices", mend: "modprobe loop" };
 }
 
@@ -61,8 +61,8 @@ table bridge hangar_doctor {
 function apart(): Finding {
   const what = "networks";
   const { status, error, stderr } = run("nft", ["--check", "-f", "-"], RULES);
-  if (status === 0) return { what, verdict: "ok", found: "organizations are kept apart by nftables" };
-  const found = `organizations' networks are not kept apart: ${error ? "nft is not here" : stderr.trim().split("\n")[0]}`;
+  if (status === 0) return { what, verdict: "ok", found: "networks of organizations are isolated by nftables" };
+  const found = `networks of organizations are not isolated: ${error ? "nft is not installed" : stderr.trim().split("\n")[0]}`;
   return { what, verdict: "warn", found, mend: "apt-get install nftables, as root" };
 }
 
@@ -72,8 +72,8 @@ function outside(): Finding {
     .split("\n")
     .some((line) => line.split("\t")[1] === "00000000");
   const found = route
-    ? "machines reach out over IPv4, by this host's address"
-    : "this host has no IPv4 route out, nor have machines";
+    ? "machines reach the internet over IPv4, through this host's address"
+    : "this host has no default IPv4 route, so machines have no IPv4 internet access";
   return { what, verdict: "ok", found };
 }
 
@@ -82,8 +82,7 @@ interface Tried {
   problem: string;
 }
 
-const FREEZE =
-  "freezes machines: connections and memory are kept, but in memory, and not through a restart of the host";
+const FREEZE = "freezes machines: connections and memory are kept in RAM until the host restarts";
 
 /** Which kind of suspend there is. The platform finds out by suspending a small machine, once for each kernel, CRIU and runc. */
 function suspend(data_dir: string): Finding {
@@ -91,11 +90,11 @@ function suspend(data_dir: string): Finding {
   if (run("criu", ["--version"]).error)
     return { what, verdict: "warn", found: `${FREEZE} (CRIU is not installed)`, mend: "apt-get install criu" };
   const tried = triedIn(data_dir);
-  if (!tried) return { what, verdict: "ok", found: "not tried yet; the first suspend finds out which kind works" };
+  if (!tried) return { what, verdict: "ok", found: "not tested yet; the first suspend tests which kind works" };
   const { of, problem } = tried;
   if (problem === "")
     return { what, verdict: "ok", found: `writes snapshots: memory and connections are kept on the disk (${of})` };
-  const mend = "install another CRIU (4.2 or later), or leave it so; the next start of the platform tries again";
+  const mend = "install CRIU 4.2 or later, or keep it; the next start of the platform tries again";
   return { what, verdict: "warn", found: `${FREEZE}; a snapshot failed: ${problem} (${of})`, mend };
 }
 

@@ -26,10 +26,10 @@ export const doctor: Verb = {
       program("runc", ["--version"], "machines run as real containers", "apt-get install runc"),
       program("criu", ["--version"], "machines suspend with their memory", "apt-get install criu"),
       program("lxcfs", ["--version"], "machines see their own memory and CPUs in /proc", "apt-get install lxcfs"),
-      program("nft", ["--version"], "organizations' networks are kept apart", "apt-get install nftables"),
-      program("mkfs.ext4", ["-V"], "volumes can be made", "apt-get install e2fsprogs"),
+      program("nft", ["--version"], "networks of organizations are isolated", "apt-get install nftables"),
+      program("mkfs.ext4", ["-V"], "volumes can be created", "apt-get install e2fsprogs"),
       program("mkfs.xfs", ["-V"], "copies of volumes share their blocks", "apt-get install xfsprogs"),
-      program("gocryptfs", ["-version"], "volumes can be encrypted whatever the kernel", "apt-get install gocryptfs"),
+      program("gocryptfs", ["-version"], "volumes can be encrypted on any kernel", "apt-get install gocryptfs"),
       ...machineFindings(context.data_dir),
       disk(context.data_dir),
       dataDir(context.data_dir),
@@ -45,7 +45,7 @@ export const doctor: Verb = {
 const MARKS = { ok: styled("green", "✔"), warn: styled("yellow", "!"), fail: styled("red", "✘") };
 
 function line({ what, verdict, found, mend }: Finding): string {
-  return `${MARKS[verdict]} ${what.padEnd(12)} ${found}${mend ? `\n  mend it:     ${mend}` : ""}`;
+  return `${MARKS[verdict]} ${what.padEnd(12)} ${found}${mend ? `\n  to fix it:   ${mend}` : ""}`;
 }
 
 function versions(): Finding[] {
@@ -70,7 +70,7 @@ function kernel(): Finding {
 }
 
 function cgroups(): Finding {
-  const where = existsSync("/run/systemd/system") ? "; machines are in scopes of their own below hangar.slice" : "";
+  const where = existsSync("/run/systemd/system") ? "; machines are in their own scopes below hangar.slice" : "";
   if (existsSync("/sys/fs/cgroup/cgroup.controllers")) return { what: "cgroups", verdict: "ok", found: `v2${where}` };
   if (existsSync("/sys/fs/cgroup/memory")) return { what: "cgroups", verdict: "ok", found: `v1${where}` };
   return {
@@ -83,7 +83,7 @@ function cgroups(): Finding {
 
 function program(name: string, args: string[], gives: string, mend: string): Finding {
   const { error, stdout, stderr } = run(name, args);
-  if (error) return { what: name, verdict: "warn", found: `not here; with it ${gives}`, mend };
+  if (error) return { what: name, verdict: "warn", found: `not installed; with it ${gives}`, mend };
   const [first = ""] = `${stdout}${stderr}`.trim().split("\n");
   return { what: name, verdict: "ok", found: first };
 }
@@ -107,7 +107,7 @@ function disk(data_dir: string): Finding {
 
 function dataDir(data_dir: string): Finding {
   if (!existsSync(data_dir))
-    return { what: "data dir", verdict: "ok", found: `${data_dir} is made at the first start` };
+    return { what: "data dir", verdict: "ok", found: `${data_dir} is created at the first start` };
   try {
     accessSync(data_dir, constants.R_OK | constants.W_OK);
     return { what: "data dir", verdict: "ok", found: data_dir };
@@ -120,10 +120,10 @@ function dataDir(data_dir: string): Finding {
 async function database({ runProgram, data_dir }: Context): Promise<Finding[]> {
   if (!existsSync(`${data_dir}/hangar.db`) && !existsSync(`${data_dir}/hangar.db-commits`)) return [];
   const { exit, text } = await runProgram("main.ts", ["check", "--data-dir", data_dir], "quiet");
-  if (exit !== 0) return [{ what: "database", verdict: "warn", found: "could not be looked at; the error is above" }];
+  if (exit !== 0) return [{ what: "database", verdict: "warn", found: "could not be checked; the error is above" }];
   const { problem } = JSON.parse(text) as { problem?: string };
   if (problem === undefined)
-    return [{ what: "database", verdict: "ok", found: "whole, nothing acknowledged is missing" }];
+    return [{ what: "database", verdict: "ok", found: "intact: no acknowledged write is missing" }];
   return [{ what: "database", verdict: "fail", found: problem, mend: "hangar restore FILE --data-dir AN_EMPTY_ONE" }];
 }
 

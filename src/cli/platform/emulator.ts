@@ -3,20 +3,20 @@ import { textOption } from "../verb.ts";
 
 const OPTIONS = [
   ["--listen <address>", "where it listens (default: 127.0.0.1:4280; port 0 with a command)"],
-  ["--control <address>", "where it is told what to do (default: a free port)"],
-  ["--config <file>", "settings as of the platform: hosts, connectors, limits"],
-  ["--state <file>", "begins with what `hangar backup` or the emulator saved"],
-  ["--time <time>", "what time it is at first, such as 2030-01-01T00:00:00Z"],
+  ["--control <address>", "address of the control API (default: a free port)"],
+  ["--config <file>", "a settings file as of the platform: hosts, connectors, limits"],
+  ["--state <file>", "start from a state saved by `hangar backup` or the emulator"],
+  ["--time <time>", "initial time, such as 2030-01-01T00:00:00Z"],
 ] as const;
 
 export const emulator: Verb = {
   words: "emulator",
   summary: "Run an in-memory emulator of the API for tests: no root, any system, a controllable clock",
-  arguments: [["[command...]", "ends with this command, which gets HANGAR_URL and HANGAR_TOKEN; after --"]],
+  arguments: [["[command...]", "run this command with HANGAR_URL and HANGAR_TOKEN set, and exit with it; after --"]],
   options: [
     ...OPTIONS,
-    ["--frozen", "time stands still until it is moved"],
-    ["--metrics", "measure machines, with made-up numbers"],
+    ["--frozen", "freeze the clock until it is advanced"],
+    ["--metrics", "collect metrics of machines, with simulated values"],
   ],
   examples: ["hangar emulator -- sh -c 'curl -sf -H \"Authorization: Bearer $HANGAR_TOKEN\" $HANGAR_URL/v1/apps'"],
   async run({ runProgram }, input) {

@@ -13,8 +13,8 @@ export const exitOfDown = (report: DownReport): number => (isEmpty(report) ? 0 :
 
 export function downText(report: DownReport): string {
   const { machines, volumes, objects, unseen, problems, data_dir } = report;
-  const ended = `Ended ${count(machines, "machine")}, closed ${count(volumes, "volume")}. Disks stay in ${data_dir}.`;
-  const blind = unseen.map((what) => `Not looked at: ${what}.`);
+  const ended = `Stopped ${count(machines, "machine")}, closed ${count(volumes, "volume")}. Disks stay in ${data_dir}.`;
+  const blind = unseen.map((what) => `Not checked: ${what}.`);
   if (isEmpty(report)) return [ended, ...blind, nothingLeft(unseen)].join("\n");
   const left = objects.length > 0 ? `Left in the kernel: ${count(objects.length, "object")} of this installation.` : "";
   const advice =
@@ -32,8 +32,8 @@ export function downText(report: DownReport): string {
 
 const nothingLeft = (unseen: readonly string[]): string =>
   unseen.length === 0
-    ? `Nothing of this installation is left in the kernel (looked at: ${LOOKED_AT}).`
-    : "In all that was looked at, nothing of this installation is left in the kernel.";
+    ? `Nothing of this installation is left in the kernel (checked: ${LOOKED_AT}).`
+    : "In everything that could be checked, nothing of this installation is left in the kernel.";
 
 function line({ kind, name, of, held_by }: KernelObject): string {
   const holders = held_by.map((holder) => `\n    held by ${named(holder)}: it ${holder.how}`);
@@ -73,7 +73,7 @@ export function kernelFindings({ objects, unseen }: KernelInventory, platform_ru
       mend: `end or restart that program (kill ${holder.pid})`,
     }),
   );
-  const blind = unseen.map((found): Finding => ({ what, verdict: "warn", found: `not looked at: ${found}` }));
+  const blind = unseen.map((found): Finding => ({ what, verdict: "warn", found: `not checked: ${found}` }));
   const orphaned = objects.length > 0 && !platform_runs && !objects.some(({ kind }) => kind === "process");
   const left: Finding = {
     what,
@@ -81,7 +81,7 @@ export function kernelFindings({ objects, unseen }: KernelInventory, platform_ru
     found: `${count(objects.length, "object")} left of a platform that does not run: ${listed(objects.map(shown))}`,
     mend: "hangar down --all",
   };
-  const fine: Finding = { what, verdict: "ok", found: "no process of others holds mounts or devices of this platform" };
+  const fine: Finding = { what, verdict: "ok", found: "no other process holds mounts or devices of this platform" };
   const findings = [...held, ...(orphaned ? [left] : []), ...blind];
   return findings.length > 0 ? findings : [fine];
 }

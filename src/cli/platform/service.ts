@@ -38,7 +38,7 @@ export const serviceUninstall: Verb = {
   summary: "Stop the service and its machines; remove the unit, the settings and the data",
   options: [
     ["--keep-data", "keep the data dir and the settings: disks of machines, volumes, the database"],
-    ["--yes", "delete the data dir too, without which only --keep-data is allowed"],
+    ["--yes", "also delete the data dir (required unless --keep-data)"],
   ],
   examples: ["hangar service uninstall --keep-data", "hangar service uninstall --yes"],
   async run({ runProgram }, input) {
@@ -55,7 +55,7 @@ export const serviceUninstall: Verb = {
       );
     systemctl("disable", "--quiet", "--now", SERVICE.unit);
     const { exit, text } = await runProgram("main.ts", ["down", "--data-dir", data_dir], "quiet");
-    if (exit !== 0) return { data: { ok: false }, text: `the machines could not be ended: ${text}`, exit };
+    if (exit !== 0) return { data: { ok: false }, text: `the machines could not be stopped: ${text}`, exit };
     rmSync(SERVICE.unit_file, { force: true });
     systemctl("daemon-reload");
     if (!keep) {
@@ -97,7 +97,7 @@ export const serviceStatus: Verb = {
       shown.split("\n").map((line): [string, string] => [line.split("=")[0] ?? "", line.replace(/^[^=]*=/, "")]),
     );
     if (!values["FragmentPath"]) {
-      const text = `There is no ${SERVICE.unit}; hangar service install makes one.`;
+      const text = `${SERVICE.unit} is not installed; run hangar service install.`;
       return { data: { installed: false }, text, exit: NOT_RUNNING };
     }
     const data_dir = dataDirFor(input);
@@ -116,13 +116,13 @@ async function answer({ client }: Context): Promise<string> {
   return await client.call("GET /readyz", {}).then(
     ({ version }) => `ready: answers at ${client.base_url}, version ${version}`,
     (thrown: unknown) =>
-      thrown instanceof ClientError && thrown.http !== 0 ? thrown.message : `does not answer at ${client.base_url}`,
+      thrown instanceof ClientError && thrown.http !== 0 ? thrown.message : `does not respond at ${client.base_url}`,
   );
 }
 
 function needSystemd({ root = true } = {}): void {
   if (!existsSync("/run/systemd/system"))
-    throw new UsageError("systemd does not run this system; run `hangar up` under the service manager that it has");
+    throw new UsageError("this system does not use systemd; run `hangar up` under its service manager");
   if (root && process.getuid?.() !== 0) throw new UsageError("this changes the system: run it as root, with sudo");
 }
 
@@ -165,7 +165,7 @@ function unitParts(root: string, data_dir: string) {
 function bringPackages(root: string, say: Context["say"]): void {
   const bootstrap = join(root, "scripts/bootstrap.mjs");
   if (!existsSync(bootstrap)) return;
-  say("looking for packages that are missing …");
+  say("checking for missing packages …");
   const { status } = spawnSync(process.execPath, [bootstrap], { stdio: ["ignore", 2, 2] });
   if (status !== 0) throw new UsageError("the packages that Hangar needs could not be installed; see above");
 }

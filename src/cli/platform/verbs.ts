@@ -27,7 +27,7 @@ export const up: Verb = {
 export const backup: Verb = {
   words: "backup",
   summary: "Back up the platform's database and settings, while it runs or not",
-  arguments: [["<file>", "where to; never overwritten"]],
+  arguments: [["<file>", "destination; an existing file is not overwritten"]],
   examples: ["hangar backup hangar.backup"],
   async run({ runProgram, data_dir }, input) {
     const file = resolve(firstArgument(input));
@@ -59,7 +59,7 @@ export const down: Verb = {
   words: "down",
   summary: "Stop the platform; machines keep running, unless --all stops them too",
   options: [
-    ["--all", "end every machine and close every volume as well; names what is left in the kernel, and who holds it"],
+    ["--all", "also stop every machine and close every volume; list what is left in the kernel, and what holds it"],
   ],
   examples: ["hangar down", "hangar down --all"],
   async run({ runProgram, data_dir, say }, input) {
@@ -67,12 +67,12 @@ export const down: Verb = {
     if (stopped) say(`stopped the platform (pid ${stopped})`);
     if (input.options["all"] !== true) {
       const text = stopped
-        ? "Stopped. Machines run on and are taken back at the next start."
+        ? "Stopped. Machines keep running; the next start adopts them."
         : `No platform runs on ${data_dir}.`;
       return { data: { stopped: stopped !== undefined }, text };
     }
     if (!existsSync(`${data_dir}/node_id`))
-      return { data: { stopped: false, ok: true }, text: `There is no platform in ${data_dir}.` };
+      return { data: { stopped: false, ok: true }, text: `No platform in ${data_dir}.` };
     const { exit, text } = await runProgram("main.ts", ["down", "--data-dir", data_dir], "quiet");
     if (exit !== 0) return { data: { stopped: stopped !== undefined, ok: false }, text, exit };
     const report = JSON.parse(text) as DownReport;

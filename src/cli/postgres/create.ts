@@ -17,7 +17,7 @@ const postgresCreate: Verb = {
     ["--region <region>", "where it runs"],
     ["--image <image>", "the image (default: postgres:17)"],
     ["--memory <mb>", "its memory, a multiple of 256 (default: 512)"],
-    ["--volume <id>", "a volume for its data; without one they go with the machine"],
+    ["--volume <id>", "size of a volume for its data; without one, data is lost with the machine"],
   ],
   examples: ["hangar postgres create ledger"],
   async run({ client }, input) {

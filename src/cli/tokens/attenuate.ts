@@ -29,7 +29,7 @@ export const tokensAttenuate: Verb = {
   examples: ["hangar tokens attenuate $TOKEN --app web --actions read --expires 1h"],
   async run(context, input) {
     const caveats = caveatsOf(input);
-    if (caveats.length === 0) throw new UsageError("say what to narrow it to, for example --actions read");
+    if (caveats.length === 0) throw new UsageError("name a restriction, for example --actions read");
     const text = await givenToken(context, input);
     try {
       const narrower = attenuate(parse(text), caveats);

@@ -8,7 +8,7 @@ export const tokensCreate: Verb = {
     ["--org <slug>", "the organization (default: personal)"],
     ["-a, --app <app>", "of a deploy token: the app"],
     ["--name <name>", "what it is for"],
-    ["--expiry <duration>", "how long it lives, for example 30d (default: 20 years)"],
+    ["--expiry <duration>", "lifetime, for example 30d (default: 20 years)"],
   ],
   examples: ["hangar tokens create readonly --org personal --name grafana", "hangar tokens create org --expiry 30d"],
   async run({ client }, input) {
@@ -16,7 +16,7 @@ export const tokensCreate: Verb = {
     const body = { name: textOption(input, "name"), expiry: textOption(input, "expiry") };
     if (kind === "deploy") {
       const app_name = textOption(input, "app");
-      if (app_name === undefined) throw new UsageError("a deploy token is for one app; say which: --app <app>");
+      if (app_name === undefined) throw new UsageError("a deploy token is for one app: --app <app>");
       const token = await client.call("POST /v1/apps/:app_name/deploy_token", { params: { app_name }, body: body });
       return { data: token, text: token.token };
     }

@@ -6,7 +6,7 @@ import { givenToken } from "./given.ts";
 
 export const tokensInspect: Verb = {
   words: "tokens inspect",
-  summary: "Explain what a token may do; --can asks about one action",
+  summary: "Explain what a token may do; --can checks one action",
   arguments: [["[token]", "the token (default: the one that would be used; - reads it from stdin)"]],
   options: [
     ["--can <action>", "read, write, create, delete or control"],

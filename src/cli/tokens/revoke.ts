@@ -2,7 +2,7 @@ import { firstArgument, textOption, type Verb } from "../verb.ts";
 
 export const tokensRevoke: Verb = {
   words: "tokens revoke",
-  summary: "Revoke a token and all tokens made from it",
+  summary: "Revoke a token and all tokens derived from it",
   arguments: [["<id>", "the token's id, from `hangar tokens list`"]],
   options: [["--org <slug>", "the organization (default: personal)"]],
   examples: ["hangar tokens revoke $TOKEN_ID"],

@@ -12,7 +12,7 @@ export const diskFree: Verb = {
       ["disk", `${bytesText(disk.free_bytes)} free of ${bytesText(disk.total_bytes)}`],
       ["volumes", `${disk.volumes.length}, ${bytesText(taken)} (driver ${disk.driver})`],
       ["snapshots", `${bytesText(disk.objects.bytes)} in ${disk.objects.place}`],
-      ["copies", disk.reflink ? "share their blocks" : `take room of their own: ${disk.reflink_reason}`],
+      ["copies", disk.reflink ? "share blocks (reflink)" : `are full copies: ${disk.reflink_reason}`],
       ["encryption", disk.encryption ?? `none works here: ${disk.encryption_reason}`],
     ]);
     const rows = disk.volumes.map(({ id, name, app, state, size_bytes, taken_bytes, snapshots, snapshot_bytes }) => [
@@ -35,17 +35,17 @@ export const garbageCollect: Verb = {
   summary: "List unused data of volumes and snapshots; --yes deletes it",
   options: [
     ["--yes", "take it away"],
-    ["--deleted", "deleted volumes that could still be taken back too"],
+    ["--deleted", "include deleted volumes that could still be restored"],
   ],
   examples: ["hangar gc", "hangar gc --yes"],
   async run({ client }, { options }) {
     const apply = options["yes"] === true;
     const body = { apply, deleted: options["deleted"] === true };
     const found = await client.call("POST /v1/platform/disk/collect", { body });
-    if (found.waste.length === 0) return { data: found, text: "there is nothing to take away" };
+    if (found.waste.length === 0) return { data: found, text: "nothing to delete" };
     const rows = found.waste.map(({ kind, id, bytes, reason }) => [kind, id, bytesText(bytes), reason]);
     const sum = apply
-      ? `took away ${bytesText(found.bytes)}`
+      ? `freed ${bytesText(found.bytes)}`
       : `${bytesText(found.bytes)} would go: hangar gc${body.deleted ? " --deleted" : ""} --yes`;
     return { data: found, text: `${table(["what", "id", "size", "why"], rows)}\n${sum}` };
   },

@@ -4,7 +4,7 @@ import { collect } from "../lists.ts";
 import { watch } from "../progress.ts";
 import { type Context, filterApp, firstArgument, type Input, textOption, UsageError } from "../verb.ts";
 
-export const APP: readonly [string, string] = ["-a, --app <app>", "the app it is looked for in"];
+export const APP: readonly [string, string] = ["-a, --app <app>", "search in this app"];
 export const VOLUME: readonly [string, string] = ["<volume>", "id, or a name that only one volume of the app has"];
 
 export interface Found {

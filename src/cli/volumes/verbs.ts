@@ -14,7 +14,7 @@ export const volumesList: Verb = {
   options: [
     ["-a, --app <app>", "only this app's"],
     ["--org <slug>", "all of this organization (default: the token's own, or personal)"],
-    ["--deleted", "deleted ones that can be taken back too"],
+    ["--deleted", "include deleted ones that can be restored"],
   ],
   lists: true,
   examples: ["hangar volumes list"],
@@ -48,11 +48,11 @@ export const volumesCreate: Verb = {
     ["--size <gb>", "its size (default: 3)"],
     ["--region <region>", "where"],
     ["--retention <days>", "how long its snapshots are kept (default: 5)"],
-    ["--no-encryption", "keep what is written as it is"],
+    ["--no-encryption", "store the data unencrypted"],
     ["--no-backup", "no daily snapshots"],
-    ["--no-require-unique-zone", "also where a volume of this name is already"],
-    ["--cpus <n>", "place it where a machine with so many fits"],
-    ["--memory <mb>", "place it where a machine with so much fits"],
+    ["--no-require-unique-zone", "allow a zone that already has a volume of this name"],
+    ["--cpus <n>", "place it where a machine with this many CPUs fits"],
+    ["--memory <mb>", "place it where a machine with this much memory fits"],
   ],
   examples: ["hangar volumes create data --app machinery --size 1 --retention 7"],
   async run(context, input) {
@@ -120,7 +120,7 @@ export const volumesExtend: Verb = {
   examples: ["hangar volumes extend $VOLUME --size 5"],
   async run(context, input) {
     const size_gb = numberOption(input, "size");
-    if (size_gb === undefined) throw new UsageError("say how large: --size <gb>");
+    if (size_gb === undefined) throw new UsageError("set the size: --size <gb>");
     const params = await findVolume(context, input);
     const answer = await context.client.call(`PUT ${PATH}/extend`, { params, body: { size_gb } });
     const { volume, needs_restart } = answer;
@@ -153,7 +153,7 @@ export const volumesUpdate: Verb = {
 
 export const volumesFork: Verb = {
   words: "volumes fork",
-  summary: "Fork a volume: copy it as it is now",
+  summary: "Fork a volume: copy its current data",
   arguments: [VOLUME],
   options: [
     ["--name <name>", "the copy's name (default: the same)"],
@@ -188,7 +188,7 @@ export const volumesDelete: Verb = {
   examples: ["hangar volumes delete $VOLUME"],
   async run(context, input) {
     const volume = await context.client.call(`DELETE ${PATH}`, { params: await findVolume(context, input) });
-    const back = `can be taken back until ${volume.recoverable_until}: hangar volumes undelete ${volume.id}`;
+    const back = `can be restored until ${volume.recoverable_until}: hangar volumes undelete ${volume.id}`;
     return { data: volume, text: `deleted ${volume.id} (${volume.name}); it ${back}` };
   },
 };

@@ -15,7 +15,7 @@ const webhooksCreate: Verb = {
   async run({ client, say }, input) {
     const body = { url: firstArgument(input), app_name: textOption(input, "app") };
     const made = await client.call("POST /v1/orgs/:org_slug/webhooks", { params: orgOf(input), body });
-    say("the secret that requests are signed with is told only now");
+    say("the signing secret is shown only now");
     return { data: made, text: `${made.id}  ${made.secret}` };
   },
 };
@@ -51,7 +51,7 @@ const webhooksDelete: Verb = {
     const webhook_id = firstArgument(input);
     const params = { ...orgOf(input), webhook_id };
     await client.call("DELETE /v1/orgs/:org_slug/webhooks/:webhook_id", { params });
-    return { data: { id: webhook_id, deleted: true }, text: `nothing more is sent to ${webhook_id}` };
+    return { data: { id: webhook_id, deleted: true }, text: `deleted webhook ${webhook_id}` };
   },
 };
 

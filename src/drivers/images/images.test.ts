@@ -102,7 +102,13 @@ suite("images that are imported", { skip: NOT_ROOT }, () => {
       ["a digest", `web@sha256:${"0".repeat(64)}`, rootfs, "invalid_request", /names a digest/],
       ["a layout without its blob", "a:1", ociArchive({ ...image, blobs: new Map() }), "image_refused", /has no file/],
       ["an image for another box", "a:1", ociArchive(foreign()), "image_refused", /is for linux\/s390x/],
-      ["a hostile layer", "a:1", ociArchive(makeImage([tar(file("../x"))])), "image_refused", /leads out of the layer/],
+      [
+        "a hostile layer",
+        "a:1",
+        ociArchive(makeImage([tar(file("../x"))])),
+        "image_refused",
+        /points outside the layer/,
+      ],
       ["a lying config", "a:1", ociArchive(lying()), "image_refused", /config says/],
       ["several images", "a:9", tar(file("manifest.json", "[{},{}]")), "image_refused", /has 2 images/],
     ];
@@ -225,7 +231,7 @@ suite("images that stay and go", { skip: NOT_ROOT }, () => {
     rmSync(join(base, "images/layers"), { recursive: true });
     const images = await openStore(t, { dir: base });
     const error = await refused(images.hold({ id: "m1", org_id: "org-a" }, ref, NEVER));
-    assert.deepEqual([error.code, /not here/.test(error.message)], ["image_not_found", true]);
+    assert.deepEqual([error.code, /not stored here/.test(error.message)], ["image_not_found", true]);
     assert.match(error.extras.hint ?? "", /images import/);
   });
 

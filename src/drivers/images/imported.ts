@@ -163,7 +163,7 @@ export class Imported {
     if (!remote || found.node_id === node_id) return await work(this.layer_store);
     const there = await remote(found.node_id);
     try {
-      return await work(there?.layer_store ?? fail("host_unreachable", "it was not heard of lately"));
+      return await work(there?.layer_store ?? fail("host_unreachable", "its last heartbeat is too old"));
     } catch (cause) {
       if (!(cause instanceof ApiError) || cause.code !== "host_unreachable") throw cause;
       const reference = readReference(found.name);
@@ -193,7 +193,7 @@ const recordOf = ({ owner, name, digest, created_at }: ImportedImage): NameRecor
 
 function lost(found: ImportedImage): never {
   const reference = readReference(found.name);
-  fail("image_not_found", `the image is known but not where it was imported: ${inWords(reference)}`, {
+  fail("image_not_found", `the process that imported the image is unknown: ${inWords(reference)}`, {
     facts: facts(reference),
     hint: `hangar images import ${reference.given} PATH`,
   });

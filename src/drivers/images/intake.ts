@@ -145,7 +145,7 @@ export class Intake {
 }
 
 export function notHere(reference: Reference): never {
-  fail("image_not_found", `the image is not here: ${inWords(reference)}`, {
+  fail("image_not_found", `the image is not stored here: ${inWords(reference)}`, {
     facts: facts(reference),
     hint: `hangar images import ${reference.given} PATH, or hangar images pull ${reference.given}`,
   });

@@ -97,8 +97,7 @@ export class Tree implements TarSink {
       throw new LayerFault(`it has more than ${this.#limits.tree_entries} entries (limit tree_entries)`);
     if (this.facts.bytes + entry.size > this.#limits.tree_bytes)
       throw new LayerFault(`it unpacks to more than ${this.#limits.tree_bytes} bytes (limit tree_bytes)`);
-    if (entry.uid > MAX_ID || entry.gid > MAX_ID)
-      throw new LayerFault(`${shown(entry.path)} belongs to nobody there can be`);
+    if (entry.uid > MAX_ID || entry.gid > MAX_ID) throw new LayerFault(`${shown(entry.path)} has an invalid owner id`);
     const names = this.#namesOf(entry.path);
     const name = names.pop();
     try {
@@ -273,7 +272,7 @@ export class Tree implements TarSink {
   #namesOf(path: string): string[] {
     const names = path.split("/").filter((name) => name !== "" && name !== ".");
     for (const name of names) {
-      if (name === "..") throw new LayerFault(`${shown(path)} leads out of the layer`);
+      if (name === "..") throw new LayerFault(`${shown(path)} points outside the layer`);
       if (name.length > this.#limits.name_bytes)
         throw new LayerFault(`a name has ${name.length} bytes (limit name_bytes is ${this.#limits.name_bytes})`);
     }

@@ -116,7 +116,7 @@ export class EgressRules {
     });
   }
 
-  /** What there is of a machine's policies; of all machines' when none is named. */
+  /** Available metrics of a machine's policies; of all machines' when none is named. */
   async #objects(veth: string): Promise<Objects> {
     const text = await program("nft", ["--json", "--terse", "list", "table", "inet", this.#table]);
     const { nftables } = JSON.parse(text) as { nftables: { chain?: Named; set?: Named }[] };

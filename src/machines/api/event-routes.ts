@@ -9,7 +9,7 @@ import { machineOf, type RouteParts } from "./routing.ts";
 import * as schema from "./schema.ts";
 
 const STREAM =
-  "A server-sent stream, each message one event with its cursor as `id`; it goes on where `cursor` or `Last-Event-ID` says, else it begins `tail` places before now, or now. With `Accept: application/json` a page, oldest first, from `cursor`, the newest `tail`, or the beginning.";
+  "A server-sent stream, each message one event with its cursor as `id`; it resumes after `cursor` or `Last-Event-ID`, otherwise it begins `tail` events before now, or now. With `Accept: application/json` a page, oldest first, from `cursor`, the newest `tail`, or the beginning.";
 
 const LOG_PAGES = inPages("events", ["number"], { size: 100, numbered: true });
 

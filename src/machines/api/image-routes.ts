@@ -123,8 +123,8 @@ function bringRoutes(images: ImageCatalog): Row[] {
       },
     }),
     route("POST /v1/images/pull", {
-      summary: "Pull an image; as a stream it tells how far each layer is",
-      description: "Asks the registry what the name stands for now, also when the image is here.",
+      summary: "Pull an image; as a stream, with the progress of each layer",
+      description: "Resolves the name at the registry, even if the image is already stored here.",
       part: "images",
       access: "create org",
       body: schema.PullImage,

@@ -23,8 +23,8 @@ export const ImageQuery = Type.Object({
 export const ResolveQuery = Type.Object({ image: ImageQuery.properties.image });
 
 export const ResolvedImage = Type.Object({
-  image: Text("The name that was asked for."),
-  digest: Text("What the name stands for now."),
+  image: Text("The requested name."),
+  digest: Text("The digest that the name resolves to now."),
   reference: Text("The name pinned to that digest, for a machine's `config.image`: `web:1@sha256:…`"),
 });
 
@@ -39,17 +39,17 @@ export const PullImage = Type.Object({
 });
 
 export const CollectInput = Type.Object({
-  dry_run: Type.Optional(Type.Boolean({ description: "Only tell what would go." })),
+  dry_run: Type.Optional(Type.Boolean({ description: "Only list what would be deleted." })),
   all: Type.Optional(
     Type.Boolean({
-      description: "Also images that were used or replaced lately, if no machine and no release needs them.",
+      description: "Also recently used or replaced images, if no machine and no release needs them.",
     }),
   ),
 });
 
 const SUMMARY = {
   name: Type.String(),
-  digest: Text("What machines made from it boot, whatever the name stands for later."),
+  digest: Text("The reference that machines boot, even if the tag moves later."),
   owner: Text("The id of an organization, or `platform`."),
   source: Text("`pulled`, `imported` or `built-in`"),
   layers: Type.Integer(),

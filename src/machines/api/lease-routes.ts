@@ -9,7 +9,7 @@ export function leaseRoutes(parts: RouteParts): Row[] {
   const { leases, responses } = parts;
   return [
     route("POST /v1/apps/:app_name/machines/:machine_id/lease", {
-      summary: "Take a machine's lease, or refresh one's own",
+      summary: "Acquire a machine's lease, or refresh your own",
       description:
         "While it lasts every change of the machine needs its nonce in `svc-machine-lease-nonce`. With the nonce of the lease itself it is refreshed and keeps its nonce.",
       part: "machines",

@@ -6,7 +6,7 @@ import { type LogSource, Logs } from "../events/logs.ts";
 import { bad, machineOf, type RouteParts } from "./routing.ts";
 import * as schema from "./schema.ts";
 
-const FOLLOW = "With `follow` a server-sent stream that goes on, unless JSON is asked for: each message is one line.";
+const FOLLOW = "With `follow`, a server-sent event stream unless JSON is requested: each message is one line.";
 
 interface Query {
   tail?: number;

@@ -224,7 +224,7 @@ function otherRoutes(parts: RouteParts): Row[] {
   const { machines, store } = parts;
   return [
     route("DELETE /v1/apps/:app_name/machines/:machine_id", {
-      summary: "Destroy a machine for good",
+      summary: "Destroy a machine; this cannot be undone",
       description:
         "A running machine needs `force`, which stops it by its `stop_config` first, or `kill`, which ends it at once. The answer does not wait for the end; `kill` also cuts short a stop that is under way.",
       part: "machines",

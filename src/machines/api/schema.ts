@@ -85,7 +85,7 @@ const short = {
 };
 const HostStatus = Type.String({
   description:
-    "`ok`; `unknown` when its host was not heard of lately; `unreachable` when it is lost. Without `ok` the state is the last one known.",
+    "`ok`; `unknown` when its host has no recent heartbeat; `unreachable` when the host is lost. Unless `ok`, the state is the last known one.",
 });
 const long = {
   config: Type.Record(text, Type.Unknown(), { description: "As it was sent, its size filled in." }),
@@ -206,7 +206,10 @@ export const LeaseBody = Type.Object({
     acts(Type.Integer({ minimum: 1, maximum: MACHINE_LIMITS.lease_max_ttl_s }), "Seconds; 30 when left out."),
   ),
   description: Type.Optional(
-    acts(Type.String({ maxLength: MACHINE_LIMITS.lease_description_chars }), "Shown to whoever finds it leased."),
+    acts(
+      Type.String({ maxLength: MACHINE_LIMITS.lease_description_chars }),
+      "Shown to callers that find the machine leased.",
+    ),
   ),
 });
 export const LeaseResponse = Type.Object({
@@ -280,7 +283,7 @@ export const LogsQuery = Type.Object({
         "Only what was written after: a time such as `2026-01-31T12:00:00Z`, or how long ago, such as `15m`.",
     }),
   ),
-  follow: Type.Optional(Type.Boolean({ description: "Go on with what comes, as a server-sent stream." })),
+  follow: Type.Optional(Type.Boolean({ description: "Follow new lines, as a server-sent event stream." })),
 });
 const LogLine = Type.Object({ timestamp: Type.Integer(), stream: text, message: text });
 export const LogsResponse = Type.Object({ lines: Type.Array(LogLine) });
@@ -303,7 +306,7 @@ export const LogQuery = Type.Object({
     Type.Integer({
       minimum: 0,
       maximum: MACHINE_LIMITS.events_page,
-      description: "Instead of a cursor: begin so many places of the organization's log before its end.",
+      description: "Instead of a cursor: begin this many events before the end of the organization's log.",
     }),
   ),
 });

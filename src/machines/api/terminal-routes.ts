@@ -26,7 +26,7 @@ export function terminalRoutes(parts: RouteParts): Row[] {
         terminals.check(id);
         // Who was refused a line asks why: it may be that the machine's host does not answer.
         await parts.driver.logs(id, { tail: 1 });
-        fail("upgrade_required", "a terminal is spoken with over WebSocket", {
+        fail("upgrade_required", "a terminal is a WebSocket", {
           headers: { upgrade: "websocket", connection: "upgrade" },
           hint: "`hangar ssh` does it",
         });

@@ -44,7 +44,7 @@ export function webhookRoutes({ apps }: Pick<RouteParts, "apps">, webhooks: Webh
       }),
       response: {
         status: 201,
-        schema: Type.Object({ ...fields, secret: Type.String({ description: "Told only now." }) }),
+        schema: Type.Object({ ...fields, secret: Type.String({ description: "Returned only once." }) }),
       },
       errors: ["limit_reached"],
       async handle({ body, ids, ...call }) {

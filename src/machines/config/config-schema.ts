@@ -134,7 +134,7 @@ const Mount = Type.Object({
   encrypted: Type.Optional(acts(flag, "True refuses a volume that is not encrypted.")),
   add_size_percent: Type.Optional(acts(whole, "Grow it by this share of its size.")),
   min_add_size_gb: Type.Optional(acts(whole, "Grow it by at least so much at a time.")),
-  size_gb: Type.Optional(acts(whole, "The size the volume is expected to have; another one is told as a warning.")),
+  size_gb: Type.Optional(acts(whole, "The expected size of the volume; a different size gives a warning.")),
 });
 
 const Process = optional({
@@ -164,7 +164,7 @@ const Port = optional({
       h2_backend: acts(flag, "Speak HTTP/2 without TLS to the machine."),
       idle_timeout: acts(whole, "Seconds a connection may be silent."),
       headers_read_timeout: acts(whole, "Seconds for the head of a request; at most a minute, 10 unless said."),
-      replay_cache: warned(Type.Array(Type.Unknown()), "every request is routed anew, also after a replay"),
+      replay_cache: warned(Type.Array(Type.Unknown()), "every request is routed independently, also after a replay"),
       response: acts(
         optional({
           headers: acts(
@@ -217,7 +217,7 @@ export const Service = Type.Object(
         "What becomes of an idle machine: `off` or false, `stop` or true, or `suspend`.",
       ),
     ),
-    min_machines_running: Type.Optional(acts(whole, "So many are not stopped when idle.")),
+    min_machines_running: Type.Optional(acts(whole, "This many are not stopped when idle.")),
     checks: Type.Optional(acts(Type.Array(Check), "Machines that fail them get no requests.")),
     force_instance_key: Type.Optional(warned(text, "a request goes to any machine that has room")),
     force_instance_description: Type.Optional(warned(text, "it only describes force_instance_key")),
@@ -236,7 +236,7 @@ export const Config = Type.Object(
   {
     image: acts(Type.String({ minLength: 1, maxLength: 1024 }), "Registry path of the image."),
     auto_destroy: Type.Optional(acts(flag, "It is gone when it is done.")),
-    checks: Type.Optional(acts(Type.Record(Type.String(), Check), "By name; they tell whether the machine is well.")),
+    checks: Type.Optional(acts(Type.Record(Type.String(), Check), "Health checks by name.")),
     dns: Type.Optional(
       acts(
         optional({
@@ -248,7 +248,7 @@ export const Config = Type.Object(
           hostname: acts(hostname, "What it calls itself."),
           hostname_fqdn: acts(hostname, "The same, in full."),
         }),
-        "How names are looked up inside.",
+        "DNS settings inside the machine.",
       ),
     ),
     env: Type.Optional(acts(textMap, "Environment variables.")),
@@ -292,7 +292,7 @@ export const Config = Type.Object(
             ]),
             "Whether it is started again.",
           ),
-          max_retries: Type.Optional(acts(whole, "For on-failure: give up after so many.")),
+          max_retries: Type.Optional(acts(whole, "For on-failure: give up after this many restarts.")),
         }),
         "What happens when its program ends.",
       ),

@@ -55,7 +55,7 @@ export class SharedBus implements Bus<MachineUpdate> {
     const { signal } = this.#closing;
     this.#ends.push(notifier.listen("machines", (word) => this.#onNotification(JSON.parse(word) as Notification)));
     const look = (): Promise<void> =>
-      this.#look().catch((error: unknown) => log.warn({ error }, "what changed elsewhere could not be looked for"));
+      this.#look().catch((error: unknown) => log.warn({ error }, "changes of other processes could not be read"));
     this.#ends.push(notifier.onGap(() => void look()));
     void (async () => {
       while (!signal.aborted) {
@@ -124,7 +124,7 @@ export class SharedBus implements Bus<MachineUpdate> {
       this.#remember(machine);
       for (const word of words) this.#publish(machine, word.topics, word.events);
     } catch (error) {
-      log.warn({ error, machine: id }, "a change elsewhere could not be read; it will be looked for");
+      log.warn({ error, machine: id }, "a change of another process could not be read; retrying");
     }
   }
 

@@ -73,7 +73,8 @@ export class Waits {
         () => undefined,
       );
       const reached = await Promise.race([heard.promise, late]);
-      if (!reached && signal.aborted) fail("shutting_down", "the platform is stopping, or the caller has gone");
+      if (!reached && signal.aborted)
+        fail("shutting_down", "the platform is shutting down, or the client disconnected");
       // One more look at the end, for a change whose word was not meant for this process.
       return reached ?? (await this.#look(id, input, states)) ?? (await this.#tooLate(id, input.states));
     } finally {

@@ -79,7 +79,7 @@ export class Webhooks {
     const { log } = this.#parts;
     this.#timers.set("look", MACHINE_LIMITS.webhook_look_ms, () => {
       this.#lookLater();
-      this.#look().catch((error: unknown) => log.warn({ error }, "webhooks could not be looked for"));
+      this.#look().catch((error: unknown) => log.warn({ error }, "webhooks could not be read"));
     });
   }
 
@@ -163,7 +163,7 @@ export class Webhooks {
         if (!(await this.#sendPages(courier))) break;
       }
     } catch (error) {
-      log.warn({ error, webhook: courier.hook.id }, "a webhook could not be looked after");
+      log.warn({ error, webhook: courier.hook.id }, "processing a webhook failed");
       this.#retryLater(courier);
     } finally {
       courier.busy = false;

@@ -105,7 +105,7 @@ export class CheckRunner {
     const stop = AbortSignal.any([late.signal, this.#closing.signal]);
     const expired = clock.sleep(timeout, stop).then(
       () => ({ passing: false, output: `no answer within ${timeout / 1000} s` }),
-      () => ({ passing: false, output: "the platform is stopping" }),
+      () => ({ passing: false, output: "the platform is shutting down" }),
     );
     const probed = driver
       .probe(ref, check, stop)

@@ -379,7 +379,7 @@ export class Executor {
     const { store, driver, log } = this.#parts;
     const machine = await store.find(id);
     if (machine && (machine.boot === boot || machine.pending > 0)) return;
-    log.warn({ machine: id, boot }, "a boot that is not written down is removed");
+    log.warn({ machine: id, boot }, "removing a container that is not in the database");
     const abort = new AbortController();
     this.#timers.set(`stray:${id}`, DEADLINES_MS.destroying ?? 0, () => abort.abort(LATE));
     const work =

@@ -99,11 +99,11 @@ export class Scheduler {
   async #startStandby(id: string, reason: string): Promise<void> {
     try {
       await this.#parts.writer.change(id, (transaction) =>
-        accept(transaction, "start", { source: "standby", reason: `stands by for ${reason}` }),
+        accept(transaction, "start", { source: "standby", reason: `standby of ${reason}` }),
       );
     } catch (thrown) {
       if (!(thrown instanceof ApiError)) throw thrown;
-      this.#parts.log.warn({ error: thrown, machine: id }, "a machine that stands by could not be started");
+      this.#parts.log.warn({ error: thrown, machine: id }, "a standby machine could not be started");
     }
   }
 

@@ -86,7 +86,7 @@ export class MachineWriter {
       if (committed === "unmoved") unmoved(transaction.machine);
       read = undefined;
     }
-    fail("conflict", `machine ${id} is being changed by too many at once; try again`, { retry_after_s: 1 });
+    fail("conflict", `machine ${id} was changed by too many concurrent requests; try again`, { retry_after_s: 1 });
   }
 
   async insert(

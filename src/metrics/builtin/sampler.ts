@@ -93,7 +93,7 @@ export class Sampler {
             data.result.map(({ metric }) => metric),
           );
         } catch (error) {
-          this.#parts.log.debug({ error, org_id }, "what was measured before the start could not be asked");
+          this.#parts.log.debug({ error, org_id }, "metrics from before the start could not be read");
         }
       }),
     );

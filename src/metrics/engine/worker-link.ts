@@ -204,7 +204,7 @@ export class WorkerLink {
 }
 
 function overloaded(limit: keyof EngineLimits, value: number): never {
-  fail("overloaded", `the metrics engine has too much to do (${limit} is ${value})`, { retry_after_s: 1 });
+  fail("overloaded", `the metrics engine is overloaded (${limit} is ${value})`, { retry_after_s: 1 });
 }
 
 function abortError(signal: AbortSignal): Error {

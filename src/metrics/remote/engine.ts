@@ -212,7 +212,10 @@ const seconds = (ms: number): string => String(ms / 1000);
 function queryOf(request: QueryRequest, org_id: string | undefined): { path: string; fields: Field[] } {
   const { query, start_ms, end_ms, step_ms, dialect, limits } = request;
   if (dialect === "promql") {
-    fail("invalid_request", "dialect=promql is the embedded engine's; with metrics_url queries are MetricsQL");
+    fail(
+      "invalid_request",
+      "dialect=promql is supported only by the embedded engine; with metrics_url queries are MetricsQL",
+    );
   }
   const fields: Field[] = [
     ["query", narrowedQuery(query, org_id)],

@@ -129,7 +129,7 @@ export class Scraper {
 
   #stop(target: Target): void {
     target.stop.abort();
-    target.connection?.close(new ScrapeFailure("it is asked no more"));
+    target.connection?.close(new ScrapeFailure("the target is no longer scraped"));
   }
 
   async #scrape(target: Target, at_ms: number): Promise<void> {

@@ -6,7 +6,7 @@ import type { Head } from "./head.ts";
 import { matchSeries } from "./index/match.ts";
 import type { SeriesTable } from "./index/series-table.ts";
 
-/** What there is to read: the parts change, so each selection looks at them anew. */
+/** Available metrics to read: the parts change, so each selection looks at them anew. */
 export interface Readable {
   readonly table: SeriesTable;
   readonly head: Head;

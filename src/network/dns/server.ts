@@ -115,7 +115,7 @@ export class DnsServer {
       }
       return await this.#outside(message, question, { network, from, tcp });
     } catch (error) {
-      this.#parts.log.warn({ error, name: question.name }, "a name could not be looked up");
+      this.#parts.log.warn({ error, name: question.name }, "a DNS lookup failed");
       return writeAnswer(question, RCODES.failure, []);
     }
   }

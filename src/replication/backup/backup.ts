@@ -40,7 +40,7 @@ export interface BackupOptions {
   clock: Clock;
   /** Where files are made before they are stored. */
   scratch: string;
-  /** How far back a restore can go. */
+  /** Time range a restore can go. */
   keep_ms?: number;
   log(message: string): void;
 }

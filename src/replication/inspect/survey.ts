@@ -4,7 +4,7 @@ import type { Clock } from "#core/clock.ts";
 import { NodeClient } from "../node-client.ts";
 import { parsePosition } from "../position.ts";
 
-/** What a node says about itself at /info. */
+/** Show a node: role, term, positions, replicas at /info. */
 export interface NodeInfo {
   node: string;
   isPrimary: boolean;

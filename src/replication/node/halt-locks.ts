@@ -82,7 +82,7 @@ export class HaltLocks {
     try {
       database.apply(files, role.term, "when durable");
     } catch (error) {
-      fail("conflict", `what was written does not follow from what is here: ${messageOf(error)}`);
+      fail("conflict", `the transactions do not follow the current position: ${messageOf(error)}`);
     }
     // It has them; the others get them from here. Before they are durable, for then they are sent to all who lack them.
     streams.place(replica, name, database.position);
@@ -121,7 +121,7 @@ export class HaltLocks {
   #find(name: string, id: string): HaltLock {
     const lock = this.#locks.get(name);
     if (lock?.id === id && !lock.database.closed) return lock;
-    return fail("conflict", `the halt lock of ${name} ran out, or is another one's`);
+    return fail("conflict", `the halt lock of ${name} expired, or belongs to another holder`);
   }
 
   #database(name: string): ReplicatedDatabase {

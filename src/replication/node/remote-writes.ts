@@ -78,7 +78,8 @@ export class RemoteWrites {
     clearTimeout(lock.ending);
     this.#locks.delete(name);
     try {
-      if (database.closed || this.#node.role.kind !== "replica") fail("conflict", `${name} was let go meanwhile`);
+      if (database.closed || this.#node.role.kind !== "replica")
+        fail("conflict", `${name} was unlocked in the meantime`);
       const transactions = database.position.txid - from.txid;
       if (transactions > 0) await this.#send(name, lock);
       await peer.json("POST", "/unhalt", { name, id }, NEVER);
@@ -130,7 +131,7 @@ export class RemoteWrites {
   #find(name: string, id: string): Lock {
     const lock = this.#locks.get(name);
     if (lock?.id === id) return lock;
-    return fail("conflict", `${name} is not locked with this id: it ran out, or was unlocked`);
+    return fail("conflict", `${name} is not locked with this id: it expired, or was unlocked`);
   }
 }
 

@@ -201,7 +201,7 @@ async function exportDatabase(call: Call): Promise<void> {
     await node.clock.sleep(1);
     snapshot = Snapshot.take(database);
   }
-  if (!snapshot) fail("overloaded", `${name} is being written to without a pause`, { retry_after_s: 1 });
+  if (!snapshot) fail("overloaded", `${name} is being written to continuously`, { retry_after_s: 1 });
   try {
     response.writeHead(200, {
       "content-type": "application/vnd.sqlite3",
@@ -260,7 +260,7 @@ function place({ node, body, response }: Call): void {
   const { node: replica, name, position: text } = object(body);
   const position = parsePosition(String(text));
   if (typeof replica !== "string" || typeof name !== "string" || (text !== undefined && !position)) {
-    fail("invalid_request", "a replica says node, name and, unless it wants all of it, position");
+    fail("invalid_request", "the body must have node, name and, unless a snapshot is wanted, position");
   }
   if (!node.streams.place(replica, name, position)) fail("conflict", `replica ${replica} is not connected`);
   answer(response, { ok: true });
@@ -269,7 +269,7 @@ function place({ node, body, response }: Call): void {
 function readHello(value: Record<string, unknown>): Hello {
   const { node, hostname, term, databases, skip, candidate, partial } = value;
   if (typeof node !== "string" || typeof hostname !== "string" || typeof term !== "number") {
-    fail("invalid_request", "a replica says node, hostname, term and databases");
+    fail("invalid_request", "the body must have node, hostname, term and databases");
   }
   return {
     node,
@@ -306,7 +306,7 @@ function readPositions(databases: unknown): Map<string, Position> {
 function acknowledge({ node, body, response }: Call): void {
   const { node: replica, term, databases } = object(body);
   if (typeof replica !== "string" || typeof term !== "number") {
-    fail("invalid_request", "a replica says node, term and databases");
+    fail("invalid_request", "the body must have node, term and databases");
   }
   node.acknowledgements.take(replica, term, readPositions(databases));
   answer(response, { ok: true });

@@ -51,7 +51,7 @@ async function acknowledged(node: ReplicationNode, wait: Wait, txid: number, ms:
   const { name, signal, timeout_ms } = wait;
   if (node.role.kind !== "primary") {
     if (wait.replicas === undefined) return;
-    fail("conflict", "ack is for the primary: it alone knows what replicas have");
+    fail("conflict", "ack works only on the primary, which knows the positions of replicas");
   }
   const { mode, in_sync } = node.acknowledgements;
   const replicas = wait.replicas ?? mode.replicas;

@@ -67,7 +67,7 @@ export class DatabaseCheck {
 function damaged(file: string, problem: string): DataDirError {
   return new DataDirError(
     `the database ${file} is damaged: ${problem}. Nothing was changed. Put the data dir aside, and fill an empty one ` +
-      "from your newest backup: `hangar restore FILE`. To go on with what is left instead, after a copy of the data dir: " +
+      "from your newest backup: `hangar restore FILE`. To continue with what is left instead, after copying the data dir: " +
       `remove ${countFile(file)} when writes are missing, or let \`sqlite3 ${file} .recover\` make a new file of the pages`,
   );
 }

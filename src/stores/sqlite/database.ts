@@ -184,7 +184,7 @@ function troubleError(trouble: Trouble, message: string): Error {
       return new Error(`the store refused a statement: ${message}`);
     case "full":
       return new StoreError("storage_full", "the disk that holds the data dir is full; nothing was changed", {
-        hint: "free some space; the platform goes on by itself",
+        hint: "free some disk space; the platform then continues",
         retry_after_s: 5,
       });
     case "broken":

@@ -163,7 +163,7 @@ export class Registry {
   #denied(status: number): never {
     const reference = this.#reference;
     const known = this.#parts.credentials;
-    fail("image_refused", `the registry does not let us have the image (${status}): ${inWords(reference)}`, {
+    fail("image_refused", `the registry denied access to the image (${status}): ${inWords(reference)}`, {
       facts: facts(reference),
       hint: known
         ? `check that the login for ${reference.registry} in the file of HANGAR_REGISTRY_CONFIG may read ${reference.repository}, and that this repository exists`
@@ -189,7 +189,7 @@ export class Registry {
 
   #missing(): never {
     const reference = this.#reference;
-    fail("image_not_found", `there is no such image: ${inWords(reference)}`, {
+    fail("image_not_found", `image not found: ${inWords(reference)}`, {
       facts: facts(reference),
       hint: `check the name and the tag, or bring the image along: hangar images import ${reference.given} PATH`,
     });

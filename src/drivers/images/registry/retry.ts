@@ -38,7 +38,7 @@ export async function retrying<T>(
 }
 
 export function unreachable(reference: Reference, cause: Error): never {
-  fail("registry_unreachable", `the registry cannot be asked (${cause.message}): ${inWords(reference)}`, {
+  fail("registry_unreachable", `the registry cannot be reached (${cause.message}): ${inWords(reference)}`, {
     facts: facts(reference),
     retry_after_s: 5,
     hint: `check that this box reaches ${reference.registry}, or bring the image along: hangar images import ${reference.given} PATH`,

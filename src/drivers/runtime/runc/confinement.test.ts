@@ -53,7 +53,7 @@ suite("how a machine is confined after a resume", () => {
     ] as const) {
       assert.match(weaker({ 7: status(was) }, { 7: status(is) }) ?? "", /^process 7 was/);
     }
-    assert.match(weaker({ 1: status({}) }, {}) ?? "", /process 1 is not there/);
+    assert.match(weaker({ 1: status({}) }, {}) ?? "", /process 1 does not exist/);
     assert.match(weaker({ 1: status({}) }, { 1: "" }) ?? "", /^process 1 was/);
   });
 });

@@ -29,7 +29,7 @@ export function weaker(before: Record<string, string>, now: Record<string, strin
   for (const [pid, was] of Object.entries(before)) {
     const is = now[pid];
     // A short-lived child may have ended right after; process 1 may not.
-    if (is === undefined && pid === "1") return "process 1 is not there";
+    if (is === undefined && pid === "1") return "process 1 does not exist";
     if (is !== undefined && gained(partsOf(was), partsOf(is))) return `process ${pid} was "${was}" and is "${is}"`;
   }
   return undefined;

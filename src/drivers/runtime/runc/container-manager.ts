@@ -318,7 +318,7 @@ export class ContainerManager {
       const exit = await this.settle(record);
       if (exit) for (const listener of this.#listeners) listener({ id, boot: record.boot, ...exit });
     } catch (error) {
-      this.parts.log.error({ error, machine: id }, "the end of a machine could not be settled; it is looked at again");
+      this.parts.log.error({ error, machine: id }, "the exit of a machine could not be recorded; retrying");
     }
   }
 

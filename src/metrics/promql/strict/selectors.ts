@@ -37,7 +37,7 @@ function momentMs(frame: Frame, moment: Expr): number {
   if (moment.kind === "negate") return -momentMs(frame, moment.arg);
   if (moment.kind === "call" && moment.name.toLowerCase() === "start") return frame.query.asked.start_ms;
   if (moment.kind === "call" && moment.name.toLowerCase() === "end") return frame.query.asked.end_ms;
-  throw executionError("after @ stands a number, start() or end()");
+  throw executionError("after @ a number, start() or end() is expected");
 }
 
 /** Samples of a series, the windows of which are to be looked at. */

@@ -155,7 +155,7 @@ export function decodeRecord(record: Uint8Array, state: SegmentState, sink: Reco
   for (let i = 0; i < samples; i++) {
     ref += from.zigzag() + 1;
     if (!shared) time += from.zigzag();
-    if (!state.knows(ref)) throw new DamagedBytes("a sample of a series nobody defined");
+    if (!state.knows(ref)) throw new DamagedBytes("a sample of an undefined series");
     readValue(from, state.value(ref));
     sink.sample(ref, time, halves[0] as number, halves[1] as number);
     state.set(ref, word[0] as number);

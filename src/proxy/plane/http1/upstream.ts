@@ -225,7 +225,7 @@ export class Upstream implements UpstreamConnection {
     const exchange = this.#exchange as Exchange;
     const head = readResponse(bytes, bytes.length - rest.length, exchange.method);
     if (head.status === 101) {
-      if (this.#buffers) throw new BadMessage("it changes the protocol without being asked to", 502);
+      if (this.#buffers) throw new BadMessage("it switched protocols without a request to upgrade", 502);
       this.#handOver(exchange, head, rest);
       return false;
     }

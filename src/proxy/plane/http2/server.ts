@@ -287,7 +287,7 @@ class Http2Exchange implements Exchange {
   upgraded(_head: ResponseHead, socket: Socket): void {
     // Never asked for here.
     socket.destroy();
-    this.failed(new Error("the machine changed the protocol without being asked"), false);
+    this.failed(new Error("the machine switched protocols without a request to upgrade"), false);
   }
 
   failed(problem: Error, _untouched?: boolean): void {

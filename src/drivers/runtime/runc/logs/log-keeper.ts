@@ -43,7 +43,7 @@ export class LogKeeper {
         this.look();
         if (look % SWEEP === 0) this.sweep();
       } catch (error) {
-        this.#log.warn({ error }, "the logs of machines could not be looked after");
+        this.#log.warn({ error }, "log rotation of machines failed");
       }
       await this.#clock.sleep(LOOK_MS, signal).catch(() => {});
     }

@@ -50,7 +50,7 @@ function id(text: string | undefined, from: string): number {
 }
 
 function unknown(kind: string, name: string, file: string): never {
-  throw new Error(`the image knows no ${kind} "${name}" (looked for in its ${file})`);
+  throw new Error(`the image has no ${kind} "${name}" (in its ${file})`);
 }
 
 function lines(tree: Pick<GuestTree, "read">, file: string): string[][] {
