@@ -1,7 +1,7 @@
 /**
- * What machines may reach outside their private network. Some ranges are closed to all machines unless the operator
- * opens them (`egress_allow`): they lead to the host's own networks and to metadata services of clouds, which take
- * whoever asks for the host. What is left is for an app's policy to narrow.
+ * Rules for what machines may reach outside their private network. Some ranges are closed to all machines unless the
+ * operator opens them (`egress_allow`): they contain the host's own networks and cloud metadata services, which would
+ * take a machine for the host. An app's policy can restrict the rest.
  */
 import { type Cidr, isInside, parseCidr } from "./cidr.ts";
 

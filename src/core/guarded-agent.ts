@@ -1,4 +1,4 @@
-/** HTTP clients whose connections lead to public addresses only, unless they are told otherwise. */
+/** HTTP clients that connect to public addresses only, unless configured otherwise. */
 import type { Agent, RequestInit, Response } from "undici";
 import { guardedLookup, type Lookup, literalProblem } from "./public-addresses.ts";
 

@@ -1,4 +1,4 @@
-/** What one installation has in the kernel of its host: what `hangar down --all` and `hangar doctor` are told. */
+/** Types of the kernel objects of one installation, as `hangar down --all` and `hangar doctor` report them. */
 
 export type KernelObjectKind =
   | "process"

@@ -1,4 +1,4 @@
-/** What a machine's programs listen on, in words for whoever finds a port closed. */
+/** Describes what the programs of a machine listen on, for error messages about closed ports. */
 
 /** An open port: `tcp` or `udp`, and an address such as `127.0.0.1:8000` or `[::]:80`. */
 export interface ListenSocket {

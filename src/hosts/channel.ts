@@ -1,8 +1,8 @@
 /**
- * The way from one process of the platform to another, for what cannot wait in a database: logs, commands and terminals.
- * TLS 1.3 with a key that both ends have from the store and nobody else has, so each knows that the other belongs to
- * the platform; no certificates to make, renew or lose. Keys for a connection are made anew each time (X25519), so
- * what was recorded stays closed even to who learns the key later.
+ * Connections between processes of the platform, for what does not fit in a database: logs, exec and terminals. TLS
+ * 1.3 with a pre-shared key from the store authenticates both ends, so there are no certificates to create, renew or
+ * lose. Each connection uses ephemeral keys (X25519), so a recording cannot be decrypted by whoever learns the key
+ * later.
  */
 import { Agent, createServer, request, type Server } from "node:https";
 import type { AddressInfo, Socket } from "node:net";

@@ -1,7 +1,7 @@
 /**
- * Has every machine of this process's hosts keep to its app's egress policy: at its start the driver is told, from here
- * on it is told of each change. Changes come from the API of this process, as a word of another one, or, when a word was
- * lost, by looking. The DNS server asks here which names a machine may ask for.
+ * Enforces the egress policies of apps for the machines of this process's hosts: the driver gets the policy at a
+ * machine's start, and each change after that. Changes come from the API of this process, from notifications of other
+ * processes, or from polling when a notification was lost. The DNS server asks here which names a machine may resolve.
  */
 
 import type { AppStore } from "#apps/store.ts";

@@ -1,7 +1,7 @@
 /**
- * The private network between hosts. Every machine's address names its network and its host (`privateAddress`), so the
- * way to it follows from where it runs: for each network and each other host with a machine of it there is one route,
- * to the process that is that host. Processes tell each other in the store where packets for them go.
+ * The overlay network between hosts. A machine's address contains its network and host (`privateAddress`), so routes
+ * are derived from addresses: one route per network and remote host that has a machine of it, to the process of that
+ * host. Processes publish their underlay addresses in the store.
  */
 import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";

@@ -1,7 +1,7 @@
 /**
- * The other edge proxies of the platform, one in each control process. Each says in the store what goes through it, so
- * that a machine in use through one is not put to rest by another. Before a machine rests, every door has taken it out
- * of its own routing and said so; one that still has something for it says that instead, and then it does not rest.
+ * The other edge proxies of the platform, one per control process. Each publishes its traffic in the store, so that
+ * autostop considers all of them. Before a machine is stopped, every edge proxy removes it from its routing and
+ * confirms that; one that still has requests for it objects, and the machine keeps running.
  */
 import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";

@@ -1,6 +1,6 @@
 /**
- * What is done for each kind of operation. It may be done any number of times, because a crash can come after
- * any line; what it answers is written down together with the end of the operation.
+ * The work of each kind of volume operation. Every step is idempotent, because a crash can happen after any line; the
+ * result is recorded together with the end of the operation.
  */
 import { assert } from "#core/assert.ts";
 import type { Clock } from "#core/clock.ts";

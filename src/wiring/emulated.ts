@@ -1,4 +1,4 @@
-/** What the emulator puts in the place of what a box has: a database in memory, a simulated host, a door of its own. */
+/** Replacements for the host in the emulator: an in-memory database, a simulated host, and a listener of its own. */
 import type { DriverParts } from "#drivers/open.ts";
 import type { Server } from "#http/server.ts";
 import type { Around } from "#http/server-parts.ts";

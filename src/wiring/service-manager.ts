@@ -1,7 +1,7 @@
 /**
- * What systemd is told of a service of `Type=notify`: that the platform is ready, that it stops, and, for as long as the
- * event loop turns and the store answers, that it is alive. When that is not heard of for `WatchdogSec` systemd ends
- * the process and starts it again. Without systemd nothing of this happens.
+ * Notifies systemd (`Type=notify`): ready, stopping and, while the event loop runs and the store responds, the
+ * watchdog. Without a notification for `WatchdogSec` systemd kills and restarts the process. Without systemd this does
+ * nothing.
  */
 import { messageOf } from "#core/assert.ts";
 import type { Clock } from "#core/clock.ts";

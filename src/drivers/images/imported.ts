@@ -1,6 +1,7 @@
 /**
- * Imported images in a platform of several processes: their names stand in the database, their bytes are on a shelf, and
- * whoever needs one gets it there. What is unpacked of them here is like a pulled image: it goes when nobody needs it.
+ * Imported images in a platform of several processes: names are in the database, layers in the object store or at the
+ * process that imported them, and other processes fetch them from there. Layers unpacked here are treated like those
+ * of a pulled image: they are deleted when no machine needs them.
  */
 import { rm, stat } from "node:fs/promises";
 import { ApiError, fail } from "#core/errors.ts";

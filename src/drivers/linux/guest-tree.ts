@@ -1,4 +1,4 @@
-/** Reading and writing in a tree that a stranger made: an image's root file system. */
+/** Reads and writes inside an untrusted tree: an image's root file system. */
 import {
   chmodSync,
   closeSync,

@@ -1,6 +1,6 @@
 /**
- * The kernel's own way of being told about networks: messages of a header, a body and attributes, sent to a socket
- * and answered at once. `ip` and `nft` say the same, at the price of a program for each word.
+ * Netlink client: configures networks by messages to a kernel socket (header, body, attributes). `ip` and `nft` do the
+ * same, but each call costs a process.
  */
 import { closeSync } from "node:fs";
 import { CallError, call } from "./calls.ts";

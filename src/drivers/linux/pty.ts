@@ -1,6 +1,7 @@
 /**
- * Terminals of the kernel (pty): a pair of which a program has one end and we the other. Node reads ours as it reads any
- * terminal, but writes to it blocking, and a program that reads nothing would stop the whole platform; so we write.
+ * Pseudo-terminals (pty): a program has one end, the platform the other. Node reads our end like any terminal, but
+ * writes to it blocking, so a program that reads nothing would stop the whole platform; therefore we write without
+ * blocking ourselves.
  */
 import { closeSync, constants, fstatSync, writeSync } from "node:fs";
 import { Duplex } from "node:stream";

@@ -1,4 +1,4 @@
-/** What the kernel is told about whole devices, in files. */
+/** Kernel settings (sysctl) of network devices. */
 import { writeFileSync } from "node:fs";
 
 /** A setting of the kernel's for one device. A host that does not let us has its own reasons. */

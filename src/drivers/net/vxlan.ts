@@ -1,6 +1,6 @@
 /**
- * VXLAN: packets in UDP, as they are. For networks where nobody listens in and nobody sends under another's address.
- * Nothing is asked or learned on the way: which neighbour is at which box is told to the kernel from the store.
+ * VXLAN carrier: unencrypted packets in UDP, for trusted networks only. There is no learning: the forwarding table is
+ * written from the store.
  */
 import { isIPv6 } from "node:net";
 import { addressBytes } from "#network/bytes.ts";

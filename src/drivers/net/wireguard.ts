@@ -1,7 +1,7 @@
 /**
- * WireGuard: packets in UDP, sealed, and from nobody but the process that has the key. A process's key is made from the
- * platform's own and its name, so all know each other's without telling, and there is nothing to keep. The device also
- * refuses what comes from an address that is not behind the process it came from.
+ * WireGuard carrier: encrypted and authenticated packets in UDP. A process's key is derived from the platform's key
+ * and the process's name, so every process can compute the public keys of the others and nothing is stored. The device
+ * drops packets whose source address does not belong to the sending process.
  */
 import { createHmac, createPrivateKey, createPublicKey } from "node:crypto";
 import { isIPv6 } from "node:net";

@@ -1,7 +1,7 @@
 /**
- * The rules about configs that speak of more than one field, the defaults, and what is odd without being
- * wrong. Everything here takes a config that may still be of any shape, so that all problems of a request,
- * the schema's and these, are told in one answer.
+ * Validates rules of a machine config that involve more than one field, fills in defaults, and finds values that
+ * deserve a warning. Every function accepts a config of any shape, so that one response lists all problems, the
+ * schema's and these.
  */
 import type { Problem } from "#core/errors.ts";
 import { closest } from "#core/words.ts";

@@ -1,4 +1,4 @@
-/** How an operation begins, ends or fails, as it is written down. */
+/** Records how an operation begins, finishes or fails. */
 import { ApiError } from "#core/errors.ts";
 import type { Machine, Operation } from "../types.ts";
 import { clear } from "./phases.ts";

@@ -1,7 +1,7 @@
 /**
- * What is done in each state that passes. A phase calls the driver and answers how the machine is to be
- * written down afterwards. The state alone says which phase comes next, so an operation that was cut short by
- * a crash goes on where it was: nothing about its progress lives anywhere else.
+ * The work of each transitional state. A phase calls the driver and returns how to record the outcome. The state alone
+ * determines the next phase, so after a crash an operation continues where it was: its progress is stored nowhere
+ * else.
  */
 
 import { configDuration } from "#core/durations.ts";

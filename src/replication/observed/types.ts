@@ -1,4 +1,4 @@
-/** What is told of the nodes of replicated databases: by the platform, to the command and to the dashboard. */
+/** Types of the reports about replicated-database nodes, for the CLI and the dashboard. */
 
 /** Which node it is about: a machine, in one of its versions. */
 export interface NodeName {

@@ -1,7 +1,7 @@
 /**
- * How many transactions were committed, in the database and in a file beside it. SQLite drops the end of a log that does
- * not add up, as after a power cut, and says nothing: what was acknowledged would be gone, and nobody would know. The file
- * is written after the commit is on the disk, so it never says more than what is there, and need not be on the disk itself.
+ * Counts committed transactions, in the database and in a file beside it. SQLite silently drops the end of a log with
+ * a wrong checksum, as after a power cut, so an acknowledged write could be lost unnoticed. The file is written after
+ * the commit is durable, so its count is never higher than what the disk has, and it need not be synced itself.
  */
 import { closeSync, existsSync, openSync, readFileSync, writeSync } from "node:fs";
 import type { DatabaseSync, StatementSync } from "node:sqlite";

@@ -1,4 +1,6 @@
-/** What machines of this host may reach, in force again after a restart of ours and changed while they run. */
+/**
+ * Applies the egress policies of machines on this host: again after a restart of the platform, and when they change.
+ */
 import type { EgressPolicy } from "#core/egress-policy.ts";
 import type { Sender } from "../../net/firewall.ts";
 import type { ContainerManagerParts } from "./container-manager-parts.ts";

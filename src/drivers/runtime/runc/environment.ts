@@ -1,4 +1,4 @@
-/** What a machine's processes are told about themselves. */
+/** The environment variables of a machine's processes. */
 
 import { sizeOf } from "#machines/config/config.ts";
 import type { Launch } from "#machines/runtime/driver.ts";

@@ -1,4 +1,4 @@
-/** Which processes a machine runs: the image's wishes, overridden by the machine's config. */
+/** Determines the processes of a machine: the image's command, overridden by the machine's config. */
 import type { Launch } from "#machines/runtime/driver.ts";
 import type { HeldImage, ImageConfig } from "#machines/runtime/image-source.ts";
 import type { GuestTree } from "../../linux/guest-tree.ts";

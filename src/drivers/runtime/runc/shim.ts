@@ -1,6 +1,6 @@
 /**
- * The monitor: the small program that stands between us and a machine. It starts runc, holds the machine's output and
- * writes it to the log, and leaves word of the end; it goes on when we are gone. See native/monitor.c.
+ * The monitor: a small process between the platform and a machine. It starts runc, writes the machine's output to the
+ * log, and records the exit; it keeps running when the platform stops. See native/monitor.c.
  */
 import { closeSync, constants, mkdirSync, openSync, readFileSync, readSync, rmSync, unlinkSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-/** Made-up series of hosted databases that nobody runs: what a small one with a little traffic would say. */
+/** Simulated metrics of hosted databases: the values of a small database with little traffic. */
 import type { Clock } from "#core/clock.ts";
 import type { BuiltinSample, Machines, MeasuredMachine, SampleProvider } from "#metrics/builtin/sources.ts";
 import { SimReadings } from "./stats.ts";

@@ -1,4 +1,4 @@
-/** The message cannot be passed on; `status` is what its sender is told. */
+/** Thrown for a message that cannot be forwarded; `status` is the HTTP status for its sender. */
 export class BadMessage extends Error {
   override readonly name = "BadMessage";
   readonly status: number;

@@ -1,6 +1,6 @@
 /**
- * Heads of HTTP/1 messages, read strictly. What two programs could read differently is refused, not
- * interpreted; what passes is written anew, so the machine sees only what was understood here.
+ * Parses heads of HTTP/1 messages strictly. Ambiguous input is refused, not interpreted; what passes is serialized
+ * again, so the machine sees only what was understood here.
  */
 import { BadMessage } from "./bad-message.ts";
 import { FieldReader } from "./field-reader.ts";

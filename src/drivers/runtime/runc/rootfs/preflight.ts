@@ -1,6 +1,6 @@
 /**
- * What is looked at before runc touches a root file system that a stranger made. Container runtimes have been led out
- * of their root by an image whose /dev or /proc was a link, and by odd working folders; such an image is refused.
+ * Checks an untrusted root file system before runc uses it. Container runtimes have been led outside of their root by
+ * images whose /dev or /proc was a symbolic link, and by odd working directories; such images are refused.
  */
 import type { GuestTree } from "../../../linux/guest-tree.ts";
 

@@ -1,6 +1,6 @@
 /**
- * Memory of a frozen machine, given back to the host as far as the kernel can: page cache always, the memory of its
- * programs where there is swap. What was given back is read again, page by page, when the machine goes on.
+ * Returns the memory of a frozen machine to the host as far as the kernel can: page cache always, anonymous memory
+ * where there is swap. The pages are read back on demand after the machine is thawed.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";

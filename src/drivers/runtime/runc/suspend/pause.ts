@@ -1,7 +1,7 @@
 /**
- * A machine suspended without CRIU: its processes are frozen where they are, and its memory is given back as far as the
- * kernel can. Its monitor, its network and its mounts stay, so its connections live and it goes on within milliseconds;
- * a reboot of the host ends it, and then it boots cold.
+ * Suspends a machine without CRIU: its cgroup is frozen, and its memory is reclaimed as far as the kernel can. Its
+ * monitor, network and mounts stay, so connections survive and a resume takes milliseconds; a reboot of the host ends
+ * it, and the next start is cold.
  */
 import { messageOf } from "#core/assert.ts";
 import {

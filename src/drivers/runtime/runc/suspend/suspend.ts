@@ -1,4 +1,4 @@
-/** A machine written down with its memory, and made to go on from there. */
+/** Suspends a machine to a snapshot with its memory (CRIU), and resumes it from there. */
 import { existsSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { messageOf } from "#core/assert.ts";
