@@ -44,7 +44,7 @@ suite("machines that are to leave and find no room", () => {
     await harness.module.relocation.evacuate(await harness.hosts.find(HERE));
     const { host: at, state, waiting } = await seen(here);
     assert.deepEqual([at, state], [HERE, "started"]);
-    assert.match(waiting ?? "", /1 cpus and 256 MB asked for in region local, free there: 0 cpus.* on 000b/);
+    assert.match(waiting ?? "", /1 cpus and 256 MB requested in region local, free there: 0 cpus.* on 000b/);
     const { revision } = await harness.find(here.id);
     await again();
     assert.equal((await harness.find(here.id)).revision, revision, "it is said once");
