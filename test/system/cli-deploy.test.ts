@@ -187,7 +187,7 @@ processes = ["worker"]
     assert.equal(new Set(own).size, 2);
     await ok("deploy --image web:2");
     assert.deepEqual(await volumes(), own);
-    assert.match((await hangar("deploy --strategy bluegreen")).stderr, /bluegreen cannot be used/);
+    assert.match((await hangar("deploy --strategy bluegreen")).stderr, /use another strategy than bluegreen/);
     write(file());
     assert.match(await ok("deploy"), /destroyed/);
     assert.deepEqual(
