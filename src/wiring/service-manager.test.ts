@@ -100,8 +100,8 @@ suite("what systemd is told", { skip: callsMissing() ?? false }, () => {
     manager.ready("Hangar 1", () => assert.fail("asked"));
     manager.stopping();
     assert.deepEqual(said, [
-      "systemd could not be told READY=1: connect /nowhere/notify: ENOENT",
-      "systemd could not be told STOPPING=1: connect /nowhere/notify: ENOENT",
+      "systemd could not be notified of READY=1: connect /nowhere/notify: ENOENT",
+      "systemd could not be notified of STOPPING=1: connect /nowhere/notify: ENOENT",
     ]);
   });
 });
