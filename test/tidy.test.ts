@@ -106,7 +106,7 @@ const pages = walk("web");
 suite("the house", () => {
   test("files of the command's bundle look for others from as deep as its first one, where all of them take themselves to be", () => {
     const bundled = sources.filter(
-      (file) => ["cli", "client", "core", "archive"].includes(roomOf(file)) && !isTest(file),
+      (file) => ["cli", "client", "core", "archive"].includes(moduleOf(file)) && !isTest(file),
     );
     const deep = bundled.filter(
       (file) => file.split("/").length !== 3 && readFileSync(join(root, file), "utf8").includes("import.meta"),

@@ -147,7 +147,12 @@ export class ProxyModule {
       log,
     });
     this.#names = parts.names ? this.#openNames() : undefined;
-    this.rows = [
+    this.rows = this.#routes();
+  }
+
+  #routes(): Row[] {
+    const { settings } = this.#parts;
+    return [
       ...addressRoutes(this.#addresses),
       ...certificateRoutes({
         certificates: this.certificates,
