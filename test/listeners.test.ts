@@ -89,6 +89,7 @@ suite("every listener", () => {
       "src/replication/node/server.ts",
       "src/replication/proxy/http-proxy.ts",
       "src/testing/control.ts",
+      "src/wiring/database-wait.ts",
     ]);
     for (const file of servers) {
       const source = readFileSync(join(root, file), "utf8");

@@ -131,6 +131,7 @@ suite("escape sequences", () => {
       "watch",
       "progress",
       "main",
+      "run-verb",
       "machines/ssh",
       "machines/terminal",
       "machines/inside",

@@ -194,7 +194,7 @@ export class Leases {
   async #clear(id: string, nonce: string): Promise<void> {
     const clear = this.#parts.writer.change(id, (transaction) => {
       const { machine } = transaction;
-      if (machine.lease?.nonce !== nonce || this.live(machine)) return false;
+      if (!machine.lease || !sameSecret(nonce, machine.lease.nonce) || this.live(machine)) return false;
       transaction.set({ lease: null });
       return true;
     });

@@ -93,7 +93,7 @@ suite("writing from a replica", () => {
       primary.node.halts.clear();
       primary.node.directory.get("db")?.release();
       run(`${here}/db`, "CREATE TABLE other (n)", 5000);
-      await assert.rejects(client.unlock("db", id), /halt lock of db ran out/);
+      await assert.rejects(client.unlock("db", id), /halt lock of db expired/);
       await until("the replica is healed", () => replica.node.metrics.dropped === 1 && same(primary, replica)());
       assert.ok(scene.said.some((line) => /were dropped; kept as/.test(line)));
     },
