@@ -36,6 +36,7 @@ const PACKAGES: Record<string, { from: string; to: string }> = {
   "preact/hooks": { from: fileURLToPath(import.meta.resolve("preact/hooks")), to: "lib/hooks.js" },
   uplot: { from: fileURLToPath(import.meta.resolve("uplot/dist/uPlot.esm.js")), to: "lib/uplot.js" },
   "#client/client.ts": { from: join(CLIENT, "client.ts"), to: "lib/client.js" },
+  "#client/list-fields.ts": { from: join(CLIENT, "list-fields.ts"), to: "lib/list-fields.js" },
   "#client/terminal.ts": { from: join(CLIENT, "terminal.ts"), to: "lib/terminal.js" },
 };
 
@@ -95,7 +96,10 @@ const LATER = "lib/uplot.js";
 function reachable(all: Map<string, string>, first: string): string[] {
   const names = new Set([first]);
   for (const name of names) {
-    for (const [, , wanted = ""] of (all.get(name) ?? "").matchAll(SPECIFIER)) {
+    const source = all.get(name);
+    // A browser shows an empty page for it, and no error.
+    if (source === undefined) throw new Error(`a page imports ${name}, which is not among the files of the dashboard`);
+    for (const [, , wanted = ""] of source.matchAll(SPECIFIER)) {
       names.add(posix.join(posix.dirname(name), wanted));
     }
   }

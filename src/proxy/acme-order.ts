@@ -24,7 +24,12 @@ export async function orderCertificate(
   { clock, signal, onAccount, present }: OrderParts,
 ): Promise<{ chain: string; key: string }> {
   const { acme_request_ms: timeout_ms, acme_order_ms } = PROXY_LIMITS;
-  const child = fork(PROGRAM, { env: withoutOwn(process.env), stdio: ["ignore", "ignore", "ignore", "ipc"] });
+  // None of this process's own options: with those of a test run it would write to that run's report.
+  const child = fork(PROGRAM, {
+    env: withoutOwn(process.env),
+    execArgv: [],
+    stdio: ["ignore", "ignore", "ignore", "ipc"],
+  });
   const { promise, resolve, reject } = Promise.withResolvers<{ chain: string; key: string }>();
   const stop = (problem: string) => () => reject(new Error(problem));
   const presented = async (token: string, answer: string): Promise<Presented> => {
