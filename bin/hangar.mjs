@@ -49,11 +49,15 @@ if (Number(process.versions.node.split(".")[0]) >= 24) {
 function runCode(bundle = "") {
   const code = bundle.replace(/\.cjs$/, ".code");
   if (code === bundle || !existsSync(code)) return false;
+  let text, cachedData;
+  try {
+    [text, cachedData] = [readFileSync(bundle, "latin1"), readFileSync(code)];
+  } catch {
+    // Another command found changed sources and has replaced the bundle meanwhile.
+    return false;
+  }
   const { Script } = require("node:vm");
-  const script = new Script(module.wrap(readFileSync(bundle, "latin1")), {
-    filename: bundle,
-    cachedData: readFileSync(code),
-  });
+  const script = new Script(module.wrap(text), { filename: bundle, cachedData });
   if (script.cachedDataRejected) return false;
   const cli = { exports: {} };
   script.runInThisContext()(cli.exports, module.createRequire(bundle), cli, bundle, dirname(bundle));

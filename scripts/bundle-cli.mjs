@@ -14,7 +14,7 @@ import {
 } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 
 const require = createRequire(import.meta.url);
 
@@ -61,7 +61,8 @@ export function bundleCli(root, main, place) {
       ...[`--outfile=${out}`, `--metafile=${meta}`, "--log-level=error"],
     ]);
     const files = Object.keys(JSON.parse(readFileSync(meta, "utf8")).inputs).filter((file) => !file.startsWith(".."));
-    const text = readFileSync(out, "utf8");
+    // The same sources make the same bundle: commands that make it at the same time do not remove each other's.
+    const text = readFileSync(out, "utf8").replaceAll(basename(folder), "hangar-bundle");
     // esbuild escapes all else; what is read as one byte per character is read faster.
     if (/[^\0-\x7f]/.test(text)) throw new Error("the bundle is not plain ASCII");
     return { text, files };

@@ -24,6 +24,9 @@ suite("the command", () => {
     // A Node that is not ours comes first in the path; it must not even be looked at.
     writeFileSync(join(dir, "node"), "#!/bin/sh\nexit 99\n");
     chmodSync(join(dir, "node"), 0o755);
+    // The bundle is made by the first command after a change of the sources.
+    const built = await shell("hangar --version", { cwd: dir, PATH: `${dir}:${process.env["PATH"]}` });
+    assert.equal(built.status, 0, built.stderr);
     const log = join(dir, "execs");
     const line = `strace --follow-forks --quiet=all --trace=execve --output="${log}" hangar --version`;
     const { status, stdout, stderr } = await shell(line, { cwd: dir, PATH: `${dir}:${process.env["PATH"]}` });

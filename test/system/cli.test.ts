@@ -17,6 +17,8 @@ async function start(t: Parameters<typeof testPlatform>[0]) {
   const config = join(cwd, "platform.toml");
   writeFileSync(config, '[connectors.github]\nclient_id = "id"\nclient_secret = "secret"\n');
   const platform = await testPlatform(t, {
+    // For names with *., which an authority proves by DNS.
+    HANGAR_ACME_DNS_HOOK: "/bin/true",
     HANGAR_CONFIG: config,
     HANGAR_ACME_DIRECTORY: "http://127.0.0.1:9/directory",
   });
