@@ -16,10 +16,10 @@ export interface AuthStore {
   /** Newest first; the full-access ones for null. All when no page is asked for, which comes after a token's id. */
   tokens(org_id: string | null, page?: PageRequest<readonly [id: string]>): Promise<Token[]>;
   /**
-   * Nothing is written unless it is "inserted". The same id a second time is "inserted". Full-access ones belong to no
-   * organization, and are not counted.
+   * Answers the token that is stored: this one, or, for the same id a second time, the first one. Full-access ones belong to
+   * no organization, and are not counted.
    */
-  insertToken(token: Token, limit: number): Promise<"inserted" | "no_org" | "limit">;
+  insertToken(token: Token, limit: number): Promise<Token | "no_org" | "limit">;
   /** Keeps the moment of the first revocation. False when there is no such token. */
   revokeToken(id: string, at_ms: number): Promise<boolean>;
 }

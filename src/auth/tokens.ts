@@ -69,17 +69,18 @@ export class TokenService {
       revoked_at: null,
       parent_id: wanted.maker.token_id,
     };
-    const caveats = firstCaveats(wanted, expires_at);
-    if (caveats.length > LIMITS.token_caveats)
+    if (firstCaveats(wanted, expires_at).length > LIMITS.token_caveats)
       fail(
         "limit_reached",
         `a token has at most ${LIMITS.token_caveats} caveats, its maker's included (token_caveats)`,
       );
-    const result = await store.insertToken(token, LIMITS.tokens_per_org);
-    if (result === "limit")
+    const stored = await store.insertToken(token, LIMITS.tokens_per_org);
+    if (stored === "limit")
       fail("limit_reached", `an organization has at most ${LIMITS.tokens_per_org} tokens (limit tokens_per_org)`);
-    if (result === "no_org") fail("not_found", "the organization was deleted in the meantime");
-    return { text: serialize(mint(rootKey, id, caveats)), token };
+    if (stored === "no_org") fail("not_found", "the organization was deleted in the meantime");
+    // A repeated request gets the first one's token, which expires when that one said.
+    const text = serialize(mint(rootKey, id, firstCaveats(wanted, stored.expires_at ?? expires_at)));
+    return { text, token: stored };
   }
 
   /** The caller behind a token's text. Fails with `unauthorized`, saying why. */

@@ -57,9 +57,9 @@ export function sqlAuthStore(database: Database): AuthStore {
         rows: 1,
       };
       const outcome = await database.write(org_id === null ? [insert] : [lockOrg(org_id), insert]);
-      if (outcome.ok) return "inserted";
+      if (outcome.ok) return token;
       if (org_id !== null && outcome.failed === 0) return "no_org";
-      return (await this.findToken(id)) ? "inserted" : "limit";
+      return (await this.findToken(id)) ?? "limit";
     },
 
     async revokeToken(id, at_ms) {
