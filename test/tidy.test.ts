@@ -35,6 +35,7 @@ const ALLOWED: Record<string, readonly string[]> = {
   drivers: ["core", "archive", "machines", "volumes", "hosts", "network", "metrics", "registry"],
   stores: [
     "core",
+    "s3",
     "http",
     "auth",
     "apps",

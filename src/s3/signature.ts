@@ -62,5 +62,9 @@ function canonicalQuery(query: string): string {
   return pairs.sort().join("&");
 }
 
-const encode = (text: string): string =>
+/** Percent-encoded as signatures need it: every byte but letters, digits and `-._~`. */
+export const encode = (text: string): string =>
   encodeURIComponent(text).replaceAll(/[!'()*]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`);
+
+/** A path with each of its segments encoded. */
+export const encodedPath = (path: string): string => path.split("/").map(encode).join("/");

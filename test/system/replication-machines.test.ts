@@ -13,7 +13,7 @@ import { type Caller, realPlatform } from "./runc-support.ts";
 
 const BASE = "/v1/apps/notes";
 /** What `db node` needs of the project. */
-const PARTS = ["src", "package.json", "node_modules/jose", "node_modules/smol-toml", "node_modules/s3mini"];
+const PARTS = ["src", "package.json", "node_modules/jose", "node_modules/smol-toml"];
 
 /** An image with Node, the example, and of the `hangar` command the part the example uses. */
 function exampleImage(dir: string): void {

@@ -1,9 +1,16 @@
-import { openAsBlob } from "node:fs";
-import { open, rename, rm } from "node:fs/promises";
-import { S3mini, S3ServiceError } from "s3mini";
+import { createHash } from "node:crypto";
+import { createReadStream, createWriteStream } from "node:fs";
+import { rename, rm, stat } from "node:fs/promises";
+import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
+import { buffer } from "node:stream/consumers";
+import { pipeline } from "node:stream/promises";
 import { messageOf } from "#core/assert.ts";
 import type { Clock } from "#core/clock.ts";
 import { checkKey, type ObjectBody, type ObjectInfo, type ObjectRange, type ObjectStore } from "#core/objects.ts";
+import { S3Connection, type S3Request } from "#s3/connection.ts";
+import { encode, encodedPath } from "#s3/signature.ts";
+import { elements, escaped, textOf } from "#s3/xml.ts";
+import { uploadParts } from "./s3-multipart.ts";
 
 export interface S3Place {
   /** Scheme, host and bucket: `https://s3.example/bucket`. */
@@ -16,70 +23,89 @@ export interface S3Place {
 }
 
 const LIMITS = {
-  /** A request that has no answer by then is made again. */
-  request_ms: 120_000,
-  /** Then the store is said to have failed. */
+  /** Requests to the server at a time. */
+  connections: 64,
+  /** A request fails after so long without a byte in either direction. */
+  idle_ms: 120_000,
+  /** Attempts per request before the operation fails. */
   tries: 5,
-  /** Before the second try; doubled before each further one. */
+  /** Before the second attempt; doubled before each further one. */
   delay_ms: 200,
-  /** The most that a list answers at once, and that one request deletes. */
+  /** Keys per list response and per delete request. */
   page: 1000,
+  /** Larger files are uploaded in parts. */
+  single_put_bytes: 16 << 20,
 } as const;
 
-/** Objects in a bucket of any server that speaks S3. */
+/** A response of the server that is no success. */
+class S3Error extends Error {
+  readonly status: number;
+
+  constructor(status: number, xml: string) {
+    const code = textOf(xml, "Code");
+    super([`HTTP ${status}`, code, textOf(xml, "Message")].filter(Boolean).join(" "));
+    this.status = status;
+  }
+}
+
+/** Stores objects in a bucket of any S3-compatible server. */
 export class S3Objects implements ObjectStore {
   readonly place: string;
-  readonly #client: S3mini;
+  readonly #connection: S3Connection;
+  readonly #bucket: string;
   readonly #prefix: string;
   readonly #clock: Clock;
   #conditional: Promise<boolean> | undefined;
 
-  constructor({ endpoint, prefix, region, access_key, secret_key }: S3Place, clock: Clock) {
+  constructor({ endpoint, prefix, ...server }: S3Place, clock: Clock) {
+    const { origin, pathname } = new URL(endpoint);
     this.place = `${endpoint}/${prefix}`;
+    this.#bucket = pathname;
     this.#prefix = prefix;
     this.#clock = clock;
-    this.#client = new S3mini({
-      endpoint,
-      region,
-      accessKeyId: access_key,
-      secretAccessKey: secret_key,
-      requestAbortTimeout: LIMITS.request_ms,
-    });
+    this.#connection = new S3Connection({ origin, ...server }, clock, LIMITS);
   }
 
   async put(key: string, body: ObjectBody, how: { if_absent?: boolean } = {}): Promise<boolean> {
     checkKey(key);
-    if (!how.if_absent) {
-      await this.#try(`put ${key}`, async () => {
-        // From the start again at every try: a stream that was half sent cannot be.
-        const data = body instanceof Uint8Array ? body : await openAsBlob(body.file);
-        return await this.#client.putAnyObject(this.#prefix + key, data);
+    if (how.if_absent) {
+      // A result is kept; a probe that failed is repeated by the next caller.
+      this.#conditional ??= this.#honoursConditions().catch((error: unknown) => {
+        this.#conditional = undefined;
+        throw error;
       });
-      return true;
+      if (!(await this.#conditional)) {
+        throw new Error(
+          `${this.place} does not honour If-None-Match, so nothing can be put there only if it is absent`,
+        );
+      }
+      return await this.#putIfAbsent(key, body);
     }
-    // An answer is kept; a probe that failed is made again by whoever asks next.
-    this.#conditional ??= this.#honoursConditions().catch((error: unknown) => {
-      this.#conditional = undefined;
-      throw error;
-    });
-    if (!(await this.#conditional)) {
-      throw new Error(`${this.place} does not honour If-None-Match, so nothing can be put there only if it is absent`);
+    const size = await sizeOf(body);
+    if (!(body instanceof Uint8Array) && size > LIMITS.single_put_bytes) {
+      const path = this.#path(key);
+      await uploadParts((part) => this.#request(`put ${key}`, { path, ...part }), body.file, size);
+    } else {
+      await this.#try(`put ${key}`, () => this.#put(key, body, size));
     }
-    return await this.#putIfAbsent(this.#prefix + key, body);
+    return true;
   }
 
   async get(key: string, range?: ObjectRange): Promise<Buffer | undefined> {
     checkKey(key);
     if (range?.length === 0) return (await this.head(key)) ? Buffer.alloc(0) : undefined;
-    const { offset, length } = range ?? { offset: 0, length: 0 };
-    return await this.#try(`get ${key}`, async () => {
-      const response = await this.#client.getObjectRaw(this.#prefix + key, !range, offset, offset + length);
-      return Buffer.from(await response.arrayBuffer());
-    }).catch((error: unknown) => {
-      // A range that begins behind the end.
+    const headers: Record<string, string> = range
+      ? { range: `bytes=${range.offset}-${range.offset + range.length - 1}` }
+      : {};
+    try {
+      const { bytes } = await this.#request(`get ${key}`, { method: "GET", path: this.#path(key), headers });
+      // A server that ignores ranges sends the whole object.
+      return range && bytes.length > range.length ? bytes.subarray(range.offset, range.offset + range.length) : bytes;
+    } catch (error) {
+      // The range begins behind the object's end.
       if (statusOf(error) === 416) return Buffer.alloc(0);
       return unlessMissing(error);
-    });
+    }
   }
 
   async getFile(key: string, path: string): Promise<boolean> {
@@ -87,14 +113,8 @@ export class S3Objects implements ObjectStore {
     const fresh = `${path}.part`;
     try {
       await this.#try(`get ${key}`, async () => {
-        const response = await this.#client.getObjectRaw(this.#prefix + key, true);
-        const file = await open(fresh, "w");
-        try {
-          const body: AsyncIterable<Uint8Array> | null = response.body;
-          if (body) for await (const piece of body) await file.writeFile(piece);
-        } finally {
-          await file.close();
-        }
+        const response = await this.#send({ method: "GET", path: this.#path(key) });
+        await pipeline(response, createWriteStream(fresh));
       });
       await rename(fresh, path);
       return true;
@@ -107,8 +127,11 @@ export class S3Objects implements ObjectStore {
   async head(key: string): Promise<ObjectInfo | undefined> {
     checkKey(key);
     try {
-      const size = await this.#try(`look at ${key}`, () => this.#client.getContentLength(this.#prefix + key));
-      return { key, size };
+      return await this.#try(`look up ${key}`, async () => {
+        const response = await this.#send({ method: "HEAD", path: this.#path(key) });
+        response.resume();
+        return { key, size: Number(response.headers["content-length"] ?? 0) };
+      });
     } catch (error) {
       return unlessMissing(error);
     }
@@ -118,14 +141,17 @@ export class S3Objects implements ObjectStore {
     const found: ObjectInfo[] = [];
     let next: string | undefined;
     do {
-      const token = next;
-      const page = await this.#try(`list ${prefix}`, () =>
-        this.#client.listObjectsPaged("/", this.#prefix + prefix, LIMITS.page, token),
-      );
-      for (const { Key, Size } of page?.objects ?? []) {
-        found.push({ key: Key.slice(this.#prefix.length), size: Number(Size) });
+      const asked = { "list-type": "2", "max-keys": String(LIMITS.page), prefix: this.#prefix + prefix };
+      const query = queryOf(next === undefined ? asked : { ...asked, "continuation-token": next });
+      const { bytes } = await this.#request(`list ${prefix}`, { method: "GET", path: this.#bucket, query });
+      const page = bytes.toString("utf8");
+      for (const object of elements(page, "Contents")) {
+        found.push({
+          key: (textOf(object, "Key") ?? "").slice(this.#prefix.length),
+          size: Number(textOf(object, "Size")),
+        });
       }
-      next = page?.nextContinuationToken;
+      next = textOf(page, "IsTruncated") === "true" ? textOf(page, "NextContinuationToken") : undefined;
     } while (next);
     // Not every server sorts them.
     return found.sort((a, b) => (a.key < b.key ? -1 : 1));
@@ -134,18 +160,37 @@ export class S3Objects implements ObjectStore {
   async delete(keys: readonly string[]): Promise<void> {
     keys.forEach(checkKey);
     for (let at = 0; at < keys.length; at += LIMITS.page) {
-      const some = keys.slice(at, at + LIMITS.page).map((key) => this.#prefix + key);
-      await this.#try(`delete ${some.length} objects`, () => this.#client.deleteObjects(some));
+      const some = keys.slice(at, at + LIMITS.page);
+      const objects = some.map((key) => `<Object><Key>${escaped(this.#prefix + key)}</Key></Object>`).join("");
+      const body = Buffer.from(`<Delete><Quiet>true</Quiet>${objects}</Delete>`);
+      const headers = {
+        "content-md5": createHash("md5").update(body).digest("base64"),
+        "content-type": "application/xml",
+      };
+      const what = `delete ${some.length} objects`;
+      const asked = { method: "POST", path: this.#bucket, query: "delete=", headers, body };
+      const { bytes } = await this.#request(what, asked);
+      const [error] = elements(bytes.toString("utf8"), "Error");
+      if (error !== undefined) throw failure(this.place, what, new S3Error(200, error));
     }
   }
 
+  async #put(key: string, body: ObjectBody, size: number, headers: Record<string, string> = {}): Promise<void> {
+    // A file is opened anew for each attempt: a half-sent stream cannot be sent again.
+    const sent = body instanceof Uint8Array ? body : createReadStream(body.file);
+    const response = await this.#send({
+      method: "PUT",
+      path: this.#path(key),
+      headers: { "content-length": String(size), ...headers },
+      body: sent,
+    });
+    await buffer(response);
+  }
+
   async #putIfAbsent(key: string, body: ObjectBody): Promise<boolean> {
-    const data = body instanceof Uint8Array ? body : await openAsBlob(body.file);
-    // The client sends what it is given, and its type knows no header but the store's own.
-    const headers = { "if-none-match": "*" } as unknown as Record<`x-amz-${string}`, string>;
     try {
-      // Not tried again: a second try could not tell its own first one from someone else's.
-      await this.#client.putObject(key, data, undefined, undefined, headers);
+      // Not retried: a second attempt could not tell its own first one from another writer's.
+      await this.#put(key, body, await sizeOf(body), { "if-none-match": "*" });
       return true;
     } catch (error) {
       if (statusOf(error) === 412 || statusOf(error) === 409) return false;
@@ -153,15 +198,34 @@ export class S3Objects implements ObjectStore {
     }
   }
 
-  /** Servers that do not know the condition ignore it, which is worse than refusing. So one is tried out first. */
+  /** Servers that do not know the condition ignore it instead of refusing it, so a probe object is put twice. */
   async #honoursConditions(): Promise<boolean> {
-    const key = `${this.#prefix}condition-probe-${process.pid}-${Math.floor(this.#clock.monotonic() * 1000)}`;
+    const key = `condition-probe-${process.pid}-${Math.floor(this.#clock.monotonic() * 1000)}`;
     try {
       await this.#putIfAbsent(key, Buffer.from("1"));
       return !(await this.#putIfAbsent(key, Buffer.from("2")));
     } finally {
-      await this.#client.deleteObject(key);
+      await buffer(await this.#send({ method: "DELETE", path: this.#path(key) }));
     }
+  }
+
+  #path(key: string): string {
+    return `${this.#bucket}/${encodedPath(this.#prefix + key)}`;
+  }
+
+  /** Sends a request until it succeeds, and reads the response's whole body. */
+  async #request(what: string, request: S3Request): Promise<{ headers: IncomingHttpHeaders; bytes: Buffer }> {
+    return await this.#try(what, async () => {
+      const response = await this.#send(request);
+      return { headers: response.headers, bytes: await buffer(response) };
+    });
+  }
+
+  async #send(request: S3Request): Promise<IncomingMessage> {
+    const response = await this.#connection.send(request);
+    const status = response.statusCode ?? 0;
+    if (status >= 200 && status < 300) return response;
+    throw new S3Error(status, (await buffer(response)).toString("utf8"));
   }
 
   async #try<T>(what: string, work: () => Promise<T>): Promise<T> {
@@ -177,13 +241,17 @@ export class S3Objects implements ObjectStore {
   }
 }
 
-/** What the server answered, however deep the client has wrapped it. */
-function statusOf(error: unknown): number | undefined {
-  if (error instanceof S3ServiceError) return error.status;
-  return error instanceof Error && error.cause !== undefined ? statusOf(error.cause) : undefined;
-}
+const sizeOf = async (body: ObjectBody): Promise<number> =>
+  body instanceof Uint8Array ? body.length : (await stat(body.file)).size;
 
-/** What the server refuses it will refuse again; what it did not answer, or could not just now, is asked again. */
+const queryOf = (parameters: Record<string, string>): string =>
+  Object.entries(parameters)
+    .map(([name, value]) => `${name}=${encode(value)}`)
+    .join("&");
+
+const statusOf = (error: unknown): number | undefined => (error instanceof S3Error ? error.status : undefined);
+
+/** What the server refuses it refuses again; what it could not answer, or not just now, is retried. */
 function mayPass(error: unknown): boolean {
   const status = statusOf(error);
   return status === undefined || status === 408 || status === 429 || status >= 500;

@@ -1,9 +1,9 @@
 /** Files of a bucket of an S3-compatible server. */
-import { Agent, type IncomingMessage, request } from "node:http";
-import { Agent as SecureAgent, request as secureRequest } from "node:https";
+import type { IncomingMessage } from "node:http";
 import type { Clock } from "#core/clock.ts";
 import type { BucketsSetting } from "#core/proxy-settings.ts";
-import { signedHeaders } from "#s3/signature.ts";
+import { S3Connection } from "#s3/connection.ts";
+import { encodedPath } from "#s3/signature.ts";
 import { PROXY_LIMITS } from "../../limits.ts";
 import type { Refusal } from "../balance/pending-request.ts";
 import { CHUNKED, type ResponseHead } from "../http1/head.ts";
@@ -14,40 +14,17 @@ import { mediaType } from "./media-types.ts";
 /** The server that all buckets are at, and the connections to it. */
 export class Buckets {
   readonly #setting: BucketsSetting | undefined;
-  readonly #clock: Clock;
-  readonly #agents = {
-    "http:": new Agent({ keepAlive: true, maxSockets: PROXY_LIMITS.bucket_connections }),
-    "https:": new SecureAgent({ keepAlive: true, maxSockets: PROXY_LIMITS.bucket_connections }),
-  };
+  readonly #connection: S3Connection | undefined;
 
   constructor(setting: BucketsSetting | undefined, clock: Clock) {
     this.#setting = setting;
-    this.#clock = clock;
+    const bounds = { connections: PROXY_LIMITS.bucket_connections, idle_ms: PROXY_LIMITS.bucket_ms };
+    this.#connection = setting && new S3Connection(setting, clock, bounds);
   }
 
   /** `path` begins with the bucket. Undefined when there is no such server. */
   ask(method: string, path: string, headers: Record<string, string>): Promise<IncomingMessage> | undefined {
-    if (!this.#setting) return undefined;
-    const { origin, region, access_key, secret_key } = this.#setting;
-    const { protocol, host, hostname, port } = new URL(origin);
-    const signing = { method, path, query: "", host, headers, access_key_id: access_key, secret: secret_key, region };
-    const signed = access_key === "" ? {} : signedHeaders({ ...signing, now_ms: this.#clock.now() });
-    const secure = protocol === "https:";
-    const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
-    // The path as it is: an address would be tidied first, and `..` would lead to another bucket.
-    const asking = (secure ? secureRequest : request)({
-      hostname: hostname.replace(/^\[|\]$/g, ""),
-      port: port || (secure ? 443 : 80),
-      path,
-      method,
-      headers: { ...headers, ...signed },
-      agent: this.#agents[secure ? "https:" : "http:"],
-    });
-    asking.setTimeout(PROXY_LIMITS.bucket_ms, () => asking.destroy(new Error("the server does not answer")));
-    asking.on("error", reject);
-    asking.on("response", resolve);
-    asking.end();
-    return promise;
+    return this.#connection?.send({ method, path, headers });
   }
 
   /** The platform's own things are nobody's files. */
@@ -56,7 +33,7 @@ export class Buckets {
   }
 
   close(): void {
-    for (const agent of Object.values(this.#agents)) agent.destroy();
+    this.#connection?.close();
   }
 }
 
@@ -92,17 +69,13 @@ export class Bucket implements Files {
     }
     let answer: IncomingMessage | undefined;
     try {
-      answer = await this.#buckets.ask(method, `/${key.split("/").map(encoded).join("/")}`, headers);
+      answer = await this.#buckets.ask(method, `/${encodedPath(key)}`, headers);
     } catch (error) {
       return unreachable((error as Error).message);
     }
     return answer && judged(answer, key, method === "HEAD");
   }
 }
-
-/** A key as the signature wants it: everything that is not a letter, digit or one of four signs. */
-const encoded = (name: string): string =>
-  encodeURIComponent(name).replaceAll(/[!'()*]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`);
 
 const PASSED_ON = new Set([200, 206, 304, 416]);
 
