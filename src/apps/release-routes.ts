@@ -12,7 +12,14 @@ const Status = Type.Union([Type.Literal("running"), Type.Literal("complete"), Ty
 const Listed = Type.Object({
   version: Type.Integer(),
   status: Status,
-  description: Type.String(),
+  description: Type.String({ description: "The kind of change: `deploy`, `rollback to release 3`, `scale web=2`." }),
+  message: Type.String({ description: "Why it was deployed, as the deployer wrote it." }),
+  git_commit: Type.Union([Type.String(), Type.Null()], {
+    description: "The Git commit that was deployed; it ends in `-dirty` when files differed from it.",
+  }),
+  git_branch: Type.Union([Type.String(), Type.Null()]),
+  failure: Type.Union([Type.String(), Type.Null()], { description: "Why the release failed." }),
+  duration_ms: Type.Union([Type.Integer(), Type.Null()], { description: "How long it took; null while it runs." }),
   strategy: Type.String(),
   image: Type.Union([Type.String(), Type.Null()], { description: "The image's name, as it was deployed." }),
   image_digest: Type.Union([Type.String(), Type.Null()], { description: "What the name stood for: `sha256:…`" }),
@@ -25,6 +32,11 @@ const Shown = Type.Object({ ...Listed.properties, definition: Type.Unknown() });
 
 const Create = Type.Object({
   description: Type.Optional(Type.String({ maxLength: LIMITS.description_chars })),
+  message: Type.Optional(
+    Type.String({ maxLength: LIMITS.description_chars, description: "Why, for people who read the list of releases." }),
+  ),
+  git_commit: Type.Optional(Type.String({ pattern: "^[0-9a-f]{40}([0-9a-f]{24})?(-dirty)?$" })),
+  git_branch: Type.Optional(Type.String({ minLength: 1, maxLength: LIMITS.description_chars })),
   strategy: Type.Optional(Type.String({ maxLength: LIMITS.slug_chars })),
   definition: Type.Unknown({ description: "What is to run, in whatever form the deployer needs to do it again." }),
   image: Type.Optional(
@@ -74,10 +86,20 @@ export function releaseRoutes(releases: ReleaseService): Row[] {
       summary: "Write down how a release went",
       part: "apps",
       access: "write app",
-      body: Type.Object({ status: Status }),
+      body: Type.Object({
+        status: Status,
+        failure: Type.Optional(
+          Type.String({ minLength: 1, maxLength: LIMITS.description_chars, description: "Why it failed." }),
+        ),
+      }),
       response: { status: 200, schema: Shown },
       handle: async ({ params, body, ...admitted }) =>
-        shown(await releases.setStatus(appOf(admitted).id, whole(params.version), body.status)),
+        shown(
+          await releases.setOutcome(appOf(admitted).id, whole(params.version), {
+            status: body.status,
+            failure: body.failure ?? null,
+          }),
+        ),
     }),
   ];
 }
@@ -86,9 +108,15 @@ export function releaseRoutes(releases: ReleaseService): Row[] {
 const whole = (text: string): number => (/^\d{1,9}$/.test(text) ? Number(text) : 0);
 
 function listed(release: Omit<Release, "definition">) {
-  const { version, status, description, strategy, image, image_digest, created_by, created_at, updated_at } = release;
-  const times = { created_at: isoTime(created_at), updated_at: isoTime(updated_at) };
-  return { version, status, description, strategy, image, image_digest, created_by, ...times };
+  const { app_id: _, created_at, updated_at, ...facts } = release;
+  return {
+    ...facts,
+    duration_ms: release.status === "running" ? null : updated_at - created_at,
+    created_at: isoTime(created_at),
+    updated_at: isoTime(updated_at),
+  };
 }
 
-const shown = (release: Release) => ({ ...listed(release), definition: JSON.parse(release.definition) as unknown });
+function shown({ definition, ...release }: Release) {
+  return { ...listed(release), definition: JSON.parse(definition) as unknown };
+}

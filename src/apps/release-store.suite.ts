@@ -7,6 +7,10 @@ const RELEASE: Omit<Release, "version"> = {
   app_id: "a1",
   status: "running",
   description: "first",
+  message: "faster start",
+  git_commit: "c".repeat(40),
+  git_branch: null,
+  failure: null,
   strategy: "rolling",
   definition: '{"app":"a1"}',
   image: "web:1",
@@ -37,10 +41,11 @@ export function releaseStoreSuite(
         after_5.map(({ version }) => version),
         [4],
       );
-      assert.equal(await store.putStatus("a1", 4, "complete", 9), true);
-      assert.equal(await store.putStatus("a1", 1, "complete", 9), false);
+      assert.equal(await store.putStatus("a1", 4, { status: "failed", failure: "exit code 3" }, 9), true);
+      assert.equal(await store.putStatus("a1", 1, { status: "complete", failure: null }, 9), false);
       const kept = await store.findRelease("a1", 4);
-      assert.deepEqual({ ...kept }, { ...RELEASE, version: 4, status: "complete", updated_at: 9 });
+      const outcome = { status: "failed", failure: "exit code 3", updated_at: 9 };
+      assert.deepEqual({ ...kept }, { ...RELEASE, version: 4, ...outcome });
       assert.equal(await store.findRelease("a1", 1), undefined);
       assert.equal(await store.insertRelease({ ...RELEASE, app_id: "a9" }, 3), undefined);
       await close();

@@ -6,7 +6,15 @@ export interface Release {
   /** 1, 2, 3 … within the app. */
   version: number;
   status: ReleaseStatus;
+  /** What kind of change it was: `deploy`, `rollback to release 3`, `scale web=2`. */
   description: string;
+  /** Why, as the deployer wrote it. */
+  message: string;
+  /** The commit that was deployed, with `-dirty` when files differed from it. */
+  git_commit: string | null;
+  git_branch: string | null;
+  /** Why it failed. */
+  failure: string | null;
   strategy: string;
   /** The app's configuration file and what it was turned into, as the deployer gave it: JSON. */
   definition: string;
@@ -30,6 +38,11 @@ export interface ReleaseImage {
 
 export type ReleaseStatus = "running" | "complete" | "failed";
 
+export interface ReleaseOutcome {
+  status: ReleaseStatus;
+  failure: string | null;
+}
+
 /** After a release's version. */
 export type ReleasePage = PageRequest<readonly [version: number]>;
 
@@ -50,5 +63,5 @@ export interface ReleaseStore {
   /** The images of the newest `per_app` releases of every app, by app and version. */
   releaseImages(per_app: number): Promise<ReleaseImage[]>;
   /** False when there is no such release. */
-  putStatus(app_id: string, version: number, status: ReleaseStatus, now: number): Promise<boolean>;
+  putStatus(app_id: string, version: number, outcome: ReleaseOutcome, now: number): Promise<boolean>;
 }

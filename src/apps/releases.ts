@@ -1,10 +1,13 @@
 import type { Clock } from "#core/clock.ts";
 import { fail } from "#core/errors.ts";
 import { LIMITS } from "#core/limits.ts";
-import type { Release, ReleasePage, ReleaseStatus, ReleaseStore } from "./release-store.ts";
+import type { Release, ReleaseOutcome, ReleasePage, ReleaseStore } from "./release-store.ts";
 
 interface NewRelease {
   description?: string | undefined;
+  message?: string | undefined;
+  git_commit?: string | undefined;
+  git_branch?: string | undefined;
   strategy?: string | undefined;
   definition: unknown;
   image?: string | undefined;
@@ -38,6 +41,10 @@ export class ReleaseService {
       app_id,
       status: "running" as const,
       description: wanted.description ?? "",
+      message: wanted.message ?? "",
+      git_commit: wanted.git_commit ?? null,
+      git_branch: wanted.git_branch ?? null,
+      failure: null,
       strategy: wanted.strategy ?? "",
       definition: JSON.stringify(wanted.definition),
       image: wanted.image ?? null,
@@ -53,8 +60,8 @@ export class ReleaseService {
     return made ?? fail("not_found", "the app was deleted in the meantime");
   }
 
-  async setStatus(app_id: string, version: number, status: ReleaseStatus): Promise<Release> {
-    await this.#parts.store.putStatus(app_id, version, status, this.#parts.clock.now());
+  async setOutcome(app_id: string, version: number, outcome: ReleaseOutcome): Promise<Release> {
+    await this.#parts.store.putStatus(app_id, version, outcome, this.#parts.clock.now());
     return await this.get(app_id, version);
   }
 }

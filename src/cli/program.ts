@@ -78,7 +78,11 @@ function addNoun(program: Command, name: string): Command {
 }
 
 function addVerb(parent: Command, name: string, verb: Verb, run: Run): Command {
-  const command = parent.command(name).aliases(aliasesOf(name)).description(verb.summary).exitOverride();
+  const command = parent
+    .command(name, { isDefault: verb.is_default === true })
+    .aliases(aliasesOf(name))
+    .description(verb.summary)
+    .exitOverride();
   command.addHelpText("before", `Examples:\n${verb.examples.map((example) => `  ${example}`).join("\n")}\n`);
   const asked = namesAppFirst(verb) || isPicked(verb);
   for (const [argument, words] of verb.arguments ?? []) command.argument(asked ? optional(argument) : argument, words);

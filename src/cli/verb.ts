@@ -18,6 +18,8 @@ export interface Verb {
   live?: boolean;
   /** More for the help, under everything else. */
   details?: () => string;
+  /** It runs when only its noun is typed: `hangar releases`. */
+  is_default?: boolean;
   /** It prints a list: --limit and --all are added to its options. */
   lists?: boolean;
   /** Options that are not known here belong to the program that it runs. */

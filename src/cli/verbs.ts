@@ -18,7 +18,7 @@ const GROUPS: Record<string, Record<string, Home>> = {
   "Deploy:": {
     deploy,
     diff: deploy,
-    releases: deploy,
+    releases: () => import("./releases/verbs.ts"),
     rollback: deploy,
     scale: deploy,
     apps: () => import("./apps/verbs.ts"),

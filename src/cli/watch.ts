@@ -19,7 +19,6 @@ const READING = new Set([
   "ps",
   "info",
   "df",
-  "releases",
   "services",
   "diff",
   "explain",

@@ -96,6 +96,16 @@ export const MIGRATIONS: readonly Migration[] = [
          digest TEXT NOT NULL, updated_at BIGINT NOT NULL, PRIMARY KEY (org_id, repository, tag))`,
     ],
   },
+  {
+    id: 28,
+    name: "why a release was made, from which commit, and why it failed",
+    statements: [
+      "ALTER TABLE releases ADD COLUMN message TEXT NOT NULL DEFAULT ''",
+      "ALTER TABLE releases ADD COLUMN git_commit TEXT",
+      "ALTER TABLE releases ADD COLUMN git_branch TEXT",
+      "ALTER TABLE releases ADD COLUMN failure TEXT",
+    ],
+  },
 ];
 
 /** Every table with data, parents before children: the order in which a backup can be put back. */

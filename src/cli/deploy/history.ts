@@ -1,16 +1,15 @@
-/** Releases that there were: what they ran, deploying one again, and more or fewer machines of the newest. */
-import { systemClock } from "#core/clock.ts";
+/** Deploys an earlier release again, or changes the number of machines of the newest. */
 import type { Group } from "../app-file/groups.ts";
-import { ago, table } from "../output.ts";
-import { type Context, firstArgument, neededApp, type Result, UsageError, type Verb } from "../verb.ts";
+import { type Context, firstArgument, neededApp, type Result, textOption, UsageError, type Verb } from "../verb.ts";
 import type { Definition } from "./definition.ts";
-import { imageText, shortDigest } from "./image.ts";
+import { imageText } from "./image.ts";
 import { machinesOf } from "./machines.ts";
 import { groupName, planLines } from "./plan.ts";
 import { plan, release, type ScaleOptions } from "./release.ts";
 import { TIMING_OPTIONS, timingOf } from "./timing.ts";
 
 export const APP: readonly [string, string] = ["-a, --app <app>", "the app"];
+export const MESSAGE: readonly [string, string] = ["-m, --message <text>", "why, for people who read the releases"];
 export const DRY_RUN: readonly [string, string] = ["--dry-run", "print what would be done, and change nothing"];
 
 /** How the descriptions of releases begin that only changed the number of machines. */
@@ -28,39 +27,11 @@ export async function told(
   return { data: { app_name, definition, plan: planned }, text };
 }
 
-export const releases: Verb = {
-  words: "releases",
-  summary: "List releases, newest first",
-  options: [APP],
-  examples: ["hangar releases --app web"],
-  async run({ client }, input) {
-    const app_name = neededApp(input);
-    const { releases: list } = await client.call("GET /v1/apps/:app_name/releases", {
-      params: { app_name },
-      query: {},
-    });
-    const now = systemClock.now();
-    const rows = list.map((one) => [
-      String(one.version),
-      one.status,
-      one.image ?? "",
-      one.image_digest ? shortDigest(one.image_digest) : "",
-      one.strategy,
-      one.description,
-      one.created_by,
-      ago(one.created_at, now),
-    ]);
-    const heads = ["version", "status", "image", "digest", "strategy", "what", "by", "when"];
-    const text = rows.length > 0 ? table(heads, rows) : "no releases";
-    return { data: list, text };
-  },
-};
-
 export const rollback: Verb = {
   words: "rollback",
   summary: "Roll back to an earlier release",
   arguments: [["[version]", "release number (default: the last complete one before the current)"]],
-  options: [APP, ...TIMING_OPTIONS, DRY_RUN],
+  options: [APP, MESSAGE, ...TIMING_OPTIONS, DRY_RUN],
   examples: ["hangar rollback --app web"],
   async run(context, input) {
     const app_name = neededApp(input);
@@ -72,6 +43,7 @@ export const rollback: Verb = {
     if (input.options["dryRun"] === true) return await told(context, app_name, definition as Definition);
     const done = await release(context, app_name, definition as Definition, {
       description: `rollback to release ${version}`,
+      message: textOption(input, "message"),
       timing: timingOf(input),
     });
     const what = imageText({ image: done.image, digest: done.image_digest });

@@ -12,4 +12,6 @@ export interface Place {
   stable_ms: number;
   status: LiveStatus;
   undo: UndoLog;
+  /** Why the deploy failed, once it has. */
+  failure?: string;
 }

@@ -1,6 +1,7 @@
 /** A deploy as a whole: the app is there, the release is written down, the plan is carried out, the outcome is too. */
 import { ClientError } from "#client/client.ts";
 import { messageOf } from "#core/assert.ts";
+import { LIMITS } from "#core/limits.ts";
 import { splitWords } from "../app-file/units.ts";
 import { LiveStatus } from "../live-status.ts";
 import { egressBody, egressText } from "../network/egress.ts";
@@ -8,6 +9,7 @@ import { offersServices, openApp } from "../network/open.ts";
 import { type Context, UsageError } from "../verb.ts";
 import type { Definition } from "./definition.ts";
 import { failureText, MachineFailed } from "./failure.ts";
+import type { GitState } from "./git.ts";
 import { imageText, pinned } from "./image.ts";
 import { machinesOf, runOnce } from "./machines.ts";
 import type { Place } from "./place.ts";
@@ -25,6 +27,9 @@ export interface ScaleOptions {
 
 interface ReleaseOptions extends ScaleOptions {
   description: string;
+  /** Why it is deployed. */
+  message?: string | undefined;
+  git?: GitState;
   timing: Timing;
   /** Make the app when there is none, in this organization or the token's own. */
   new_app?: { org_slug: string | undefined };
@@ -94,12 +99,12 @@ export async function release(
 
 async function carryOut(place: Place, definition: Definition, options: ReleaseOptions): Promise<Released> {
   const { context, app_name, status } = place;
-  const version = await begin(place, definition, options.description);
+  const version = await begin(place, definition, options);
   status.say(`Release ${version} of ${app_name}: ${imageText(definition)}, ${definition.strategy}`);
   const end = (outcome: "complete" | "failed") =>
     context.client.call("POST /v1/apps/:app_name/releases/:version", {
       params: { app_name, version: String(version) },
-      body: { status: outcome },
+      body: { status: outcome, ...(place.failure === undefined ? {} : { failure: place.failure }) },
     });
   // Undone last of all, when nothing of the release runs any more.
   place.undo.add(`release ${version} is marked as failed`, () => end("failed"));
@@ -119,20 +124,32 @@ async function carryOut(place: Place, definition: Definition, options: ReleaseOp
 }
 
 /** Writes the release down; its version. */
-async function begin({ context, app_name }: Place, definition: Definition, description: string): Promise<number> {
+async function begin({ context, app_name }: Place, definition: Definition, options: ReleaseOptions): Promise<number> {
   const params = { app_name };
+  const { description, message, git = {} } = options;
   const { strategy, image, digest } = definition;
   const { releases } = await context.client.call("GET /v1/apps/:app_name/releases", { params, query: { limit: 1 } });
   const { version } = await context.client.call("POST /v1/apps/:app_name/releases", {
     params,
-    body: { description, strategy, definition, image, image_digest: digest, after: releases[0]?.version ?? 0 },
+    body: {
+      description,
+      ...(message === undefined ? {} : { message }),
+      ...git,
+      strategy,
+      definition,
+      image,
+      image_digest: digest,
+      after: releases[0]?.version ?? 0,
+    },
   });
   return version;
 }
 
 /** Tells why it failed while the machine can still be asked, then undoes what was done. What to throw. */
-async function undone({ status, undo }: Place, thrown: unknown): Promise<unknown> {
+async function undone(place: Place, thrown: unknown): Promise<unknown> {
+  const { status, undo } = place;
   if (undo.size === 0) return thrown;
+  place.failure = messageOf(thrown).slice(0, LIMITS.description_chars);
   status.say(thrown instanceof MachineFailed ? failureText(thrown) : `Failed: ${messageOf(thrown)}`);
   status.say("Rolling back:");
   const steps = await undo.run(({ what, error }) =>

@@ -1,3 +1,4 @@
+import { dirname } from "node:path";
 import type { MachineConfig } from "#client/api.ts";
 import { ClientError } from "#client/client.ts";
 import { groupsOf } from "../app-file/groups.ts";
@@ -5,7 +6,8 @@ import { type AppFile, readAppFile } from "../app-file/read.ts";
 import { egressBody } from "../network/egress.ts";
 import { type Context, type Input, neededApp, textOption, UsageError, type Verb } from "../verb.ts";
 import type { Definition } from "./definition.ts";
-import { APP, DRY_RUN, releases, rollback, scale, told } from "./history.ts";
+import { gitState } from "./git.ts";
+import { APP, DRY_RUN, MESSAGE, rollback, scale, told } from "./history.ts";
 import { pinned, referenceText } from "./image.ts";
 import { differences, planLines, type Running } from "./plan.ts";
 import { plan, release, strategyOf } from "./release.ts";
@@ -73,15 +75,18 @@ const deploy: Verb = {
     IMAGE,
     ["--strategy <name>", "rolling, immediate, canary or bluegreen (default: the file's, else rolling)"],
     ["--org <slug>", "organization of the app, if it is created"],
+    MESSAGE,
     ...TIMING_OPTIONS,
     DRY_RUN,
   ],
   examples: ["hangar deploy --dry-run", "hangar deploy"],
   async run(context, input) {
-    const { app_name, definition } = asked(context, input);
+    const { app_name, file, definition } = asked(context, input);
     if (input.options["dryRun"] === true) return await told(context, app_name, definition);
     const done = await release(context, app_name, definition, {
       description: "deploy",
+      message: textOption(input, "message"),
+      git: await gitState(dirname(file.path)),
       timing: timingOf(input),
       new_app: { org_slug: textOption(input, "org") },
     });
@@ -141,4 +146,4 @@ function onlyAsked(before: object, after: object): object {
   );
 }
 
-export const VERBS: readonly Verb[] = [deploy, diff, scale, releases, rollback];
+export const VERBS: readonly Verb[] = [deploy, diff, scale, rollback];

@@ -2,8 +2,23 @@ import type { Release, ReleaseStore } from "#apps/release-store.ts";
 import { type Database, readOne } from "../database.ts";
 import { keyset } from "./keyset.ts";
 
-const LISTED =
-  "app_id, version, status, description, strategy, image, image_digest, created_by, created_at, updated_at";
+/** Columns of a list, in the order of its fields; a single release has its definition, too. */
+const COLUMNS = [
+  "status",
+  "description",
+  "message",
+  "git_commit",
+  "git_branch",
+  "failure",
+  "strategy",
+  "image",
+  "image_digest",
+  "created_by",
+  "created_at",
+  "updated_at",
+] as const;
+const WRITTEN = [...COLUMNS, "definition"] as const;
+const LISTED = `app_id, version, ${COLUMNS.join(", ")}`;
 const RELEASE = `${LISTED}, definition`;
 
 export function sqlReleaseStore(database: Database): ReleaseStore {
@@ -16,30 +31,15 @@ export function sqlReleaseStore(database: Database): ReleaseStore {
       readOne<Release>(database, `SELECT ${RELEASE} FROM releases WHERE app_id = ? AND version = ?`, [app_id, version]),
 
     async insertRelease(release, keep, after) {
-      const { app_id, status, description, strategy, image, image_digest } = release;
-      const { definition, created_by, created_at, updated_at } = release;
+      const { app_id } = release;
       const outcome = await database.write([
         // Locks the app, so that two releases do not get the same version.
         { sql: "UPDATE apps SET name = name WHERE id = ?", args: [app_id], rows: 1 },
         {
           sql: `INSERT INTO releases (${RELEASE})
-                SELECT ?, coalesce(max(version), 0) + 1, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM releases WHERE app_id = ?
+                SELECT ?, coalesce(max(version), 0) + 1, ${WRITTEN.map(() => "?").join(", ")} FROM releases WHERE app_id = ?
                 HAVING CAST(? AS BIGINT) IS NULL OR coalesce(max(version), 0) = CAST(? AS BIGINT) RETURNING version`,
-          args: [
-            app_id,
-            status,
-            description,
-            strategy,
-            image,
-            image_digest,
-            created_by,
-            created_at,
-            updated_at,
-            definition,
-            app_id,
-            after ?? null,
-            after ?? null,
-          ],
+          args: [app_id, ...WRITTEN.map((name) => release[name]), app_id, after ?? null, after ?? null],
           rows: 1,
         },
         {
@@ -60,9 +60,9 @@ export function sqlReleaseStore(database: Database): ReleaseStore {
         [per_app],
       ),
 
-    async putStatus(app_id, version, status, now) {
-      const sql = "UPDATE releases SET status = ?, updated_at = ? WHERE app_id = ? AND version = ?";
-      return (await database.write([{ sql, args: [status, now, app_id, version], rows: 1 }])).ok;
+    async putStatus(app_id, version, { status, failure }, now) {
+      const sql = "UPDATE releases SET status = ?, failure = ?, updated_at = ? WHERE app_id = ? AND version = ?";
+      return (await database.write([{ sql, args: [status, failure, now, app_id, version], rows: 1 }])).ok;
     },
   };
 }

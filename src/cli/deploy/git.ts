@@ -1,0 +1,31 @@
+/** The Git commit of a folder, to be recorded with its release. */
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+
+export interface GitState {
+  git_commit?: string;
+  git_branch?: string;
+}
+
+const run = promisify(execFile);
+const GIT_MS = 10_000;
+
+/** Empty where there is no repository, no commit or no Git: none of them keeps a folder from being deployed. */
+export async function gitState(folder: string): Promise<GitState> {
+  const git = async (...args: string[]): Promise<string> =>
+    (await run("git", ["-C", folder, ...args], { timeout: GIT_MS, maxBuffer: 64 << 20 })).stdout.trim();
+  try {
+    const [commit, branch, changed] = await Promise.all([
+      git("rev-parse", "--verify", "HEAD"),
+      git("rev-parse", "--abbrev-ref", "HEAD"),
+      git("status", "--porcelain", "--", "."),
+    ]);
+    return {
+      git_commit: changed === "" ? commit : `${commit}-dirty`,
+      // A checkout of a commit instead of a branch.
+      ...(branch === "HEAD" ? {} : { git_branch: branch }),
+    };
+  } catch {
+    return {};
+  }
+}
