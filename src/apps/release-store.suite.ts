@@ -27,7 +27,7 @@ export function releaseStoreSuite(
   skip?: string,
 ): void {
   suite(`release store: ${name}`, { skip }, () => {
-    test("versions count up, the oldest go, and a status is kept", async () => {
+    test("versions count up, the oldest releases are pruned, and a status is stored", async () => {
       const { store, close } = await open();
       for (let version = 1; version <= 5; version++)
         assert.deepEqual(await store.insertRelease(RELEASE, 3), { ...RELEASE, version });
@@ -51,7 +51,7 @@ export function releaseStoreSuite(
       await close();
     });
 
-    test("an image and its digest are kept, or null when there is none", async () => {
+    test("a release stores its image and digest, or null when it has none", async () => {
       const { store, close } = await open();
       await store.insertRelease({ ...RELEASE, image: null, image_digest: null }, 50);
       await store.insertRelease(RELEASE, 50);
@@ -65,7 +65,7 @@ export function releaseStoreSuite(
       await close();
     });
 
-    test("the digests of an app's newest releases are those that must be kept", async () => {
+    test("the image digests of an app's newest releases are listed as in use", async () => {
       const { store, close } = await open();
       assert.deepEqual(await store.releaseImages(2), []);
       for (const digit of ["1", "2", "3"])
@@ -79,7 +79,7 @@ export function releaseStoreSuite(
       await close();
     });
 
-    test("of those who build on the same version one is first", async () => {
+    test("of concurrent inserts on the same base version exactly one succeeds", async () => {
       const { store, close } = await open();
       const results = await Promise.all(Array.from({ length: 8 }, () => store.insertRelease(RELEASE, 50, 0)));
       assert.equal(results.filter((result) => result === "behind").length, 7);

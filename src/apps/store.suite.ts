@@ -19,7 +19,7 @@ export function appStoreSuite(
       }
     }
 
-    test("an app's egress policy is all until another is put", () =>
+    test("an app's egress policy is `all` until another is stored", () =>
       withStore(async (store) => {
         await store.insertApp(anApp({ id: "a1", name: "web", org_id: "o1" }), 10);
         assert.deepEqual(await store.egress("a1"), { mode: "all", allow: [] });
@@ -28,7 +28,7 @@ export function appStoreSuite(
         assert.equal(await store.putEgress("gone", { mode: "none", allow: [] }), false);
       }));
 
-    test("a name has one owner across organizations; a repeated insert is the same insert", () =>
+    test("an app name is unique across organizations, and a repeated insert changes nothing", () =>
       withStore(async (store) => {
         const app = anApp({ id: "a1", name: "web", org_id: "o1" });
         assert.equal(await store.insertApp(app, 10), "inserted");
@@ -38,7 +38,7 @@ export function appStoreSuite(
         assert.deepEqual({ ...(await store.findApp("web")) }, app);
       }));
 
-    test("the limit of an organization holds when many insert at once", () =>
+    test("the app limit of an organization holds under concurrent inserts", () =>
       withStore(async (store) => {
         const results = await Promise.all(
           Array.from({ length: 20 }, (_, i) =>
@@ -62,7 +62,7 @@ export function appStoreSuite(
         assert.deepEqual([await store.countApps("o1"), await store.countApps("o2")], [4, 0]);
       }));
 
-    test("secrets are put and removed together, each change a new version, and go with the app", () =>
+    test("secrets are put and removed together, each change is a new version, and they go with the app", () =>
       withStore(async (store) => {
         await store.insertApp(anApp({ id: "a1", name: "web", org_id: "o1" }), 10);
         assert.equal(await store.changeSecrets("a1", [aSecret({ name: "A" }), aSecret({ name: "B" })], [], 10), 1);
@@ -80,7 +80,7 @@ export function appStoreSuite(
         assert.equal(await store.deleteApp("a1"), false);
       }));
 
-    test("past the limit of secrets nothing of the change is kept", () =>
+    test("a change that exceeds the limit of secrets stores nothing", () =>
       withStore(async (store) => {
         await store.insertApp(anApp({ id: "a1", name: "web", org_id: "o1" }), 10);
         await store.changeSecrets("a1", [aSecret({ name: "A" })], [], 2);

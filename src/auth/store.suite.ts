@@ -32,7 +32,7 @@ export function authStoreSuite(
         assert.equal(await store.findOrg("nowhere"), undefined);
       }));
 
-    test("a slug has one owner, a repeated insert is the same insert, and the limit holds", () =>
+    test("a slug is unique, a repeated insert changes nothing, and the limit of organizations holds", () =>
       withStore(async (store) => {
         const org = anOrg({ id: "o1", slug: "acme" });
         assert.equal(await store.insertOrg(org, 1), "inserted");
@@ -42,7 +42,7 @@ export function authStoreSuite(
         assert.equal((await store.orgs()).length, 1);
       }));
 
-    test("tokens go with their organization; full-access ones belong to none", () =>
+    test("tokens are deleted with their organization; full-access tokens belong to none", () =>
       withStore(async (store) => {
         await store.insertOrg(anOrg({ id: "o1", slug: "acme" }), 10);
         assert.deepEqual(
@@ -73,7 +73,7 @@ export function authStoreSuite(
         assert.equal(await store.deleteOrg("o1"), false);
       }));
 
-    test("an organization has at most so many tokens, however many are made at once", () =>
+    test("the token limit of an organization holds under concurrent inserts", () =>
       withStore(async (store) => {
         await store.insertOrg(anOrg({ id: "o1", slug: "acme" }), 10);
         const wanted = Array.from({ length: 9 }, (_, i) => aToken({ id: `t${i}`, org_id: "o1" }));
@@ -87,7 +87,7 @@ export function authStoreSuite(
         assert.equal((await store.tokens("o1")).length, 4);
       }));
 
-    test("a token keeps its secret to the byte, and the moment of its first revocation", () =>
+    test("a token keeps its secret to the byte, and the time of its first revocation", () =>
       withStore(async (store) => {
         const token = aToken({ id: "t1", org_id: null, secret: Uint8Array.of(0, 255, 1) });
         await store.insertToken(token, 1);

@@ -9,7 +9,7 @@ import { inlineSqlite } from "#stores/sqlite/inline.ts";
 import { anOrg } from "./fixtures.ts";
 import { TokenService } from "./tokens.ts";
 
-test("a token whose organization is deleted while it is looked at is not known, nor is one made for it", async () => {
+test("a token whose organization is deleted during verification is unknown, and none is minted for it", async () => {
   const database = inlineSqlite();
   await migrate(database);
   const store = sqlAuthStore(database);

@@ -25,7 +25,7 @@ const now_ms = Date.parse("2026-01-01T12:00:00Z");
 const wish = (more: Partial<AccessRequest>): AccessRequest => ({ action: "read", now_ms, ...more });
 
 suite("caveats", () => {
-  test("each refuses what it is not for, and says so", () => {
+  test("each caveat refuses requests outside its scope and names the reason", () => {
     const cases: [Caveat, Partial<AccessRequest>, string | undefined][] = [
       [{ type: "org", org: "acme", actions: READ }, { org: "acme" }, undefined],
       [{ type: "org", org: "acme", actions: READ }, {}, "caveat org: the token is for organization acme only"],
@@ -98,7 +98,7 @@ suite("caveats", () => {
     );
   });
 
-  test("each is told in words", () => {
+  test("each caveat has a description in words", () => {
     assert.deepEqual([0, READ, ACTIONS.read | ACTIONS.control, 7, ALL_ACTIONS].map(actionWords), [
       "nothing",
       "read",
@@ -123,7 +123,7 @@ suite("caveats", () => {
     for (const [caveat, words] of all) assert.equal(caveatWords(caveat), words);
   });
 
-  test("on the wire each kind has its number for ever, names are in order, and each is read back", () => {
+  test("each caveat type has a fixed wire number, sorted names, and decodes to what was encoded", () => {
     const all: [Caveat, unknown[]][] = [
       [{ type: "org", org: "acme", actions: 1 }, [1, "acme", 1]],
       [{ type: "actions", actions: 31 }, [2, 31]],
@@ -148,7 +148,7 @@ suite("caveats", () => {
     }
   });
 
-  test("whatever is not exactly one of these is unknown, kept as it came, and refuses", () => {
+  test("a caveat that does not match a known form decodes as unknown, keeps its bytes, and refuses", () => {
     const long = "x".repeat(256);
     const wrong: unknown[] = [
       null,

@@ -26,7 +26,7 @@ suite("settings", () => {
     assert.match(settings.warnings[0] ?? "", /log_levle is not a setting; did you mean log_level\?/);
   });
 
-  test("a setting that cannot be used is refused, saying where it came from and what is allowed", () => {
+  test("an invalid setting is refused with its source and the allowed values", () => {
     const broken = join(tempDir(), "broken.toml");
     writeFileSync(broken, "listen = \n");
     const cases: [string[], Record<string, string>, RegExp][] = [
@@ -50,7 +50,7 @@ suite("settings", () => {
     for (const [args, env, message] of cases) assert.throws(() => readSettings(args, env), message);
   });
 
-  test("the DNS hook is an absolute path of a file that can be executed, or nothing starts", () => {
+  test("the ACME DNS hook must be the absolute path of an executable file", () => {
     const file = join(tempDir(), "hook");
     const hook = (path: string) => readSettings(["--acme-dns-hook", path], {}).proxy.acme_dns_hook;
     assert.throws(() => hook("hook"), /--acme-dns-hook: "hook" is not an absolute path of a program/);
@@ -63,8 +63,8 @@ suite("settings", () => {
   });
 });
 
-suite("words", () => {
-  test("durations as people and Go programs write them", () => {
+suite("durations, suggestions and slugs", () => {
+  test("durations are parsed in the notation of people and of Go programs", () => {
     assert.deepEqual(
       ["90s", "1h30m", "30d", "1.5h", "250ms", "1y"].map(parseDuration),
       [90_000, 5_400_000, 2_592_000_000, 5_400_000, 250, 31_557_600_000],
@@ -72,12 +72,12 @@ suite("words", () => {
     assert.deepEqual(["", "5", "1 h", "h", "-1s", "1h2"].map(parseDuration), Array(6).fill(undefined));
   });
 
-  test("the nearest word, or none", () => {
+  test("closest() suggests the nearest known name, or nothing", () => {
     assert.equal(closest("maschines", ["machines", "volumes"]), "machines");
     assert.equal(closest("zzz", ["machines", "volumes"]), undefined);
   });
 
-  test("slugs cannot split a host name, a path or a token's subject", () => {
+  test("slugs reject characters that could split a host name, a path or a token's subject", () => {
     for (const good of ["a", "a1", "my-app", "a".repeat(63)]) checkSlug(good, "x");
     for (const bad of ["", "-", "a-", "A", "a:b", "a/b", "a.b", "a*", "a".repeat(64), "a\n", "ａ"]) {
       assert.throws(() => checkSlug(bad, "x"), { code: "invalid_name" }, bad);
@@ -91,8 +91,8 @@ suite("words", () => {
   });
 });
 
-suite("box", () => {
-  test("opens only with its key, at its place, and unchanged", () => {
+suite("sealer", () => {
+  test("the sealer opens a value only with its key, in its context, and unmodified", () => {
     const sealer = new Sealer(randomBytes(32));
     const sealed = sealer.seal("here", "secret");
     assert.equal(sealer.open("here", sealed).toString(), "secret");
@@ -110,7 +110,7 @@ suite("box", () => {
 });
 
 suite("errors", () => {
-  test("go over the wire with everything a caller needs, and nothing of the cause", () => {
+  test("an API error carries message, code and hint to the client, and nothing of its cause", () => {
     const error = new ApiError("name_taken", "taken", { hint: "another", cause: new Error("internal detail") });
     const body = errorBody(error, "01REQUEST");
     assert.deepEqual(body, {
@@ -123,7 +123,7 @@ suite("errors", () => {
     assert.equal(error.http, 422);
   });
 
-  test("codes are snake_case and statuses are error statuses", () => {
+  test("error codes are snake_case and their HTTP statuses are 4xx or 5xx", () => {
     for (const [code, { http }] of Object.entries(CATALOGUE)) {
       assert.match(code, /^[a-z]+(_[a-z]+)*$/);
       assert.ok(http >= 400 && http < 600);

@@ -36,14 +36,14 @@ async function aSilentPort(t: TestContext, host: string, port: number): Promise<
   await Promise.all(fillers.map((socket) => once(socket, "connect")));
 }
 
-suite("connections to one of two addresses", () => {
+suite("dialling one of two addresses", () => {
   const reached = async (t: TestContext, endpoint: Endpoint, timeout_ms = 60_000): Promise<string> => {
     const socket = await dialed(endpoint, { timeout_ms });
     t.after(() => socket.destroy());
     return socket.remoteAddress ?? "";
   };
 
-  test("the other address is tried when the first refuses, and is remembered", async (t) => {
+  test("the second address is tried when the first refuses, and is preferred from then on", async (t) => {
     const { port, server } = await aServer(t, "127.0.0.1");
     const endpoint = new Endpoint({ host: "::1", ipv4: "127.0.0.1", port });
     assert.equal(await reached(t, endpoint), "127.0.0.1");
@@ -55,7 +55,7 @@ suite("connections to one of two addresses", () => {
     assert.equal(endpoint.host, "::1");
   });
 
-  test("an address that says nothing is overtaken by the other", async (t) => {
+  test("an address that does not respond is overtaken by the other one", async (t) => {
     const { port } = await aServer(t, "127.0.0.1");
     await aSilentPort(t, "::1", port);
     const endpoint = new Endpoint({ host: "::1", ipv4: "127.0.0.1", port });
@@ -63,7 +63,7 @@ suite("connections to one of two addresses", () => {
     assert.equal(endpoint.host, "127.0.0.1");
   });
 
-  test("when none answers the first problem is told, at once when both refuse and else in time", async (t) => {
+  test("when both addresses fail the first error is reported, at once on refusal, else at the timeout", async (t) => {
     const { port, server } = await aServer(t, "127.0.0.1");
     server.close();
     const both = new Endpoint({ host: "::1", ipv4: "127.0.0.1", port });
@@ -74,7 +74,7 @@ suite("connections to one of two addresses", () => {
     await assert.rejects(reached(t, new Endpoint({ host: "::1", port }), 100), /does not answer/);
   });
 
-  test("a signal ends it with its reason", async (t) => {
+  test("an abort signal ends the dial with its reason", async (t) => {
     const { port } = await aServer(t, "127.0.0.1");
     await aSilentPort(t, "::1", port);
     const abort = new AbortController();

@@ -4,13 +4,13 @@ import { parseCidr } from "./cidr.ts";
 import { closedRange } from "./egress.ts";
 import { namesAllowed, parseEgressTarget } from "./egress-policy.ts";
 
-suite("egress", () => {
+suite("egress policy", () => {
   const shown = (text: string): string | undefined => {
     const target = parseEgressTarget(text);
     return target && [target.cidr?.text ?? target.name, target.ports?.join("-"), target.protocol].join(" ").trim();
   };
 
-  test("entries are read: ranges and names, ports, protocols", () => {
+  test("egress entries are parsed as ranges, names, ports and protocols", () => {
     for (const [text, read] of [
       ["203.0.113.0/24", "203.0.113.0/24"],
       ["203.0.113.9/24", "203.0.113.0/24"],
@@ -26,14 +26,14 @@ suite("egress", () => {
       assert.equal(shown(text), read, text);
   });
 
-  test("what is neither a range nor a name is refused", () => {
+  test("an egress entry that is neither a range nor a name is refused", () => {
     for (const text of ["", "localhost", "10.0.0.0/33", "a..b", "*", "*.com.*", "x.example:0", "x.example:9-1"])
       assert.equal(shown(text), undefined, text);
     for (const text of ["x.example:70000", "x.example/icmp", "http://x.example", "1.2.3", "x.example; drop", "[::1"])
       assert.equal(shown(text), undefined, text);
   });
 
-  test("a name is allowed when an entry is it, or a wildcard above it", () => {
+  test("a name is allowed by an equal entry or by a wildcard above it", () => {
     const policy = { mode: "list", allow: ["api.example.com:443", "*.cdn.example"] } as const;
     for (const name of ["api.example.com", "a.cdn.example", "a.b.cdn.example"]) assert.ok(namesAllowed(policy, name));
     for (const name of ["example.com", "x.api.example.com", "cdn.example", "evilcdn.example"])
@@ -47,7 +47,7 @@ suite("egress", () => {
     return closedRange(read(text), opened.map(read))?.text;
   };
 
-  test("metadata services, loopback and private networks are closed, the rest is not", () => {
+  test("metadata services, loopback and private networks are blocked, public addresses are not", () => {
     for (const [text, within] of [
       ["169.254.169.254", "169.254.0.0/16"],
       ["100.100.100.200", "100.64.0.0/10"],
@@ -62,7 +62,7 @@ suite("egress", () => {
       assert.equal(closed(text), undefined, text);
   });
 
-  test("what the operator opened is open, and nothing beside it", () => {
+  test("a range that the operator opened is reachable, and nothing beside it", () => {
     assert.equal(closed("10.1.2.3", "10.1.0.0/16"), undefined);
     assert.equal(closed("10.2.2.3", "10.1.0.0/16"), "10.0.0.0/8");
     assert.equal(closed("10.0.0.0/8", "10.1.0.0/16"), "10.0.0.0/8");

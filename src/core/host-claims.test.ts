@@ -23,7 +23,7 @@ process.send(mine);
 `;
 
 suite("claims of installations on one host", () => {
-  test("what one has another does not get, and is told who has it", () => {
+  test("a claim of one installation is refused to another, with the name of its holder", () => {
     const [claims_dir, one, other] = [tempDir(), aDataDir(), aDataDir()];
     const first = new HostClaims("uids", one, claims_dir);
     const second = new HostClaims("uids", other, claims_dir);
@@ -39,7 +39,7 @@ suite("claims of installations on one host", () => {
     assert.equal(second.take("65536", "machines/m1"), undefined);
   });
 
-  test("claims of a data dir that was removed or moved are free; those of one that is stopped are not", () => {
+  test("claims of a removed or moved data dir are free, those of a stopped installation are not", () => {
     const [claims_dir, one, other] = [tempDir(), aDataDir("machines"), aDataDir()];
     const first = new HostClaims("uids", one, claims_dir);
     const second = new HostClaims("uids", other, claims_dir);
@@ -56,7 +56,7 @@ suite("claims of installations on one host", () => {
     assert.deepEqual(claimsOf("uids", claims_dir), [{ name: "1", of: join(other, "machines/m") }]);
   });
 
-  test("what a crash left claimed is given back by its owner alone", () => {
+  test("claims left by a crash are released only by their owner", () => {
     const [claims_dir, one, other] = [tempDir(), aDataDir(), aDataDir()];
     const first = new HostClaims("uids", one, claims_dir);
     first.take("1", "machines/m1");

@@ -6,7 +6,7 @@ import { randomIds, repeatableIds } from "./ids.ts";
 suite("ids", () => {
   const random = randomIds(systemClock);
 
-  test("random ones have their form and do not come twice", () => {
+  test("random ids have their format and do not repeat", () => {
     const seen = new Set<string>();
     for (let i = 0; i < 5000; i++) {
       const [ulid, short] = [random.ulid(), random.short()];
@@ -19,7 +19,7 @@ suite("ids", () => {
     assert.equal(seen.size, 10_000);
   });
 
-  test("random bytes are as many as asked for, and fresh", () => {
+  test("random bytes have the requested length and are not reused", () => {
     for (const count of [1, 32, 4095, 4096, 4097, 10_000]) {
       const [one, two] = [random.bytes(count), random.bytes(count)];
       assert.deepEqual([one.length, two.length], [count, count]);
@@ -28,7 +28,7 @@ suite("ids", () => {
     }
   });
 
-  test("repeatable ones repeat, call by call", () => {
+  test("ids from the same seed repeat, call by call", () => {
     const make = (seed: number): string[] => {
       const ids = repeatableIds(Buffer.alloc(32, seed), 1_700_000_000_000);
       const bytes = Buffer.from(ids.bytes(100)).toString("hex");
@@ -38,7 +38,7 @@ suite("ids", () => {
     assert.equal(new Set([...make(1), ...make(2)]).size, 10, "and nothing of it with another seed");
   });
 
-  test("those that tell the time sort by it", () => {
+  test("ULIDs sort by their time", () => {
     const at = (ms: number): string => repeatableIds(Buffer.from("s"), ms).ulid();
     assert.ok(at(1) < at(2) && at(1_700_000_000_000) < at(1_700_000_000_001));
   });

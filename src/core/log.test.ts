@@ -7,7 +7,7 @@ import { LIMITS } from "./limits.ts";
 import { openLog } from "./log.ts";
 
 suite("log", () => {
-  test("lines are JSON, from the level on", () => {
+  test("log lines are JSON, and lines below the level are dropped", () => {
     const file = join(tempDir(), "log");
     const log = openLog(file, "info");
     log.debug({}, "too quiet");
@@ -19,7 +19,7 @@ suite("log", () => {
     assert.deepEqual([first?.app, first?.msg], ["a", "said"]);
   });
 
-  test("it is set aside at its limit, and nothing is lost by that", () => {
+  test("the log file is rotated at its size limit without losing lines", () => {
     const file = join(tempDir(), "log");
     const log = openLog(file, "info");
     const words = "x".repeat(1 << 20);
@@ -30,7 +30,7 @@ suite("log", () => {
     assert.equal(lines.length, count);
   });
 
-  test("what is said after its end is lost, and lands in no other file", () => {
+  test("lines logged after close are dropped and reach no other file", () => {
     const dir = tempDir();
     const log = openLog(join(dir, "log"), "info");
     log.close();
@@ -40,7 +40,7 @@ suite("log", () => {
     assert.equal(readFileSync(join(dir, "other"), "utf8"), "");
   });
 
-  test("a full disk loses lines and throws nothing", { skip: !existsSync("/dev/full") }, () => {
+  test("a full disk drops log lines and throws nothing", { skip: !existsSync("/dev/full") }, () => {
     const log = openLog("/dev/full", "info");
     log.info({}, "lost");
     log.info({}, "lost too");

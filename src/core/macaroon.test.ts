@@ -53,7 +53,7 @@ const wish: fc.Arbitrary<AccessRequest> = fc.record(
 );
 
 suite("macaroons", () => {
-  test("a token reads back as it was written, and is genuine with its own key only", (t) => {
+  test("a token survives serialization and verifies with its own key only", (t) => {
     fc.assert(
       fc.property(fc.array(caveat, { maxLength: 6 }), (caveats) => {
         const token = mint(key, "01TOKEN", caveats);
@@ -66,7 +66,7 @@ suite("macaroons", () => {
     );
   });
 
-  test("the holder can narrow a token without the key", () => {
+  test("the holder can attenuate a token without the key", () => {
     const token = mint(key, "01TOKEN", [{ type: "org", org: "acme", actions: ALL_ACTIONS }]);
     const narrower = attenuate(parse(serialize(token)), [{ type: "actions", actions: 1 }]);
     assert.ok(isGenuine(key, parse(serialize(narrower))));
@@ -87,7 +87,7 @@ suite("macaroons", () => {
     );
   });
 
-  test("no changed token is genuine: flipped bits, dropped, moved and spliced caveats (A2)", (t) => {
+  test("no modified token verifies: flipped bits, dropped, moved and spliced caveats (A2)", (t) => {
     const other = mint(key, "01OTHER", [{ type: "org", org: "acme", actions: ALL_ACTIONS }]);
     fc.assert(
       fc.property(
@@ -114,14 +114,14 @@ suite("macaroons", () => {
     );
   });
 
-  test("a caveat of an unknown kind keeps its place in the chain and refuses", () => {
+  test("a caveat of an unknown type keeps its place in the chain and refuses", () => {
     const token = mint(key, "01TOKEN", [{ type: "unknown", wire: [99, "later"] }]);
     const back = parse(serialize(token));
     assert.ok(isGenuine(key, back));
     assert.match(refusal(back.caveats, { action: "read", now_ms: NOW }) ?? "", /does not know/);
   });
 
-  test("what is not a token is refused in words, whatever it is", () => {
+  test("text that is not a token is refused with a clear error", () => {
     const { tail } = mint(key, "01TOKEN", []);
     const packed = (value: unknown): string =>
       `hm1_${Buffer.from(encode(value, { maxDepth: 1000 })).toString("base64url")}`;
@@ -165,20 +165,20 @@ suite("macaroons", () => {
     );
   });
 
-  test("a tail of another length is not genuine, and not an accident", () => {
+  test("a signature of another length does not verify and does not throw", () => {
     const token = mint(key, "01TOKEN", []);
     for (const length of [0, 31, 33]) assert.equal(isGenuine(key, { ...token, tail: Buffer.alloc(length) }), false);
     const short = parse(serialize({ ...token, tail: token.tail.subarray(0, 31) }));
     assert.equal(isGenuine(key, short), false);
   });
 
-  test("as many caveats and as many bytes as are allowed are not too many", () => {
+  test("a token with exactly the maximum of caveats and bytes is accepted", () => {
     const most = Array.from({ length: LIMITS.token_caveats }, () => ({ type: "actions" as const, actions: 1 }));
     assert.ok(isGenuine(key, parse(serialize(mint(key, "01TOKEN", most)))));
     assert.throws(() => parse(`hm1_${"A".repeat(LIMITS.token_bytes - 4)}`), /damaged/);
   });
 
-  test("too many caveats, too many bytes and too deep a nesting are refused before they cost anything", () => {
+  test("too many caveats, too many bytes and too deep nesting are refused", () => {
     const many = mint(
       key,
       "01TOKEN",

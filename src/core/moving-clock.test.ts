@@ -3,8 +3,8 @@ import { suite, test } from "node:test";
 import { systemClock } from "./clock.ts";
 import { MovingClock } from "./moving-clock.ts";
 
-suite("a clock that can be moved", () => {
-  test("frozen, it wakes sleepers in order and only when it is moved", async () => {
+suite("movable clock", () => {
+  test("a frozen clock wakes sleepers in order, and only when it is moved", async () => {
     const clock = new MovingClock({ start_ms: 1000, frozen: true });
     const woken: string[] = [];
     const sleep = async (name: string, ms: number): Promise<void> => {
@@ -24,7 +24,7 @@ suite("a clock that can be moved", () => {
     assert.equal(clock.sleepers, 0);
   });
 
-  test("flowing, a sleeper wakes by itself, and time never goes back when it is moved", async () => {
+  test("a running clock wakes sleepers by itself and never goes back when it is moved", async () => {
     const clock = new MovingClock();
     assert.ok(Math.abs(clock.now() - systemClock.now()) < 60_000);
     const keep = setInterval(() => {}, 1000);
@@ -45,7 +45,7 @@ suite("a clock that can be moved", () => {
     assert.ok(clock.now() >= still);
   });
 
-  test("a sleep that is aborted is over, and wakes nobody", async () => {
+  test("an aborted sleep ends and leaves no sleeper behind", async () => {
     const clock = new MovingClock({ frozen: true });
     const stopping = new AbortController();
     const sleep = clock.sleep(10, stopping.signal);

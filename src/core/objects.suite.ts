@@ -22,7 +22,7 @@ const text = async (store: ObjectStore, key: string): Promise<string | undefined
 /** What every ObjectStore must do. */
 export function objectStoreSuite(name: string, { open, skip, unconditional }: Kind): void {
   suite(`object store: ${name}`, { skip }, () => {
-    test("what is put is listed by the bytes of its key and comes back, until it is deleted", async (t) => {
+    test("objects are listed by the bytes of their keys and can be read until they are deleted", async (t) => {
       const store = await open(t);
       const put = ["a/2", "a/10", "b/1", "a/1", "a-b/1", "a.b", "A/1"];
       for (const key of put) assert.equal(await store.put(key, Buffer.from(key)), true);
@@ -38,7 +38,7 @@ export function objectStoreSuite(name: string, { open, skip, unconditional }: Ki
       assert.equal(await store.get("a/10"), undefined);
     });
 
-    test("what is not there is not there, and leaves no file", async (t) => {
+    test("a missing object is not found and leaves no file", async (t) => {
       const store = await open(t);
       const file = join(tempDir(), "file");
       assert.equal(await store.get("none"), undefined);
@@ -49,7 +49,7 @@ export function objectStoreSuite(name: string, { open, skip, unconditional }: Ki
       assert.deepEqual(await keys(store, "x/"), []);
     });
 
-    test("a part of it; at the end less, behind the end nothing", async (t) => {
+    test("a range read past the end is shorter, behind the end empty", async (t) => {
       const store = await open(t);
       await store.put("k", Buffer.from("0123456789"));
       const part = async (offset: number, length: number) => (await store.get("k", { offset, length }))?.toString();
@@ -60,7 +60,7 @@ export function objectStoreSuite(name: string, { open, skip, unconditional }: Ki
       assert.deepEqual(await store.head("k"), { key: "k", size: 10 });
     });
 
-    test("putting again replaces; nothing is an object too", async (t) => {
+    test("a second put replaces the object; an empty object is allowed", async (t) => {
       const store = await open(t);
       await store.put("k", Buffer.from("old and long"));
       await store.put("k", Buffer.from("new"));
@@ -70,7 +70,7 @@ export function objectStoreSuite(name: string, { open, skip, unconditional }: Ki
       assert.equal(await text(store, "k"), "");
     });
 
-    test("files go in and come out as they are, larger than one request of an S3 client too", async (t) => {
+    test("files larger than one S3 request are uploaded and downloaded unchanged", async (t) => {
       const store = await open(t);
       const dir = tempDir();
       const bytes = randomBytes((17 << 20) + 5);
@@ -82,7 +82,7 @@ export function objectStoreSuite(name: string, { open, skip, unconditional }: Ki
       assert.deepEqual(await store.get("large", range), bytes.subarray(range.offset, range.offset + range.length));
     });
 
-    test("many at once, more than one page of a list", async (t) => {
+    test("1,100 objects put concurrently are all listed, over several pages", async (t) => {
       const store = await open(t);
       const all = Array.from({ length: 1100 }, (_, i) => `many/${String(i).padStart(5, "0")}`);
       for (let at = 0; at < all.length; at += 50) {
@@ -93,7 +93,7 @@ export function objectStoreSuite(name: string, { open, skip, unconditional }: Ki
       assert.deepEqual(await keys(store, "many/"), all.slice(0, 1));
     });
 
-    test("with if_absent the first one stays, of many at once exactly one is stored", async (t) => {
+    test("with if_absent the first put wins, and of concurrent ones exactly one", async (t) => {
       const store = await open(t);
       const put = (body: string) => store.put("lock/a", Buffer.from(body), { if_absent: true });
       if (unconditional) return await assert.rejects(put("one"), unconditional);
@@ -106,7 +106,7 @@ export function objectStoreSuite(name: string, { open, skip, unconditional }: Ki
       assert.equal(await put("six"), true);
     });
 
-    test("a key cannot leave the store", async (t) => {
+    test("a key that would leave the store is refused", async (t) => {
       const store = await open(t);
       for (const key of ["../x", "/x", "a/../x", "a//b", "", "a/", ".."]) {
         await assert.rejects(store.put(key, Buffer.from("x")), /is a key of an object/, key);

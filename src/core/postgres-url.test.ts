@@ -17,7 +17,8 @@ suite("postgres url", () => {
     ],
   ];
   for (const [url, urls, target] of parsed)
-    test(`${url} names ${urls.length} of ${target}`, () => assert.deepEqual(parsePostgresUrl(url), { urls, target }));
+    test(`${url} parses to ${urls.length} hosts with target ${target}`, () =>
+      assert.deepEqual(parsePostgresUrl(url), { urls, target }));
 
   const refused: [string, RegExp][] = [
     ["mysql://db/name", /only postgres:/],
@@ -26,7 +27,7 @@ suite("postgres url", () => {
     ["postgres://u:secret@/n?host=a,b,c&port=1,2", /3 hosts and 2 ports/],
   ];
   for (const [url, words] of refused)
-    test(`${url} is refused without its password`, () =>
+    test(`${url} is refused without showing its password`, () =>
       assert.throws(
         () => parsePostgresUrl(url),
         (thrown) => {

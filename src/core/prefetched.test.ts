@@ -5,8 +5,8 @@ import { forgetPrefetched, Prefetched, takePrefetched, withPrefetched } from "./
 const one = (): Prefetched => new Prefetched(async (keep) => keep("app", "web", { id: 1 }));
 const take = (): Promise<unknown> => takePrefetched("app", "web");
 
-suite("prefetched", () => {
-  test("what was read for a request is used once, and by that request alone", async () => {
+suite("prefetched rows", () => {
+  test("a prefetched row is used once, by its own request only", async () => {
     assert.equal(await take(), undefined, "there is no request");
     await withPrefetched(one(), async () => {
       assert.equal(await takePrefetched("app", "other"), undefined);
@@ -15,7 +15,7 @@ suite("prefetched", () => {
     });
   });
 
-  test("nothing of it is left after a write, nor for what goes on after the request", async () => {
+  test("prefetched rows are dropped after a write and at the end of the request", async () => {
     await withPrefetched(one(), async () => {
       forgetPrefetched();
       assert.equal(await take(), undefined);
@@ -26,7 +26,7 @@ suite("prefetched", () => {
     assert.equal(await later.done, undefined);
   });
 
-  test("a reading that failed fails the lookup, and nobody who does not look", async () => {
+  test("a failed prefetch fails the lookup that uses it, and no other", async () => {
     const failed = (): Prefetched => new Prefetched(() => Promise.reject(new Error("away")));
     await withPrefetched(failed(), async () => {});
     await withPrefetched(failed(), () => assert.rejects(take(), /away/));

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { Slots } from "./slots.ts";
 
-suite("so many at once", () => {
-  test("one more waits, and comes in the order in which it asked, also past one that failed", async () => {
+suite("concurrency slots", () => {
+  test("a call over the limit waits, and calls run in order, also after one that failed", async () => {
     const slots = new Slots(2);
     const ends = new Map<string, (failed?: Error) => void>();
     const begin = (name: string): Promise<string> =>

@@ -32,8 +32,8 @@ async function serve(t: TestContext, most: number) {
   return { open, ask, waiting };
 }
 
-suite("connections at their bound", () => {
-  test("the longest unused one makes room for one more", async (t) => {
+suite("HTTP connections at their limit", () => {
+  test("the connection that was idle longest is closed to make room for a new one", async (t) => {
     const { open, ask } = await serve(t, 3);
     const [first, second, third] = [await open(), await open(), await open()];
     assert.match(await ask(first), /200 OK/);
@@ -43,7 +43,7 @@ suite("connections at their bound", () => {
     for (const socket of [first, third, fourth]) assert.match(await ask(socket), /200 OK/);
   });
 
-  test("with all in use the one more is closed, and no request is cut off", async (t) => {
+  test("when all connections are busy the new one is closed and no request is interrupted", async (t) => {
     const { open, ask, waiting } = await serve(t, 2);
     const busy = [await open(), await open()];
     for (const socket of busy) await ask(socket, "/wait");

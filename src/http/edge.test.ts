@@ -22,7 +22,7 @@ const AUTH = (platform: TestPlatform): string => `Authorization: Bearer ${platfo
 const HEAD = "Host: h\r\nConnection: close\r\n";
 
 suite("framing (P1)", () => {
-  test("requests that two programs could read differently are refused, each with our error and a request id", async (t) => {
+  test("requests with ambiguous framing are refused, each with our error body and a request id", async (t) => {
     const platform = await testPlatform(t);
     const post = `POST /v1/apps HTTP/1.1\r\n${HEAD}${AUTH(platform)}`;
     const probes: Record<string, string> = {
@@ -56,7 +56,7 @@ suite("framing (P1)", () => {
     }
   });
 
-  test("headers past 16 KiB, a target past 8 KiB and a path with a broken escape have their own answers", async (t) => {
+  test("headers over 16 KiB, a target over 8 KiB and a path with a broken escape have their own errors", async (t) => {
     const platform = await testPlatform(t);
     assert.match(
       await raw(platform, `GET /healthz HTTP/1.1\r\n${HEAD}X: ${"a".repeat(17_000)}\r\n\r\n`),
@@ -78,7 +78,7 @@ suite("framing (P1)", () => {
 });
 
 suite("bodies (P3)", () => {
-  test("what is not JSON, doubled keys and deep nesting are refused with the place; __proto__ is only a name", async (t) => {
+  test("invalid JSON, duplicate keys and deep nesting are refused with the position; __proto__ is only a name", async (t) => {
     const { ask } = await testPlatform(t);
     const cases: [string, RegExp][] = [
       ['{"app_name": "x",\n  oops}', /not JSON \(line 2, column 3\)/],
@@ -96,14 +96,14 @@ suite("bodies (P3)", () => {
     assert.equal(({} as Record<string, unknown>)["app_name"], undefined);
   });
 
-  test("a secret in a broken body is not repeated in the answer", async (t) => {
+  test("a secret in a malformed body is not repeated in the response", async (t) => {
     const { ask } = await testPlatform(t);
     assert.ok(
       !(await ask("POST /v1/apps/x/secrets", { body: '{"values":{"A":"canary-123" oops' })).text.includes("canary"),
     );
   });
 
-  test("a body past the limit is 413 before it is read; other media types are 415, curl's default is JSON", async (t) => {
+  test("a body over the limit is 413 before it is read; other media types are 415, curl's default is JSON", async (t) => {
     const platform = await testPlatform(t);
     for (const [path, limit] of [
       ["/v1/apps", "body_bytes allows (1048576 bytes)"],
@@ -126,8 +126,8 @@ suite("bodies (P3)", () => {
   });
 });
 
-suite("the edge", () => {
-  test("unknown paths and methods have their own answers; HEAD works; trailing slashes do not matter", async (t) => {
+suite("HTTP server", () => {
+  test("unknown paths are 404, unknown methods 405; HEAD works; trailing slashes do not matter", async (t) => {
     const { ask } = await testPlatform(t);
     assert.equal((await ask("GET /nowhere")).body.status, "not_found");
     const method = await ask("PUT /v1/orgs");
@@ -137,7 +137,7 @@ suite("the edge", () => {
     assert.equal((await ask(`GET /v1/apps/${"a".repeat(300)}`)).status, 404);
   });
 
-  test("a stopping platform finishes what it has begun and takes nothing new", async (t) => {
+  test("a stopping platform finishes requests in progress and accepts no new ones", async (t) => {
     const platform = await testPlatform(t);
     const socket = open(platform);
     const expect = "Expect: 100-continue\r\nContent-Type: application/json\r\nContent-Length: 18\r\n\r\n";
@@ -154,7 +154,7 @@ suite("the edge", () => {
     await assert.rejects(fetch(platform.base_url));
   });
 
-  test("a token may be limited to so many requests a second, and is told when to come back", async (t) => {
+  test("requests over a token's rate limit are 429 with Retry-After", async (t) => {
     const { ask } = await testPlatform(t, { HANGAR_RATE_LIMIT: "3" });
     const statuses = [];
     for (let i = 0; i < 5; i++) statuses.push((await ask("GET /v1/orgs")).status);
@@ -166,7 +166,7 @@ suite("the edge", () => {
     );
   });
 
-  test("pages ask for nothing from anywhere", async (t) => {
+  test("the pages load nothing from other origins", async (t) => {
     const { ask } = await testPlatform(t);
     for (const path of ["/", "/docs"]) {
       const page = await ask(`GET ${path}`, { token: null });

@@ -7,8 +7,8 @@ import { silentLog } from "#core/log.ts";
 import { route } from "./route.ts";
 import { createServer } from "./server.ts";
 
-suite("whether the caller still waits", () => {
-  test("one who left before anybody asked is known to have left", async (t) => {
+suite("client disconnect", () => {
+  test("a client that disconnects before the handler checks is known to be gone", async (t) => {
     const begun = Promise.withResolvers<void>();
     const left = Promise.withResolvers<void>();
     const asked = Promise.withResolvers<boolean>();

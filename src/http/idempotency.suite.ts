@@ -19,7 +19,7 @@ export function idempotencyStoreSuite(
   skip?: string,
 ): void {
   suite(`idempotency store: ${name}`, { skip }, () => {
-    test("a key has one runner, until it has an answer", async () => {
+    test("a key has one runner until it has a response", async () => {
       const { store, close } = await open();
       assert.equal((await store.begin(entry(), 0)).runner, "r1");
       const second = await store.begin(entry({ runner: "r2", seed: Uint8Array.of(2) }), 0);
@@ -30,7 +30,7 @@ export function idempotencyStoreSuite(
       await close();
     });
 
-    test("the same runner, and anyone after the time is up, takes an unanswered key over with its seed and time", async () => {
+    test("the same runner, or any after the timeout, takes over an unanswered key with its seed and time", async () => {
       const { store, close } = await open();
       await store.begin(entry(), 0);
       const again = await store.begin(entry({ seed: Uint8Array.of(7), started_at: 5000 }), 0);
@@ -40,7 +40,7 @@ export function idempotencyStoreSuite(
       await close();
     });
 
-    test("another request under the same key is not the same request", async () => {
+    test("a key is bound to the fingerprint of its request", async () => {
       const { store, close } = await open();
       await store.begin(entry(), 0);
       assert.equal((await store.begin(entry({ fingerprint: "f2" }), 5000)).fingerprint, "f1");
@@ -49,7 +49,7 @@ export function idempotencyStoreSuite(
       await close();
     });
 
-    test("old keys are forgotten", async () => {
+    test("expired keys are deleted", async () => {
       const { store, close } = await open();
       await store.begin(entry(), 0);
       await store.begin(entry({ key: "k2", started_at: 3000 }), 0);

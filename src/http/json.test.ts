@@ -8,8 +8,8 @@ import { parseJson } from "./json.ts";
 const nested = (levels: number, [open, close]: readonly [string, string] = ["[", "]"]): string =>
   open.repeat(levels) + (open === "[" ? "" : "1") + close.repeat(levels);
 
-suite("JSON as we accept it (P3)", () => {
-  test("whatever JSON.stringify writes is read as JSON.parse reads it", (t) => {
+suite("JSON parser (P3)", () => {
+  test("output of JSON.stringify is parsed as JSON.parse does", (t) => {
     fc.assert(
       fc.property(fc.json({ maxDepth: 5 }), (text) => {
         for (const spaced of [text, JSON.stringify(JSON.parse(text), null, "\t")])
@@ -19,7 +19,7 @@ suite("JSON as we accept it (P3)", () => {
     );
   });
 
-  test("a key that occurs twice in one object is refused however it is written, and in two objects it is not", () => {
+  test("a key that occurs twice in one object is refused in any spelling; in two objects it is allowed", () => {
     const twice = ['{"a":1,"a":2}', '{"a":{},"a":2}', '{"a" \n\t:1,"\\u0061":2}', '{"b":[{"a":1}],"a":1,"a":2}'];
     for (const text of [...twice, '{"x":{"a":[],"b":"","a":1}}'])
       assert.throws(() => parseJson(text), {
@@ -31,7 +31,7 @@ suite("JSON as we accept it (P3)", () => {
     for (const text of [...once, ...marks, '"a"', " 1 "]) assert.deepEqual(parseJson(text), JSON.parse(text));
   });
 
-  test("nesting may be as deep as the limit and no deeper, side by side it may be as long as it likes", () => {
+  test("nesting is accepted up to the depth limit; width is not limited", () => {
     const [object, depth] = [['{"a":', "}"] as const, LIMITS.json_depth];
     for (const text of [nested(depth), nested(depth, object), `[${"[],{},".repeat(depth)}0]`])
       assert.deepEqual(parseJson(text), JSON.parse(text));
@@ -42,7 +42,7 @@ suite("JSON as we accept it (P3)", () => {
       });
   });
 
-  test("what is no JSON is told by its place, and not one letter of it is repeated", () => {
+  test("invalid JSON is reported by its position, without quoting the body", () => {
     const cases = [
       ['{"a":1,\n "secret" 2}', "the body is not JSON (line 2, column 11)"],
       ['{"a":1 "secret":2}', "the body is not JSON (line 1, column 8)"],

@@ -8,7 +8,7 @@ const WORDS = { path: "/words", pages: inPages("words", ["text"]) };
 const page = (query: Record<string, unknown>): Words => readPage(WORDS, query) as unknown as Words;
 const word = (text: string): readonly [string] => [text];
 
-suite("pages of lists", () => {
+suite("list pagination", () => {
   test("walking the pages yields every item once, in either order", () => {
     for (const order of ["ascending", "descending"] as const) {
       const found: string[] = [];
@@ -21,14 +21,14 @@ suite("pages of lists", () => {
     }
   });
 
-  test("a page that ends with the list has no next one", () => {
+  test("the last page has no next link", () => {
     const one = page({ limit: 2 });
     assert.deepEqual([one.take(["a", "b"], word), one.next], [["a", "b"], undefined]);
     assert.deepEqual(pageHeaders(one, "/words?limit=2"), {});
     assert.deepEqual(withNext({ words: [] }, one), { words: [] });
   });
 
-  test("an item that is added or removed between two pages changes nothing about the others", () => {
+  test("an item added or removed between two pages does not affect the others", () => {
     const first = page({ limit: 2 });
     first.of(["a", "b", "c", "d"], word);
     const second = page({ limit: 2, cursor: first.next });
@@ -55,7 +55,7 @@ suite("pages of lists", () => {
     assert.equal(link, `</words?limit=1&metadata.k=a+b&cursor=${one.next}>; rel="next"`);
   });
 
-  test("what is not a cursor of the list is refused", () => {
+  test("a cursor of another list, or none at all, is refused", () => {
     const other = readPage({ path: "/others", pages: WORDS.pages }, { limit: 1 }) as unknown as Words;
     other.of(["a", "b"], word);
     const raw = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString("base64url");

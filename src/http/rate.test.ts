@@ -17,8 +17,8 @@ function taken(limiter: RateLimiter, owner: string, times: number): (string | un
   });
 }
 
-suite("so many requests a second", () => {
-  test("a second's worth at once, then as many as come back, for each owner by itself", async () => {
+suite("rate limiter", () => {
+  test("a burst of one second's requests is allowed, then the refill, per owner", async () => {
     const clock = virtualClock();
     const limiter = new RateLimiter(4, clock);
     assert.deepEqual(taken(limiter, "a", 6), ["3", "2", "1", "0", 1, 1]);
@@ -33,7 +33,7 @@ suite("so many requests a second", () => {
     assert.deepEqual(taken(limiter, "a", 5), ["3", "2", "1", "0", 1], "an hour saves up no more than a second does");
   });
 
-  test("less than one a second, and the words for it", () => {
+  test("a rate below one per second works, and the limiter uses its own message", () => {
     const clock = virtualClock();
     const slow = new RateLimiter(1, clock, "one is enough");
     assert.equal(slow.acquire("a")["x-ratelimit-limit"], "1");
@@ -42,7 +42,7 @@ suite("so many requests a second", () => {
     assert.throws(() => new RateLimiter(0, clock).acquire("a"), /may make 0 requests a second \(setting rate_limit\)/);
   });
 
-  test("of too many owners the one that was longest away begins anew", () => {
+  test("when there are too many owners, the one idle longest starts with a full bucket", () => {
     const limiter = new RateLimiter(2, virtualClock());
     const few = ["first", "second"];
     for (const owner of few) assert.deepEqual(taken(limiter, owner, 2), ["1", "0"]);

@@ -9,7 +9,7 @@ import { Readiness } from "./readiness.ts";
 const fine = async (): Promise<undefined> => undefined;
 
 suite("readiness", () => {
-  test("GET /readyz answers without a token what was looked at, GET /healthz that the process is there", async (t) => {
+  test("GET /readyz lists its checks without a token; GET /healthz says that the process is up", async (t) => {
     const platform = await testPlatform(t);
     const { status, body } = await platform.ask("GET /readyz", { token: null });
     assert.equal(status, 200);
@@ -18,7 +18,7 @@ suite("readiness", () => {
     assert.equal((await platform.ask("GET /healthz", { token: null })).status, 200);
   });
 
-  test("what is not ready is told with its reason, and what is hangs nobody", async () => {
+  test("a failing check is 503 with its reason, and a hanging check does not block the response", async () => {
     const never = new Promise<undefined>(() => {});
     const clock = { ...systemClock, sleep: async () => {} };
     const readiness = new Readiness(
@@ -43,7 +43,7 @@ suite("readiness", () => {
     assert.match((await hanging.problems())[0]?.reason ?? "", /did not answer within/);
   });
 
-  test("many callers share one look, and the next one after a moment sees what changed", async () => {
+  test("concurrent callers share one check, and a later caller sees the new state", async () => {
     let now = 0;
     let looks = 0;
     const clock = { ...systemClock, monotonic: () => now };

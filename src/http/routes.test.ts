@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { Row } from "./route.ts";
 import { platformRoutes } from "./routes.ts";
 
-test("what anyone may ask for without a token is made once, however often they ask", async () => {
+test("/openapi.json and /docs are built once, however often they are requested", async () => {
   const facts = { base_url: "http://one.example" };
   let made = 0;
   const rows = (): readonly Row[] => {

@@ -48,8 +48,8 @@ async function serve(t: TestContext, clock: Clock): Promise<() => Socket> {
   };
 }
 
-suite("streams", () => {
-  test("a reader that takes nothing is let go within its buffer, and told so", async (t) => {
+suite("server-sent event streams", () => {
+  test("a client that does not read is dropped once its buffer is full, with an error event", async (t) => {
     const open = await serve(t, hasty);
     const before = dropped.slow_readers;
     const stalled = Array.from({ length: 5 }, () => open().pause());
@@ -62,7 +62,7 @@ suite("streams", () => {
     }
   });
 
-  test("a reader that reads gets every message once, in order", async (t) => {
+  test("a client that reads gets every message once, in order", async (t) => {
     const open = await serve(t, systemClock);
     const answer = await text(open());
     const ids = [...answer.matchAll(/^id: (\d+)$/gm)].map(([, id]) => Number(id));

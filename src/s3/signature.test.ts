@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { signedHeaders } from "./signature.ts";
 
-suite("signatures of S3 requests", () => {
-  test("the signature of the published example is the published one", () => {
+suite("S3 request signatures", () => {
+  test("the signature of AWS's published example matches", () => {
     const { authorization } = signedHeaders(
       {
         method: "GET",

@@ -32,7 +32,7 @@ export function databaseSuite(name: string, open: OpenDatabase, skip?: string): 
       }
     }
 
-    test("a write is all of its steps, or none when a count is wrong", () =>
+    test("a write applies all of its steps, or none when a row count is wrong", () =>
       withThings(async (database) => {
         assert.deepEqual(await database.write([insert("a", 1), insert("b", 2)]), { ok: true, returned: [[], []] });
         const refused = await database.write([insert("c", 3), insert("a", 9)]);
@@ -43,7 +43,7 @@ export function databaseSuite(name: string, open: OpenDatabase, skip?: string): 
         ]);
       }));
 
-    test("a wrong count is what is told, also when a statement behind it would fail", () =>
+    test("a wrong row count is reported even when a later statement would fail", () =>
       withThings(async (database) => {
         await database.write([insert("a", 1)]);
         const refused = await database.write([insert("a", 9), broken, insert("b", 2)]);
@@ -51,14 +51,14 @@ export function databaseSuite(name: string, open: OpenDatabase, skip?: string): 
         assert.ok((await database.write([insert("b", 2)])).ok, "and the next write is fine");
       }));
 
-    test("a statement that fails undoes its write and is not swallowed", () =>
+    test("a failing statement rolls its write back and rejects", () =>
       withThings(async (database) => {
         await assert.rejects(database.write([insert("a", 1), broken]));
         assert.deepEqual(await things(database), []);
         assert.ok((await database.write([insert("a", 1)])).ok, "and the next write is fine");
       }));
 
-    test("numbers past 32 bits, bytes, text of any kind and null come back as they went in", () =>
+    test("integers over 32 bits, bytes, any text and null are stored unchanged", () =>
       withThings(async (database) => {
         const bytes = Uint8Array.from({ length: 256 }, (_, i) => i);
         const text = "naïve – 日本 \u{1f600} ' \" \\ ?";
@@ -76,7 +76,7 @@ export function databaseSuite(name: string, open: OpenDatabase, skip?: string): 
         assert.equal(rows[1]?.b, null);
       }));
 
-    test("RETURNING gives its rows, and counts as them", () =>
+    test("RETURNING returns its rows and counts them as affected", () =>
       withThings(async (database) => {
         const outcome = await database.write([
           insert("a", 1),
@@ -85,13 +85,13 @@ export function databaseSuite(name: string, open: OpenDatabase, skip?: string): 
         assert.deepEqual(outcome.ok && Number(outcome.returned[1]?.[0]?.["n"]), 2);
       }));
 
-    test("of many that want the same, one wins", () =>
+    test("of concurrent inserts of the same key exactly one succeeds", () =>
       withThings(async (database) => {
         const outcomes = await Promise.all(Array.from({ length: 50 }, (_, i) => database.write([insert("prize", i)])));
         assert.equal(outcomes.filter((outcome) => outcome.ok).length, 1);
       }));
 
-    test("concurrent increments are all there, and each is seen by whoever was told of it", () =>
+    test("concurrent increments are all applied, and each is visible once it is acknowledged", () =>
       withThings(async (database) => {
         await database.write([insert("counter", 0)]);
         const add = { sql: "UPDATE things SET n = n + 1 WHERE id = ?", args: ["counter"], rows: 1 };
@@ -105,7 +105,7 @@ export function databaseSuite(name: string, open: OpenDatabase, skip?: string): 
         assert.deepEqual((await things(database))[0], ["counter", 100]);
       }));
 
-    test("one bad write in a crowd harms no other", () =>
+    test("a failing write does not affect concurrent ones", () =>
       withThings(async (database) => {
         const results = await Promise.allSettled(
           Array.from({ length: 60 }, (_, i) =>
@@ -116,7 +116,7 @@ export function databaseSuite(name: string, open: OpenDatabase, skip?: string): 
         assert.equal((await things(database)).length, 40);
       }));
 
-    test("a snapshot is of one moment, whatever is written meanwhile", () =>
+    test("a snapshot shows one point in time during concurrent writes", () =>
       withThings(async (database) => {
         await database.write(Array.from({ length: 1200 }, (_, i) => insert(`${i}`.padStart(5, "0"), 0)));
         const seen: number[] = [];
@@ -128,7 +128,7 @@ export function databaseSuite(name: string, open: OpenDatabase, skip?: string): 
         assert.ok(seen.every((n) => n === 0));
       }));
 
-    test("migrations run once, in order, and a database of a newer program is refused by name", async () => {
+    test("migrations run once, in order, and a database of a newer version is refused by name", async () => {
       const database = await open();
       const first = { id: 1, name: "one", statements: ["CREATE TABLE one (id TEXT)"] };
       const second = { id: 2, name: "two", statements: ["CREATE TABLE two (id TEXT)", "INSERT INTO two VALUES ('x')"] };
@@ -140,7 +140,7 @@ export function databaseSuite(name: string, open: OpenDatabase, skip?: string): 
       await database.close();
     });
 
-    test("a migration that fails leaves nothing of itself", async () => {
+    test("a failed migration is rolled back completely", async () => {
       const database = await open();
       const bad = { id: 1, name: "bad", statements: ["CREATE TABLE one (id TEXT)", "CREATE TABLE one (id TEXT)"] };
       await assert.rejects(migrate(database, [bad]));

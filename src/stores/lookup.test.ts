@@ -23,8 +23,8 @@ async function aTable(t: TestContext) {
   return { file, database, load, value: async (key: string) => (await find(key))?.value };
 }
 
-suite("lookup", () => {
-  test("reads once while nothing is written, however long that is", async (t) => {
+suite("lookup cache", () => {
+  test("a value is read once while nothing is written", async (t) => {
     const { load, value } = await aTable(t);
     for (let turn = 0; turn < 3; turn++) {
       assert.equal(await value("a"), 1);
@@ -33,7 +33,7 @@ suite("lookup", () => {
     assert.equal(load.mock.callCount(), 1);
   });
 
-  test("a write is seen by whoever waited for it, in the same turn", async (t) => {
+  test("a write is visible to its caller in the same turn of the event loop", async (t) => {
     const { database, value } = await aTable(t);
     for (let wanted = 2; wanted < 50; wanted++) {
       // Asked again and again meanwhile, so that the number from before the commit is at hand when it is answered.
@@ -51,7 +51,7 @@ suite("lookup", () => {
     }
   });
 
-  test("what another process commits is seen in the next turn", async (t) => {
+  test("a commit of another process is visible in the next turn of the event loop", async (t) => {
     const { file, value } = await aTable(t);
     using other = new DatabaseSync(file);
     for (let wanted = 2; wanted < 20; wanted++) {
@@ -62,7 +62,7 @@ suite("lookup", () => {
     }
   });
 
-  test("what was not there is looked for again, and what is gone is not remembered", async (t) => {
+  test("missing rows are read again, and deleted rows are not cached", async (t) => {
     const { database, value } = await aTable(t);
     assert.equal(await value("c"), undefined);
     await database.write([{ sql: "INSERT INTO things VALUES ('c', 3)" }]);
@@ -71,7 +71,7 @@ suite("lookup", () => {
     assert.equal(await value("c"), undefined);
   });
 
-  test("no more is remembered than the limit lookups allows", async (t) => {
+  test("the cache holds at most `lookups` entries", async (t) => {
     const { database, load, value } = await aTable(t);
     const sql = `WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < ${LIMITS.lookups})
                  INSERT INTO things SELECT 'k' || i, i FROM n`;
@@ -81,7 +81,7 @@ suite("lookup", () => {
     assert.equal(load.mock.callCount(), LIMITS.lookups + 1, "all were forgotten when it was full");
   });
 
-  test("a database that cannot tell its version cheaply is read each time", async (t) => {
+  test("a database without a cheap version number is read every time", async (t) => {
     const load = t.mock.fn(async (key: string) => key);
     const find = lookup(inlineSqlite(), "thing", load);
     assert.equal(await find("a"), "a");

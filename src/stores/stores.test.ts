@@ -51,7 +51,7 @@ import { sqlWebhookStore } from "./sql/webhooks.ts";
 import { openSqlite } from "./sqlite/database.ts";
 import { inlineSqlite } from "./sqlite/inline.ts";
 
-test("a page of a list reads its index in order, wherever it begins", async () => {
+test("a page of a list reads its index in order, from any cursor", async () => {
   const database = inlineSqlite();
   await migrate(database);
   const asked: string[] = [];
@@ -105,7 +105,7 @@ const DATABASES: { name: string; open: OpenDatabase; skip?: string | undefined }
 for (const { name, open, skip } of DATABASES) {
   databaseSuite(name, open, skip);
 
-  test(`host names of an older version stay proved: ${name}`, { skip }, async () => {
+  test(`host names from an older version stay verified: ${name}`, { skip }, async () => {
     const database = await open();
     const at = MIGRATIONS.findIndex((one) => /proof of host names/.test(one.name));
     await migrate(database, MIGRATIONS.slice(0, at));
@@ -191,7 +191,7 @@ for (const { name, open, skip } of DATABASES) {
     },
     skip,
   );
-  test(`${name}: networks with machines from before prefixes were kept have one, others have none`, {
+  test(`${name}: after the migration networks with machines have a prefix, others have none`, {
     skip,
   }, async () => {
     const database = await withHosts();

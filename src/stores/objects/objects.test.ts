@@ -27,8 +27,8 @@ let server: Promise<S3Server> | undefined;
 let stores = 0;
 after(async () => await (await server)?.stop());
 
-suite("a bucket", () => {
-  test("whether it honours conditions is asked again after it could not be asked", async (t) => {
+suite("S3 bucket", () => {
+  test("the check for conditional writes is repeated after it failed", async (t) => {
     const kept = new Set<string>();
     let broken = true;
     const server = createServer((request, response) => {

@@ -32,8 +32,8 @@ async function pooled(): Promise<string> {
 
 databaseSuite("postgres behind PgBouncer", async () => await openPostgres(await pooled()), skip);
 
-suite("pgbouncer", { skip }, () => {
-  test("a whole platform starts and works behind it, and again on the same sessions", async (t) => {
+suite("PgBouncer", { skip }, () => {
+  test("a platform starts and works behind PgBouncer, and again on the same sessions", async (t) => {
     const url = await pooled();
     const platform = await testPlatform(t, { HANGAR_DATABASE_URL: url });
     assert.equal(
@@ -52,7 +52,7 @@ suite("pgbouncer", { skip }, () => {
     assert.equal((await again.ask("GET /readyz")).status, 200);
   });
 
-  test("processes that share sessions never run each other's statements, and notice the pooler", async () => {
+  test("processes that share sessions never run each other's prepared statements, and detect the pooler", async () => {
     const url = await pooled();
     let noticed = 0;
     const options = { onPooler: () => void noticed++ };

@@ -59,8 +59,8 @@ async function failing(work: () => Promise<unknown>): Promise<{ ms: number; erro
   return assert.fail("it did not fail");
 }
 
-suite("postgres", { skip: postgresMissing() }, () => {
-  test("a write of any number of guarded steps is one round trip, and so is a read", async () => {
+suite("PostgreSQL", { skip: postgresMissing() }, () => {
+  test("a write of many guarded steps is one round trip, and so is a read", async () => {
     await using here = await scene();
     const { database, relay } = here;
     const steps = Array.from({ length: 12 }, (_, index) => add(`t${index}`));
@@ -76,7 +76,7 @@ suite("postgres", { skip: postgresMissing() }, () => {
     assert.equal(relay.trips(), 1);
   });
 
-  test("a connection that went silent is replaced: calls end in their time, the next ones go through", async () => {
+  test("a connection that stopped responding is replaced: calls time out, later ones succeed", async () => {
     await using here = await scene();
     const { database, relay } = here;
     await Promise.all(Array.from({ length: 5 }, (_, index) => database.write([add(`before${index}`)])));
@@ -101,7 +101,7 @@ suite("postgres", { skip: postgresMissing() }, () => {
     assert.ok(performance.now() - began < within(1000), "idle connections that are silent keep nobody");
   });
 
-  test("closing ends in bounded time while a call hangs", async () => {
+  test("close ends in bounded time while a call hangs", async () => {
     await using here = await scene({ call_ms: 60_000 });
     const { database, relay } = here;
     relay.silence();
@@ -113,7 +113,7 @@ suite("postgres", { skip: postgresMissing() }, () => {
     assert.equal((await failing(() => database.read("SELECT 1"))).error.code, "shutting_down");
   });
 
-  test("what another transaction holds is waited for so long and no longer, and others' rows are free", async () => {
+  test("a locked row is waited for until the timeout, and other rows stay writable", async () => {
     await using here = await scene({ connections: 3 });
     const { database, other } = here;
     await database.write([add("held"), add("free")]);
@@ -128,7 +128,7 @@ suite("postgres", { skip: postgresMissing() }, () => {
     assert.ok((await database.write([set("held", 3)])).ok);
   });
 
-  test("a write whose answer never came is told as unknown, one that was never sent is made again", async () => {
+  test("a write without a response is reported as unknown; one that was never sent is retried", async () => {
     await using here = await scene();
     const { database, relay, other } = here;
     await database.write([add("a")]);
@@ -147,7 +147,7 @@ suite("postgres", { skip: postgresMissing() }, () => {
     assert.deepEqual(rows, [{ id: "a" }, { id: "b" }, { id: "c" }]);
   });
 
-  test("more calls than connections wait for one, and are told the setting when none comes free", async () => {
+  test("calls over the pool size wait for a connection, and the timeout names the setting", async () => {
     await using here = await scene({ connections: 2, call_ms: CALL_MS });
     const { database, other } = here;
     const many = await Promise.all(Array.from({ length: 200 }, (_, index) => database.write([add(`m${index}`)])));
@@ -164,8 +164,8 @@ suite("postgres", { skip: postgresMissing() }, () => {
   });
 });
 
-suite("postgres without room", { skip: postgresMissing() }, () => {
-  test("a server without a connection left is a retryable 503 that names the setting; open ones go on", async (t) => {
+suite("PostgreSQL without free connections", { skip: postgresMissing() }, () => {
+  test("a server at max_connections is a retryable 503 that names the setting; open connections go on", async (t) => {
     const small = await startPostgres({ max_connections: 6 });
     t.after(() => small.stop());
     const url = await small.database();

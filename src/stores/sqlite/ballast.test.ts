@@ -7,7 +7,7 @@ import { tempDir } from "../../../test/support.ts";
 import { Ballast } from "./ballast.ts";
 
 suite("ballast", () => {
-  test("takes its room, gives it away while something needs it, and takes it back", () => {
+  test("the ballast takes its space, frees it while an operation needs it, and takes it back", () => {
     const file = join(tempDir(), "ballast");
     const ballast = new Ballast(file);
     ballast.fill();
@@ -21,7 +21,7 @@ suite("ballast", () => {
     assert.ok(statSync(file).size >= size, "also when the work fails");
   });
 
-  test("where it cannot be kept, the work is done without", () => {
+  test("the operation runs without ballast where the file cannot be written", () => {
     const file = join(tempDir(), "nowhere/ballast");
     const ballast = new Ballast(file);
     ballast.fill();

@@ -5,8 +5,8 @@ import { suite, test } from "node:test";
 import { tempDir } from "../../../test/support.ts";
 import { openSqlite } from "./database.ts";
 
-suite("sqlite", () => {
-  test("a file that is no database is refused in words, and nothing is said to be broken", async (t) => {
+suite("SQLite", () => {
+  test("a file that is not a database is refused with a clear error and not reported as broken", async (t) => {
     const file = join(tempDir(), "hangar.db");
     writeFileSync(file, "this is something else\n".repeat(1000));
     const broken = t.mock.fn();
@@ -17,12 +17,12 @@ suite("sqlite", () => {
     assert.equal(broken.mock.callCount(), 0);
   });
 
-  test("a folder that is not there is refused in words", async () => {
+  test("a missing folder is refused with a clear error", async () => {
     const file = join(tempDir(), "nowhere/hangar.db");
     await assert.rejects(openSqlite(file), /cannot be opened: .*no such file or directory/);
   });
 
-  test("a byte of the log that changed is told, and what was acknowledged does not just go missing", async () => {
+  test("a changed byte in the WAL is reported as damage, and no acknowledged write goes missing silently", async () => {
     const dir = tempDir();
     const [file, copy] = [join(dir, "hangar.db"), join(dir, "copy.db")];
     const database = await openSqlite(file, { checked: true });
@@ -54,7 +54,7 @@ suite("sqlite", () => {
     assert.equal(await count(), 20, "also when the log was moved into the database");
   });
 
-  test("after its end it says so, and ending twice is ending once", async () => {
+  test("calls after close are refused as shutting_down, and a second close does nothing", async () => {
     const database = await openSqlite(join(tempDir(), "hangar.db"));
     await database.close();
     await assert.rejects(database.write([{ sql: "SELECT 1" }]), { code: "shutting_down" });
