@@ -90,8 +90,8 @@ async function stage(speeds: { holder: number; watcher: number } = { holder: 1, 
 const times = ({ history }: Stage, what: string): number[] =>
   history.filter(([one]) => one === what).map(([, at]) => at);
 
-suite("a host's lease", () => {
-  test("is kept for as long as the database answers, and a second node is told whose it is", async (t) => {
+suite("host lease", () => {
+  test("a host keeps its lease while the database responds, and a second node learns who holds it", async (t) => {
     const here = await stage();
     t.after(() => here.lease.close());
     await here.lease.start();
@@ -118,7 +118,7 @@ suite("a host's lease", () => {
     [0.9, 1.1],
     [1.1, 0.9],
   ] as const) {
-    test(`a holder that is cut off fences itself before it is lost, with clocks at ${holder} and ${watcher}`, async (t) => {
+    test(`a host that is cut off fences itself before it counts as lost, with clocks at ${holder} and ${watcher}`, async (t) => {
       const here = await stage({ holder, watcher });
       t.after(() => here.lease.close());
       t.after(() => here.watch.close());
@@ -143,7 +143,7 @@ suite("a host's lease", () => {
     });
   }
 
-  test("what there is to do is looked at until that succeeds, once", async (t) => {
+  test("the startup work of a new lease is retried until it succeeds, and runs once", async (t) => {
     const here = await stage();
     t.after(() => here.lease.close());
     here.failures.left = 3;
@@ -156,7 +156,7 @@ suite("a host's lease", () => {
     assert.ok(here.lease.valid);
   });
 
-  test("one that was only slow opens again, and nobody lost it", async (t) => {
+  test("a host that was only slow is unfenced and never counts as lost", async (t) => {
     const here = await stage();
     t.after(() => here.lease.close());
     t.after(() => here.watch.close());
@@ -172,7 +172,7 @@ suite("a host's lease", () => {
     assert.deepEqual(times(here, "lost"), []);
   });
 
-  test("one that is silent is not said to be well: unknown when it fences itself, unreachable when it is lost", async (t) => {
+  test("a silent host is `unknown` once it fences itself and `unreachable` once it is lost", async (t) => {
     const here = await stage();
     t.after(() => here.lease.close());
     t.after(() => here.watch.close());
@@ -193,7 +193,7 @@ suite("a host's lease", () => {
     assert.equal(here.hosts.status(HOST.id), "ok");
   });
 
-  test("whoever could not look says of no host that it is well until it was heard of again", async (t) => {
+  test("a watch that could not read the database reports every host as unknown until its next renewal", async (t) => {
     const here = await stage();
     t.after(() => here.lease.close());
     await here.lease.start();
@@ -213,7 +213,7 @@ suite("a host's lease", () => {
     here.watch.close();
   });
 
-  test("a process that ends in order is waited for as long as it says, and no longer", async (t) => {
+  test("a host that stops cleanly counts as lost only after its announced grace period", async (t) => {
     const here = await stage();
     t.after(() => here.watch.close());
     await here.lease.start();
@@ -231,7 +231,7 @@ suite("a host's lease", () => {
     assert.equal((await here.store.find(HOST.id))?.lease_ms, grace_ms, "what is not held is not prolonged");
   });
 
-  test("an operator's word fences it, waits for that, and keeps it away until it is taken back", async (t) => {
+  test("marking a host as failed fences it first and keeps it out until the mark is removed", async (t) => {
     const here = await stage();
     t.after(() => here.lease.close());
     t.after(() => here.watch.close());

@@ -9,7 +9,7 @@ export function hostStoreSuite(
   skip?: string,
 ): void {
   suite(`host store: ${name}`, { skip }, () => {
-    test("declared hosts are there with their size, keep their state, and go when no longer declared", async () => {
+    test("declared hosts are stored with their size, keep their state, and are removed when no longer declared", async () => {
       const { store, close } = await open();
       const a = { id: "000a", region: "ams", zone: "z1", cpus: 4, memory_mb: 1024 };
       const b = { id: "000b", region: "fra", zone: "z2", cpus: 0, memory_mb: 0 };
@@ -25,7 +25,7 @@ export function hostStoreSuite(
       await close();
     });
 
-    test("a process is reached where it said last", async () => {
+    test("a process is reached at the address it announced last", async () => {
       const { store, close } = await open();
       assert.equal(await store.channelAddressOf("n1"), undefined);
       for (const address of ["10.0.0.1:1", "10.0.0.1:2"]) await store.announce({ node_id: "n1", address, seen_at: 5 });
@@ -35,7 +35,7 @@ export function hostStoreSuite(
 
     const arrival = { lease_ms: 1000, address: "127.0.0.1:1", facts: { driver: "sim" }, now: 5 };
 
-    test("a host joins once for its token, and is kept by those who declare others", async () => {
+    test("a host joins once per token, and stays when others are declared", async () => {
       const { store, close } = await open();
       const token = { id: "t1", hash: Buffer.from("h"), sealed_key: Buffer.from("k"), expires_at: 9 };
       await store.addToken(token);
@@ -55,7 +55,7 @@ export function hostStoreSuite(
       await close();
     });
 
-    test("a tenure is renewed until somebody ends it, and only its own node takes the host again", async () => {
+    test("a lease is renewed until it is ended, and only its own node takes the host again", async () => {
       const { store, close } = await open();
       await store.declare([{ id: "000a", region: "ams", zone: "z", cpus: 0, memory_mb: 0 }]);
       const mine = { id: "000a", node_id: "n1", epoch: 0 };

@@ -68,7 +68,7 @@ async function act({ harness }: Stage, id: string, verb: Verb): Promise<unknown>
 }
 
 suite("machines, interleavings (M2)", () => {
-  test("three clients at once: what is written and what runs agree whatever the order", async (t) => {
+  test("three concurrent clients: the stored and the actual state agree in every order", async (t) => {
     const stage = await Stage.open();
     const clients = fc.array(fc.array(fc.constantFrom(...VERBS), { minLength: 1, maxLength: 3 }), {
       minLength: 3,
@@ -113,7 +113,7 @@ suite("machines, interleavings (M2)", () => {
     await stage.harness.close();
   });
 
-  test("control: a lease that is read and then written without a guard is caught", async (t) => {
+  test("control: a lease that is read and then written without a guard is detected", async (t) => {
     const stage = await Stage.open((store) => ({
       ...store,
       async commit(change) {
@@ -144,7 +144,7 @@ suite("machines, interleavings (M2)", () => {
       assert.ok(woken, "the waiter was woken");
     });
 
-  test("no wake-up is lost in any order of looking, listening and changing (W2)", async (t) => {
+  test("no wake-up is lost in any order of checking, subscribing and changing (W2)", async (t) => {
     const stage = await Stage.open();
     const wait = ({ harness }: Stage, id: string) =>
       harness.module.waits.wait(id, { states: ["started"], timeout_s: 60 }, never);
@@ -153,7 +153,7 @@ suite("machines, interleavings (M2)", () => {
     await stage.harness.close();
   });
 
-  test("control: looking before listening is caught", async () => {
+  test("control: checking before subscribing is detected", async () => {
     const stage = await Stage.open();
     const wait = async ({ harness }: Stage, id: string): Promise<void> => {
       const machine = await harness.store.find(id);

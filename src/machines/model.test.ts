@@ -197,7 +197,7 @@ const HOPS = new Map<string, Trigger>(
 const SEQUENCES_PER_RIG = 20;
 
 suite("machines, model (M1, M8)", () => {
-  test("after a death at any step the written and the real agree, and nothing acknowledged is lost", async (t) => {
+  test("after a crash at any step the stored and the actual state agree, and no acknowledged write is lost", async (t) => {
     const reaper = new Reaper();
     const total = runs(250, 10_000, 50_000);
     const first = seed(t);
@@ -216,7 +216,7 @@ suite("machines, model (M1, M8)", () => {
     assert.ok(reaper.deaths > total / 10, "the process died often enough to prove anything");
   });
 
-  test("control: an executor that acts before anything is written down is caught", async (t) => {
+  test("control: an executor that acts before its intent is stored is detected", async (t) => {
     const reaper = new Reaper();
     // Operations are forgotten by this store: the intent is only in memory.
     const harness = await MachineHarness.open({

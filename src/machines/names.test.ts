@@ -5,7 +5,7 @@ import { MachineHarness, OWNER } from "./machine-harness.fixtures.ts";
 import { machineName } from "./names.ts";
 
 suite("machine names", () => {
-  test("a made-up name that is taken is made up anew; a chosen one is refused", async () => {
+  test("a generated name that is taken is generated again; a chosen one is refused", async () => {
     const harness = await MachineHarness.open();
     const seed = Buffer.from("the same twice");
     // What the second machine would be called: its id is drawn first, then its name.

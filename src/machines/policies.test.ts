@@ -23,7 +23,7 @@ async function started(config: Partial<MachineConfig> = {}) {
 }
 
 suite("restart policy", () => {
-  test("the default restarts a failure ten times with growing pauses, and leaves a clean exit down", async () => {
+  test("the default policy restarts a failed machine ten times with growing delays, and not after exit 0", async () => {
     const { harness, id, crash, state } = await started();
     for (let i = 0; i < MACHINE_LIMITS.restart_retries; i++) {
       await crash();
@@ -44,7 +44,7 @@ suite("restart policy", () => {
     await harness.close();
   });
 
-  test("no: stays down; always: comes back from a clean exit too; max_retries is heeded", async () => {
+  test("policy no never restarts, always restarts after exit 0 too, and max_retries is respected", async () => {
     const down = await started({ restart: { policy: "no" } });
     await down.crash();
     assert.equal(await down.state(), "stopped");
@@ -57,7 +57,7 @@ suite("restart policy", () => {
     for (const { harness } of [down, always, twice]) await harness.close();
   });
 
-  test("a machine that ran long enough is counted from zero again", async () => {
+  test("the retry count starts again after a machine ran long enough", async () => {
     const { harness, crash, state } = await started({ restart: { policy: "on-failure", max_retries: 1 } });
     for (let i = 0; i < 4; i++) {
       await harness.clock.advance(MACHINE_LIMITS.restart_window_ms + 1);
@@ -67,7 +67,7 @@ suite("restart policy", () => {
     await harness.close();
   });
 
-  test("a restart that is put off gives way to a stop, and comes at once for a start", async () => {
+  test("a delayed restart is cancelled by a stop and brought forward by a start", async () => {
     const { harness, id } = await started();
     const fall = async (): Promise<void> => {
       harness.world.crash(id, { ...failing, exited_at: harness.clock.now() });
@@ -89,8 +89,8 @@ suite("restart policy", () => {
   });
 });
 
-suite("machines that look after themselves", () => {
-  test("auto_destroy: gone when it is done, not while the policy brings it back", async () => {
+suite("auto_destroy, schedules, standbys and start timeouts", () => {
+  test("an auto_destroy machine is destroyed when it ends, but not while its restart policy applies", async () => {
     const { harness, id, crash, state } = await started({
       auto_destroy: true,
       restart: { policy: "on-failure", max_retries: 1 },
@@ -104,7 +104,7 @@ suite("machines that look after themselves", () => {
     await harness.close();
   });
 
-  test("a schedule counts from creation; what was missed while we were away is one run", async () => {
+  test("a schedule counts from creation; runs missed during downtime become one run", async () => {
     const { harness, id, state } = await started({ schedule: "hourly", env: { SIM_RUN_MS: "1000" } });
     await harness.clock.advance(2000);
     await harness.settle();
@@ -127,14 +127,14 @@ suite("machines that look after themselves", () => {
     await harness.close();
   });
 
-  test("months end where they end", () => {
+  test("a monthly schedule respects the length of each month", () => {
     const at = (text: string): number => Date.parse(`${text}T10:00:00Z`);
     assert.equal(nextRun("monthly", at("2024-01-31"), at("2024-01-31")), at("2024-02-29"));
     assert.equal(nextRun("monthly", at("2024-01-31"), at("2024-02-29")), at("2024-03-31"));
     assert.equal(nextRun("weekly", at("2024-01-01"), at("2024-01-20")), at("2024-01-22"));
   });
 
-  test("who stands by starts when the host of the other fails, and the failed host's machines say so", async () => {
+  test("a standby starts when the other machine's host fails, and machines of the failed host report it", async () => {
     const host = (id: string) => ({ id, region: "local", zone: id, cpus: 8, memory_mb: 8192 });
     const harness = await MachineHarness.open({ hosts: [host("000a"), host("000b")] });
     const main = await harness.create();
@@ -154,7 +154,7 @@ suite("machines that look after themselves", () => {
     await harness.close();
   });
 
-  test("the time of a start counts from when its image is there, however long that takes to come", async () => {
+  test("the start deadline counts from the end of the image pull", async () => {
     const harness = await MachineHarness.open();
     const limit = DEADLINES_MS.starting ?? 0;
     const env = { SIM_PULL_MS: String(2 * limit), SIM_BOOT_MS: String(limit - 1000) };
@@ -171,7 +171,7 @@ suite("machines that look after themselves", () => {
     await harness.close();
   });
 
-  test("a start that hangs is failed after its time, says why, and can be tried again (M5)", async () => {
+  test("a start that hangs fails at its deadline with the reason, and can be retried (M5)", async () => {
     let hang = true;
     const harness = await MachineHarness.open({
       fault: (call) => (call === "start" && hang ? new Promise(() => {}) : Promise.resolve()),
@@ -189,7 +189,7 @@ suite("machines that look after themselves", () => {
     await harness.close();
   });
 
-  test("a boot that fails is told with its reason; word of an exit that got lost is found out", async () => {
+  test("a failed boot reports its reason; an exit without a notice is detected", async () => {
     const { harness, id, state } = await started({ restart: { policy: "no" }, env: { SIM_FAIL: "image not found" } });
     assert.equal(await state(), "failed");
     assert.equal((await harness.find(id)).events[0]?.request?.error, "image not found");
@@ -205,7 +205,7 @@ suite("machines that look after themselves", () => {
 });
 
 suite("machines with a volume", () => {
-  test("go where it is; one that is elsewhere, taken, or another app's is refused with both places", async () => {
+  test("a machine is placed at its volume; a volume elsewhere, in use or of another app is refused", async () => {
     const host = (id: string, region: string) => ({ id, region, zone: id, cpus: 1, memory_mb: 512 });
     const place = {
       id: "vol_1",

@@ -12,7 +12,7 @@ interface Opened {
 /** What every NetworkStore must do. `open` gives an empty one in which organizations o1 and o2 exist. */
 export function networkStoreSuite(name: string, open: () => Promise<Opened>, skip?: string): void {
   suite(`network store: ${name}`, { skip }, () => {
-    test("a network keeps its prefix, and no two have the same", async () => {
+    test("a network keeps its prefix, and no two networks share one", async () => {
       const { store, close } = await open();
       await store.keepPrefix("o1", "default", "00000001");
       await store.keepPrefix("o1", "default", "00000002");
@@ -22,7 +22,7 @@ export function networkStoreSuite(name: string, open: () => Promise<Opened>, ski
       await close();
     });
 
-    test("prefixes come from the secret, and are the same for all who ask at once", async () => {
+    test("prefixes are derived from the secret, and concurrent callers get the same one", async () => {
       const { store, close } = await open();
       const networks = new PrivateNetworks(store, Buffer.from("secret"));
       const asked = await Promise.all(Array.from({ length: 8 }, () => networks.prefix("o1", "default")));
@@ -34,7 +34,7 @@ export function networkStoreSuite(name: string, open: () => Promise<Opened>, ski
       await close();
     });
 
-    test("a network from before keeps its prefix, and it is given to no other", async () => {
+    test("a network from an older version keeps its prefix, and no other network gets it", async () => {
       const { store, addOld, close } = await open();
       await addOld("o1", "default");
       const networks = new PrivateNetworks(store, Buffer.from("secret"));

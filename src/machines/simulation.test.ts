@@ -205,7 +205,7 @@ function refusal(thrown: unknown): void {
 }
 
 suite("machines, simulated days (M3, M5)", () => {
-  test("after a day of faults everything is where it says it is", async (t) => {
+  test("after a day of faults every machine's actual state matches its stored state", async (t) => {
     const counts = new Map<Fault, number>(FAULTS.map((fault) => [fault, 0]));
     const days = runs(5, 120, 2000);
     const first = seed(t);

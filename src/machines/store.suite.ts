@@ -60,7 +60,7 @@ export function machineStoreSuite(
       }
     }
 
-    test("a machine comes back as it was written, with everything in it", () =>
+    test("a machine is read back as it was written, with all its fields", () =>
       withStore(async (store) => {
         const machine = aMachine({
           id: "m1",
@@ -80,7 +80,7 @@ export function machineStoreSuite(
         assert.equal(await store.insert(inserting(machine), 10), "exists");
       }));
 
-    test("a name is taken once per app until its machine is destroyed; the limit and the app are looked at", () =>
+    test("a name is unique in its app until its machine is destroyed; the limit and the app are checked", () =>
       withStore(async (store) => {
         const one = aMachine({ id: "m1", name: "web" });
         assert.equal(await store.insert(inserting(one), 2), "inserted");
@@ -96,7 +96,7 @@ export function machineStoreSuite(
         assert.equal((await store.counts("none")).size, 0);
       }));
 
-    test("of many changes made from the same reading one is written", () =>
+    test("of concurrent changes based on the same revision exactly one is written", () =>
       withStore(async (store) => {
         const machine = aMachine({ id: "m1" });
         await store.insert(inserting(machine), 10);
@@ -110,7 +110,7 @@ export function machineStoreSuite(
         assert.equal((await store.find("m1"))?.restarts, results.indexOf("done"));
       }));
 
-    test("operations are added, begun and removed with the change they belong to, and read together with it", () =>
+    test("operations are added, begun and removed with their change, and read together with it", () =>
       withStore(async (store) => {
         const machine = aMachine({ id: "m1" });
         const add_operations = [operation(), operation({ id: "op2", position: 2, kind: "stop", not_before: 12 })];
@@ -127,7 +127,7 @@ export function machineStoreSuite(
         assert.equal(await store.findWork("m2"), undefined);
       }));
 
-    test("a host's room is taken and given back with the change, never beyond it", () =>
+    test("a host's capacity is reserved and released with the change, and never exceeded", () =>
       withStore(async (store) => {
         const small = (id: string): Machine => aMachine({ id, name: id, host_id: "0002", reserved: true });
         const reserve = { cpus: 1, memory_mb: 256 };
@@ -146,7 +146,7 @@ export function machineStoreSuite(
         assert.equal((await store.find(first.id))?.revision, 2, "nothing of it was written");
       }));
 
-    test("what runs on without its host's lease is written down while that is ours, and started by nobody else", () =>
+    test("fence exemptions are recorded under a valid lease only, and exempt machines are not moved", () =>
       withStore(async (store) => {
         const tenure = { id: "0002", node_id: "", epoch: 0 };
         const on = (id: string, more: Partial<Machine> = {}): Machine =>
@@ -236,7 +236,7 @@ export function machineStoreSuite(
         assert.deepEqual(await store.list("a2", {}), []);
       }));
 
-    test("metadata that changed in place is found by its new value only", () =>
+    test("changed metadata is found by its new value only", () =>
       withStore(async (store) => {
         const machine = aMachine({ id: "m1", config: { image: "x", metadata: { k: "old" } } });
         await store.insert(inserting(machine), 10);
@@ -247,7 +247,7 @@ export function machineStoreSuite(
         assert.equal((await store.versions("m1")).length, 1);
       }));
 
-    test("the log of an organization has no gap, and places come in the order they can be seen", () =>
+    test("an organization's event log has no gap, and positions follow the order of visibility", () =>
       withStore(async (store) => {
         const ids = Array.from({ length: 8 }, (_, i) => `m${i}`);
         await Promise.all(
@@ -280,7 +280,7 @@ export function machineStoreSuite(
         assert.equal(await store.eventSeq("m1", "e1"), undefined);
       }));
 
-    test("an organization's machines come in pages by their last change", () =>
+    test("an organization's machines are listed in pages by their last change", () =>
       withStore(async (store) => {
         for (const [id, updated_at] of [
           ["m3", 5],
@@ -304,7 +304,7 @@ export function machineStoreSuite(
         assert.deepEqual(await page(undefined, { region: "elsewhere" }), []);
       }));
 
-    test("versions are kept up to the limit; machines that are done with are forgotten with all they had", () =>
+    test("versions are kept up to the limit; destroyed machines are pruned with everything they had", () =>
       withStore(async (store) => {
         let machine = aMachine({ id: "m1", updated_at: 1, config: { image: "x", standbys: ["m9"] } });
         await store.insert(inserting(machine), 10);
@@ -327,7 +327,7 @@ export function machineStoreSuite(
         assert.deepEqual(await store.events("m1", { limit: 5 }), []);
       }));
 
-    test("alive are those that run, are on their way, or wait for their time", () =>
+    test("live machines are those that run, are in transition, or are scheduled", () =>
       withStore(async (store) => {
         const rows: Partial<Machine>[] = [
           { boot: "b" },

@@ -26,8 +26,8 @@ const start = async (harness: MachineHarness, id: string): Promise<Machine> => {
   return await harness.find(id);
 };
 
-suite("a suspended machine", () => {
-  test("by snapshot takes nothing of its host, and its event says which kind it is", async (t) => {
+suite("suspended machine", () => {
+  test("a machine suspended by snapshot reserves nothing, and its event names the kind", async (t) => {
     const { harness, id } = await suspended(t, {});
     const machine = await harness.find(id);
     assert.deepEqual([machine.snapshot, machine.reserved], [true, false]);
@@ -35,7 +35,7 @@ suite("a suspended machine", () => {
     assert.deepEqual((await start(harness, id)).events[0]?.request, { resumed: true });
   });
 
-  test("frozen in memory keeps its size reserved, and its event says why it is no snapshot", async (t) => {
+  test("a machine frozen in memory keeps its reservation, and its event says why it is no snapshot", async (t) => {
     const { harness, id } = await suspended(t, FREEZE);
     const machine = await harness.find(id);
     assert.deepEqual([machine.snapshot, machine.reserved], [false, true]);
@@ -46,7 +46,7 @@ suite("a suspended machine", () => {
     assert.deepEqual(resumed.events[0]?.request, { resumed: true });
   });
 
-  test("frozen in memory stays suspended through a restart of ours, and gives its size back when it is stopped", async (t) => {
+  test("a machine frozen in memory stays suspended through a restart and frees its reservation on a stop", async (t) => {
     const { harness, id } = await suspended(t, FREEZE);
     harness.kill();
     await harness.boot();
@@ -57,7 +57,7 @@ suite("a suspended machine", () => {
     assert.deepEqual([(await harness.find(id)).state, (await harness.find(id)).reserved], ["stopped", false]);
   });
 
-  test("frozen in memory boots cold after a restart of the host, and the event says why", async (t) => {
+  test("a machine frozen in memory boots cold after a host reboot, and the event says why", async (t) => {
     const { harness, id } = await suspended(t, FREEZE);
     const { boot } = await harness.find(id);
     harness.kill();

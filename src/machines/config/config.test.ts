@@ -109,7 +109,7 @@ const port = (options: object): object => ({
 });
 
 suite("machine config", () => {
-  test("every property of the specification is accepted and comes back as it came", () => {
+  test("every property of the specification is accepted and returned unchanged", () => {
     assert.deepEqual(all(FULL), []);
     assert.deepEqual(complete(FULL as unknown as MachineConfig), FULL);
     assert.deepEqual(configWarnings(FULL as unknown as MachineConfig), [
@@ -235,7 +235,7 @@ suite("machine config", () => {
     });
   }
 
-  test("all problems are told at once, the schema's and the rules'", () => {
+  test("all problems are reported at once, those of the schema and those of the rules", () => {
     const config = { guest: { memory_mb: 1, cpus: "2" }, size: "big", files: [{ guest_path: "/a" }], restart: {} };
     const found = all(config);
     for (const path of ["image", "guest.memory_mb", "guest.cpus", "size", "files.0", "restart.policy"]) {
@@ -243,7 +243,7 @@ suite("machine config", () => {
     }
   });
 
-  test("unknown keys are kept, and told with what was probably meant", () => {
+  test("unknown keys are kept, with a warning that suggests the nearest known key", () => {
     const config = {
       image: "x",
       gest: { cpus: 1 },
@@ -264,7 +264,7 @@ suite("machine config", () => {
     );
   });
 
-  test("a tcp port without handlers is told, because it stays closed; a udp port needs none", () => {
+  test("a tcp port without handlers gives a warning that it stays closed; a udp port needs none", () => {
     const ports = [{ port: 5432 }, { port: 443, handlers: ["tls" as const] }];
     const services = (["tcp", "udp"] as const).map((protocol) => ({ protocol, internal_port: 1, ports }));
     assert.deepEqual(configWarnings({ image: "x", services }), [
@@ -272,13 +272,13 @@ suite("machine config", () => {
     ]);
   });
 
-  test("a merge does not refuse what an older version took and the patch leaves alone", () => {
+  test("a merge accepts old invalid fields that the patch does not touch", () => {
     const old = { image: "x", guest: { gpu_kind: "a10" }, checks: { a: {} } } as unknown as MachineConfig;
     assert.equal(mergeConfig(old, { env: { A: "1" } }).env?.["A"], "1");
     assert.throws(() => mergeConfig(old, { checks: { b: {} } }), /body.config.checks.b.port is required/);
   });
 
-  test("sizes: named ones, halves filled in, the default", () => {
+  test("machine sizes: named ones, partial ones completed, and the default", () => {
     assert.deepEqual(sizeOf({}), { cpu_kind: "shared", cpus: 1, memory_mb: 256 });
     assert.deepEqual(sizeOf({ guest: { cpus: 4 } }), { cpu_kind: "shared", cpus: 4, memory_mb: 256 });
     assert.deepEqual(sizeOf({ size: "performance-2x" }), { cpu_kind: "performance", cpus: 2, memory_mb: 4096 });
@@ -304,7 +304,7 @@ suite("machine config", () => {
     for (const [given, ms] of cases) assert.equal(configDuration(given), ms, String(given));
   });
 
-  test("a merge patch adds, replaces and removes, and never reaches a prototype", () => {
+  test("a merge patch adds, replaces and removes keys, and never reaches a prototype", () => {
     const before: MachineConfig = { image: "x", env: { A: "1", B: "2" } };
     assert.deepEqual(mergeConfig(before, { env: { A: null, C: "3" } }), { image: "x", env: { B: "2", C: "3" } });
     const odd = JSON.parse('{"__proto__": {"polluted": true}}') as unknown;
@@ -313,7 +313,7 @@ suite("machine config", () => {
     assert.throws(() => mergeConfig(before, { image: null }), /body.config.image/);
   });
 
-  test("image names are taken apart as registries read them", () => {
+  test("image references are parsed as registries do", () => {
     const cases: [string, string][] = [
       ["nginx", "registry-1.docker.io library/nginx latest"],
       ["nginx:1.25", "registry-1.docker.io library/nginx 1.25"],

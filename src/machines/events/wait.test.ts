@@ -6,8 +6,8 @@ import { MachineHarness, turns } from "../machine-harness.fixtures.ts";
 const never = new AbortController().signal;
 const ROOM_LISTENERS = 3;
 
-suite("waiting", () => {
-  test("a thousand waiters are woken by one change, well within a second (W1)", async (t) => {
+suite("waiting for a machine state", () => {
+  test("one state change wakes a thousand waiters within a second (W1)", async (t) => {
     const harness = await MachineHarness.open();
     const { id } = await harness.create({}, { skip_launch: true });
     const before = process.memoryUsage().heapUsed;
@@ -30,7 +30,7 @@ suite("waiting", () => {
     await harness.close();
   });
 
-  test("waiters that vanish leave nothing behind (W3)", async () => {
+  test("waiters that disconnect leave no subscription behind (W3)", async () => {
     const harness = await MachineHarness.open();
     const { id } = await harness.create({}, { skip_launch: true });
     const gone = new AbortController();
@@ -46,7 +46,7 @@ suite("waiting", () => {
     await harness.close();
   });
 
-  test("the time is kept to half a second, and the answer says where the machine is (W4)", async () => {
+  test("a wait times out within half a second of its limit and reports the machine's state (W4)", async () => {
     const harness = await MachineHarness.open();
     const { id } = await harness.create({}, { skip_launch: true });
     const waiting = harness.module.waits.wait(id, { states: ["started"], timeout_s: 60 }, never);
@@ -62,7 +62,7 @@ suite("waiting", () => {
     await harness.close();
   });
 
-  test("a state the machine only passed through counts for those who were there, and for from_event_id", async () => {
+  test("a state the machine only passed through ends open waits and those with from_event_id", async () => {
     const harness = await MachineHarness.open();
     const { id } = await harness.create(
       { restart: { policy: "no" }, env: { SIM_RUN_MS: "0", SIM_EXIT_CODE: "0" } },
@@ -83,7 +83,7 @@ suite("waiting", () => {
     await harness.close();
   });
 
-  test("who waits for a machine that is destroyed, or for a version that is replaced, is told at once", async () => {
+  test("a wait for a destroyed machine or a replaced version fails at once", async () => {
     const harness = await MachineHarness.open();
     const machine = await harness.create();
     await harness.settle();

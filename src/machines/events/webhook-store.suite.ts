@@ -9,7 +9,7 @@ export function webhookStoreSuite(
   skip?: string,
 ): void {
   suite(`webhook store: ${name}`, { skip }, () => {
-    test("webhooks are kept up to the limit, remember how far they got, and go", async () => {
+    test("webhooks are stored up to the limit, keep their delivery position, and are deleted", async () => {
       const { store, close } = await open();
       const one: Webhook = {
         id: "w1",

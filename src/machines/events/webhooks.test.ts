@@ -26,7 +26,7 @@ function keeping(hook: Webhook): WebhookStore {
 }
 
 suite("webhooks", () => {
-  test("one that backs off when the platform stops is tried again after the next start, when its time has come", async (t) => {
+  test("a webhook that was backing off at shutdown is retried after the next start, when it is due", async (t) => {
     const harness = await MachineHarness.open();
     await harness.create({}, { skip_launch: true });
     const arrived = Promise.withResolvers<string>();

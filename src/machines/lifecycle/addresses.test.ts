@@ -5,7 +5,7 @@ import type { Machine } from "../types.ts";
 import { learnAddresses } from "./addresses.ts";
 import type { MachineTransaction } from "./transaction.ts";
 
-test("machines that an older version started get their IPv4 address, once", async () => {
+test("machines started by an older version get their IPv4 address, once", async () => {
   const running = (id: string, more: Partial<Machine> = {}): Machine => ({
     ...aMachine(),
     id,

@@ -25,7 +25,7 @@ async function checked(result: { passing: boolean; output: string }) {
   return { harness, look };
 }
 
-suite("checks", () => {
+suite("health checks", () => {
   test("a failing check shows its newest output; updated_at is the time of the last change of status", async () => {
     const result = { passing: false, output: "connection refused" };
     const { harness, look } = await checked(result);
@@ -43,7 +43,7 @@ suite("checks", () => {
     await harness.close();
   });
 
-  test("an output that differs at every look is written once in check_output_ms, and the newest is shown", async () => {
+  test("check output that always differs is written once per check_output_ms, and the newest is shown", async () => {
     const result = { passing: false, output: "at 0" };
     const { harness, look } = await checked(result);
     const first = await look();

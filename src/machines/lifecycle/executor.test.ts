@@ -5,8 +5,8 @@ import { MACHINE_LIMITS } from "../limits.ts";
 import { MachineHarness } from "../machine-harness.fixtures.ts";
 import { DEADLINES_MS } from "./states.ts";
 
-suite("the executor", () => {
-  test("a driver that hangs while it removes one stray does not keep the others", async () => {
+suite("executor", () => {
+  test("a driver that hangs while it removes one orphan does not delay the others", async () => {
     const hangs = new Map<string, number>();
     const harness = await MachineHarness.open({
       fault: async (call, id) => {
@@ -34,7 +34,7 @@ suite("the executor", () => {
     await harness.close();
   });
 
-  test("a store that is away while a machine starts does not fail it: it starts when the store is back", async () => {
+  test("a machine whose start meets an unreachable database starts once the database is back", async () => {
     let away = true;
     const harness = await MachineHarness.open({
       fault: async (call) => {
@@ -51,7 +51,7 @@ suite("the executor", () => {
     await harness.close();
   });
 
-  test("word of an exit is kept while the store does not answer", async () => {
+  test("an exit notice is kept while the database does not respond", async () => {
     let away = false;
     const harness = await MachineHarness.open({
       wrapStore: (store) => ({

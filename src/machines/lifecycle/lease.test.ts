@@ -23,7 +23,7 @@ async function setup() {
 }
 
 suite("leases", () => {
-  test("of two hundred who ask at once one gets it (L1)", async (t) => {
+  test("of two hundred concurrent requests for a lease exactly one wins (L1)", async (t) => {
     const { harness, id, take } = await setup();
     const rounds = runs(10, 100);
     for (let round = 0; round < rounds; round++) {
@@ -36,7 +36,7 @@ suite("leases", () => {
     await harness.close();
   });
 
-  test("a holder who slept past the end cannot write, however late it comes (L2)", async (t) => {
+  test("a holder whose lease has expired cannot write, however late it tries (L2)", async (t) => {
     const { harness, id, take, update } = await setup();
     const next = random(seed(t));
     for (let i = 0; i < runs(100); i++) {
@@ -53,7 +53,7 @@ suite("leases", () => {
     await harness.close();
   });
 
-  test("a wall clock that jumps makes a lease neither shorter nor longer (L3)", async () => {
+  test("a jump of the wall clock makes a lease neither shorter nor longer (L3)", async () => {
     for (const jump of [-HOUR, HOUR, 2 * 365 * 24 * HOUR, -1000]) {
       const { harness, id, take } = await setup();
       const { nonce } = (await take(60)).lease;
@@ -69,7 +69,7 @@ suite("leases", () => {
     }
   });
 
-  test("after a restart with a clock that jumped a lease lasts no longer than its ttl anew (L3)", async () => {
+  test("after a restart with a clock that jumped, a lease lasts at most its ttl again (L3)", async () => {
     for (const jump of [-HOUR, HOUR]) {
       const { harness, take } = await setup();
       await take(60);
@@ -85,7 +85,7 @@ suite("leases", () => {
     }
   });
 
-  test("a lease survives a kill, needs its own nonce, and nobody guesses one (L4)", async () => {
+  test("a lease survives a kill, and only its own nonce is accepted (L4)", async () => {
     const { harness, id, take, update } = await setup();
     const { nonce } = (await take(600)).lease;
     assert.match(nonce, /^[0-9a-f]{32}$/);
@@ -103,7 +103,7 @@ suite("leases", () => {
     await harness.close();
   });
 
-  test("a refresh keeps the nonce and begins the time anew", async () => {
+  test("a refresh keeps the nonce and restarts the ttl", async () => {
     const { harness, take } = await setup();
     const { nonce } = (await take(10)).lease;
     for (let i = 0; i < 5; i++) {
@@ -115,7 +115,7 @@ suite("leases", () => {
     await harness.close();
   });
 
-  test("a refresh through one process is a refresh for the others", async () => {
+  test("a refresh through one process is seen by the others", async () => {
     const { harness, id, take } = await setup();
     const { writer, bus } = harness.module;
     const other = new Leases({ store: harness.store, writer, bus, clock: harness.clock });
@@ -130,7 +130,7 @@ suite("leases", () => {
     await harness.close();
   });
 
-  test("among several processes a clock that is hours ahead or behind gives no lease to two, and keeps none for ever (L3)", async () => {
+  test("with several processes, a clock hours off gives no lease to two and keeps none for ever (L3)", async () => {
     for (const off of [-HOUR, HOUR, 2 * 365 * 24 * HOUR]) {
       const { harness, id, take } = await setup();
       const { writer, bus } = harness.module;
@@ -154,7 +154,7 @@ suite("leases", () => {
     }
   });
 
-  test("among several processes a lease that is over is not there for one that starts later", async () => {
+  test("with several processes, an expired lease is not seen by one that starts later", async () => {
     const { harness, id } = await setup();
     const { writer, bus } = harness.module;
     const parts = { store: harness.store, writer, bus, clock: harness.clock, shared: true };
@@ -169,7 +169,7 @@ suite("leases", () => {
     await harness.close();
   });
 
-  test("who queues gets the lease when it runs out, or is told who holds it", async () => {
+  test("a queued request gets the lease when it expires, or learns who holds it", async () => {
     const { harness, take } = await setup();
     await take(5);
     const queued = take(7, { wait_s: 20 });
@@ -186,7 +186,7 @@ suite("leases", () => {
     await harness.close();
   });
 
-  test("who is refused hears who holds it, what for, and how long still", async () => {
+  test("a refused request learns the lease's holder, description and expiry", async () => {
     const { harness, id, take } = await setup();
     await take(60, { owner: "deploy", description: "rolling out" });
     await harness.clock.advance(500);
@@ -207,7 +207,7 @@ suite("leases", () => {
     await harness.close();
   });
 
-  test("what a lease is for stays until something else is said", async () => {
+  test("a lease keeps its description until another is given", async () => {
     const { harness, take } = await setup();
     const { nonce, description } = (await take(10)).lease;
     assert.equal(description, "");
@@ -221,7 +221,7 @@ suite("leases", () => {
     await harness.close();
   });
 
-  test("without a lease nobody needs a nonce, and one that is over is told so", async () => {
+  test("without a lease no nonce is needed, and a released nonce is refused", async () => {
     const { harness, id, take, update } = await setup();
     await update(undefined, "free:1");
     const { nonce } = (await take(10)).lease;
@@ -235,7 +235,7 @@ suite("leases", () => {
     await harness.close();
   });
 
-  test("a machine can be created with a lease, which is its creator's", async () => {
+  test("a machine can be created with a lease held by its creator", async () => {
     const { harness } = await setup();
     const { id, lease } = await harness.create({}, { skip_launch: true, lease_ttl: 30 });
     assert.equal(lease?.ttl_ms, 30_000);
@@ -246,7 +246,7 @@ suite("leases", () => {
     await harness.close();
   });
 
-  test("who queues hears of a release at once, and of a machine that is gone", async () => {
+  test("a queued request gets a released lease at once, and 404 when the machine is destroyed", async () => {
     const { harness, id, take } = await setup();
     const { nonce } = (await take(600)).lease;
     const queued = take(7, { wait_s: 20 });
@@ -259,7 +259,7 @@ suite("leases", () => {
     await harness.close();
   });
 
-  test("who goes away while queueing does not get it later", async () => {
+  test("a queued request whose client disconnects does not get the lease later", async () => {
     const { harness, id, take } = await setup();
     const { nonce } = (await take(600)).lease;
     const away = new AbortController();

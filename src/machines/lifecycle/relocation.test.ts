@@ -37,8 +37,8 @@ async function full(config: Partial<MachineConfig> = {}) {
   return { harness, here, there, seen, again, makeRoom };
 }
 
-suite("machines that are to leave and find no room", () => {
-  test("after the loss of their host they wait, say why once, and start elsewhere when there is room", async () => {
+suite("machines that must move while no host has room", () => {
+  test("machines of a lost host wait, report why once, and start elsewhere when there is room", async () => {
     const { harness, here, seen, again, makeRoom } = await full();
     await harness.hosts.setState(HERE, "failed");
     await harness.module.relocation.evacuate(await harness.hosts.find(HERE));
@@ -54,7 +54,7 @@ suite("machines that are to leave and find no room", () => {
     await harness.close();
   });
 
-  test("of a host that is emptied they run on, and move when there is room; not when it is wanted again", async () => {
+  test("machines of a drained host keep running and move when there is room, not after undrain", async () => {
     const { harness, here, there, seen, again, makeRoom } = await full();
     const { moving, stuck } = await harness.module.relocation.drain(HERE, harness.actor());
     assert.deepEqual([moving, stuck.map(({ id }) => id)], [[], [here.id]]);
@@ -70,7 +70,7 @@ suite("machines that are to leave and find no room", () => {
     await harness.close();
   });
 
-  test("a host that fills up while a machine is on its way there: it comes up again where it was", async () => {
+  test("a machine whose destination fills up during the move starts again where it was", async () => {
     const { harness, here, there, seen, makeRoom } = await full({ env: { SIM_STOP_MS: "2000" } });
     await makeRoom();
     await harness.module.relocation.move(here.id, { host_id: THERE }, harness.actor());
@@ -89,7 +89,7 @@ suite("machines that are to leave and find no room", () => {
     await harness.close();
   });
 
-  test("what runs on at a lost host without its lease starts nowhere else, though it may leave by now", async () => {
+  test("a machine exempt from the fence is not moved from a lost host, even if its config now allows it", async () => {
     const { harness, here, seen, makeRoom } = await full({ metadata: {} });
     await makeRoom();
     const { boot } = await harness.find(here.id);

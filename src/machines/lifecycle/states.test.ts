@@ -32,7 +32,7 @@ destroyed
 `;
 
 suite("machine states", () => {
-  test("every cell of the table is the expected one, the empty ones too", () => {
+  test("every cell of the state table has the expected value, the empty ones too", () => {
     const rows = EXPECTED.trim()
       .split("\n")
       .map((line) => line.trim().split(/\s+/));
@@ -51,7 +51,7 @@ suite("machine states", () => {
     assert.equal(cells, STATES.length * TRIGGERS.length);
   });
 
-  test("only destroyed is a dead end, and every state that passes can fail and be destroyed", () => {
+  test("only destroyed is final, and every transitional state can fail and be destroyed", () => {
     for (const state of STATES) {
       const targets = TRIGGERS.flatMap((trigger) => next(state, trigger) ?? []);
       assert.equal(targets.length === 0, state === "destroyed", state);
@@ -61,13 +61,13 @@ suite("machine states", () => {
     }
   });
 
-  test("nothing may stay in a state that passes: each has a deadline of at most five minutes", () => {
+  test("every transitional state has a deadline of at most five minutes", () => {
     const passing = STATES.filter((state) => !isPersistent(state));
     assert.deepEqual(passing, ["starting", "stopping", "suspending", "restarting", "replacing", "destroying"]);
     for (const state of passing) assert.ok((DEADLINES_MS[state] ?? 0) <= 300_000, state);
   });
 
-  test("how long each may last, where each operation leads, and the word for each hop", () => {
+  test("deadlines, targets of operations and event names of transitions are as specified", () => {
     assert.deepEqual(DEADLINES_MS, {
       starting: 180_000,
       stopping: 60_000,
@@ -96,7 +96,7 @@ suite("machine states", () => {
     );
   });
 
-  test("from every state every other that is not a beginning can be reached", () => {
+  test("every state is reachable from every state that is not being destroyed", () => {
     for (const from of STATES.filter((state) => !state.startsWith("destroy"))) {
       const seen = new Set<MachineState>([from]);
       for (const state of seen)

@@ -88,7 +88,7 @@ export function suspendSuite(name: string, kind: SuspendKind, open: () => Promis
   };
 
   suite(`suspend by ${kind}: ${name}`, { skip }, () => {
-    test("a suspended machine is frozen, resumes under the same boot, and loses its memory by a stop", () =>
+    test("a suspended machine is frozen, resumes the same boot, and loses its memory on a stop", () =>
       withDriver(async (opened, id) => {
         const { driver, running } = opened;
         const ref = await suspended(opened, id);
@@ -102,7 +102,7 @@ export function suspendSuite(name: string, kind: SuspendKind, open: () => Promis
         assert.ok("lost" in (await driver.resume(launch("b1", running), again, never)));
       }));
 
-    test("a suspended machine is still suspended after a restart of ours, and goes on", () =>
+    test("a suspended machine is still suspended after the driver restarts, and resumes", () =>
       withDriver(async (opened, id) => {
         const ref = await suspended(opened, id);
         const after = await opened.reopen();
@@ -114,7 +114,7 @@ export function suspendSuite(name: string, kind: SuspendKind, open: () => Promis
         await after.close();
       }));
 
-    test("a suspended machine can be destroyed, and a new boot takes its place", () =>
+    test("a suspended machine can be destroyed, and a new boot replaces it", () =>
       withDriver(async (opened, id) => {
         const { driver, running } = opened;
         await suspended(opened, id);
@@ -131,7 +131,7 @@ export function suspendSuite(name: string, kind: SuspendKind, open: () => Promis
 export function runtimeDriverSuite(name: string, open: () => Promise<OpenedDriver>, skip?: string): void {
   const withDriver = withDriverOf(open);
   suite(`runtime driver: ${name}`, { skip }, () => {
-    test("starting the same boot twice is starting it once; stopping it twice tells the same end", () =>
+    test("starting a boot twice starts it once; stopping it twice returns the same exit", () =>
       withDriver(async ({ driver, running }, id) => {
         const { handle } = await driver.start(launch("b1", running), never);
         await driver.start(launch("b1", running), never);
@@ -150,14 +150,14 @@ export function runtimeDriverSuite(name: string, open: () => Promise<OpenedDrive
         assert.deepEqual(await states(driver, []), []);
       }));
 
-    test("a new boot takes the place of one that is left over", () =>
+    test("a new boot replaces a leftover one", () =>
       withDriver(async ({ driver, running }, id) => {
         await driver.start(launch("b1", running), never);
         const { handle } = await driver.start(launch("b2", running), never);
         assert.deepEqual(await states(driver, [{ id, boot: "b2", handle }]), ["b2 running"]);
       }));
 
-    test("word comes of a machine that ends by itself, with its code", () =>
+    test("an exit notice with the exit code arrives when a machine ends by itself", () =>
       withDriver(async ({ driver, ending }, id) => {
         const heard = Promise.withResolvers<ExitNotice>();
         const end = driver.onExit((notice) => heard.resolve(notice));
@@ -168,7 +168,7 @@ export function runtimeDriverSuite(name: string, open: () => Promise<OpenedDrive
         assert.deepEqual(await states(driver, [{ id, boot: "b1", handle }]), ["b1 gone"]);
       }));
 
-    test("after a restart of ours the machine is found again by its handle, and can be stopped", () =>
+    test("after the driver restarts, a machine is found by its handle and can be stopped", () =>
       withDriver(async ({ driver, running, reopen }, id) => {
         const { handle } = await driver.start(launch("b1", running), never);
         const kept = JSON.parse(JSON.stringify(handle)) as typeof handle;
@@ -182,7 +182,7 @@ export function runtimeDriverSuite(name: string, open: () => Promise<OpenedDrive
         await after.close();
       }));
 
-    test("what a machine writes is read from where one was, and word comes that there is more", () =>
+    test("logs are read from a cursor, and a notification announces new lines", () =>
       withDriver(async ({ driver, running, writing }, id) => {
         await driver.start(launch("b1", running), never);
         const { cursor } = await driver.logs(id, { tail: 100 });
@@ -203,7 +203,7 @@ export function runtimeDriverSuite(name: string, open: () => Promise<OpenedDrive
         assert.deepEqual((await driver.logs(id, { tail: 9, since: (lines[0]?.timestamp ?? 0) + 1e6 })).lines, []);
       }));
 
-    test("exec, ps, signals and logs reach a running machine and refuse one that is not", () =>
+    test("exec, ps, signals and logs reach a running machine and are refused for one that is not", () =>
       withDriver(async ({ driver, running }, id) => {
         const { handle } = await driver.start(launch("b1", running), never);
         const ref = { id, boot: "b1", handle };
@@ -218,7 +218,7 @@ export function runtimeDriverSuite(name: string, open: () => Promise<OpenedDrive
         assert.ok(Array.isArray((await driver.logs(id, { tail: 10 })).lines));
       }));
 
-    test("a terminal has a size that changes, an interrupt ends the program and not the shell, its code comes back", () =>
+    test("a terminal can be resized, Ctrl-C ends the program but not the shell, and the exit code is returned", () =>
       withDriver(async ({ driver, running }, id) => {
         const { handle } = await driver.start(launch("b1", running), never);
         const terminal = await driver.terminal({ id, boot: "b1", handle }, WISH, never);
@@ -237,7 +237,7 @@ export function runtimeDriverSuite(name: string, open: () => Promise<OpenedDrive
         terminal.hangUp();
       }));
 
-    test("a terminal ends when one hangs up, and with its machine; there is none where nothing runs", () =>
+    test("a terminal ends on hang-up and with its machine; a stopped machine has none", () =>
       withDriver(async ({ driver, running }, id) => {
         const { handle } = await driver.start(launch("b1", running), never);
         const ref = { id, boot: "b1", handle };

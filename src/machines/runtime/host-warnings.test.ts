@@ -9,17 +9,17 @@ const driver = (swap_problem?: string) => ({
 const WITH_SWAP = { image: "web", init: { swap_size_mb: 512 } };
 const TOLD = [`config.init.swap_size_mb: the machine gets no swap: ${PROBLEM}`];
 
-test("swap on a host without swap is warned of", () => {
+test("swap on a host without swap gives a warning", () => {
   assert.deepEqual(hostWarnings(WITH_SWAP, undefined, driver(PROBLEM)), TOLD);
   assert.deepEqual(hostWarnings(WITH_SWAP, {}, driver(PROBLEM)), TOLD, "the host said nothing of itself");
 });
 
-test("among several hosts the machine's own counts", () => {
+test("with several hosts, the swap of the machine's own host counts", () => {
   assert.deepEqual(hostWarnings(WITH_SWAP, { swap: PROBLEM }, driver()), TOLD);
   assert.deepEqual(hostWarnings(WITH_SWAP, { swap: "yes" }, driver(PROBLEM)), []);
 });
 
-test("nothing is warned of where there is swap, or none is wanted", () => {
+test("no warning is given where there is swap or the config wants none", () => {
   assert.deepEqual(hostWarnings(WITH_SWAP, undefined, driver()), []);
   assert.deepEqual(hostWarnings({ image: "web" }, undefined, driver(PROBLEM)), []);
   assert.deepEqual(hostWarnings({ image: "web", init: { swap_size_mb: 0 } }, undefined, driver(PROBLEM)), []);

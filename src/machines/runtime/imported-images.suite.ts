@@ -15,7 +15,7 @@ export function importedImagesSuite(
   skip?: string,
 ): void {
   suite(`imported images: ${name}`, { skip }, () => {
-    test("a name stands for what was put last, each owner's for itself; machines that boot from one are known", async () => {
+    test("a name refers to the last image stored under it, per owner; images in use by machines are listed", async () => {
       const { store, addMachine, close } = await open();
       const web: ImportedImage = { owner: "o1", name: "hub/web:1", digest: "sha256:aa", node_id: "n1", created_at: 5 };
       const theirs = { ...web, owner: "platform", digest: "sha256:bb" };
