@@ -17,8 +17,8 @@ async function clientOf(t: TestContext, answer: RequestListener, retries = 0): P
   return new Client({ base_url: `http://127.0.0.1:${port}`, token: "t", retries });
 }
 
-suite("the client", () => {
-  test("whoever leaves a stream closes its connection", { timeout: 10_000 }, async (t) => {
+suite("API client", () => {
+  test("leaving a stream early closes its connection", { timeout: 10_000 }, async (t) => {
     const closed = Promise.withResolvers<string | undefined>();
     const client = await clientOf(t, (request, response) => {
       response.writeHead(200, { "content-type": "text/event-stream" }).write('data: {"n":1}\n\n');
@@ -32,7 +32,7 @@ suite("the client", () => {
     assert.equal(await closed.promise, "kept");
   });
 
-  test("a message may hold what other programs take for the end of a line", async (t) => {
+  test("a stream message may contain U+2028 and other line separators", async (t) => {
     const messages = ["\u2028<b>", "\u2029", "\u0085", "data: {}", "\r\n\n"].map((message) => ({ message }));
     const client = await clientOf(t, (_request, response) => {
       response.writeHead(200, { "content-type": "text/event-stream" });
@@ -44,7 +44,7 @@ suite("the client", () => {
     assert.deepEqual(seen, messages);
   });
 
-  test("an answer that breaks off is tried again, and told in words", async (t) => {
+  test("a response cut off in the middle is retried, then reported with a clear error", async (t) => {
     let asked = 0;
     const answer: RequestListener = (_, response) => {
       response.writeHead(200, { "content-type": "application/json", "content-length": 11 }).write('{"ok"');
@@ -60,7 +60,7 @@ suite("the client", () => {
     });
   });
 
-  test("a list is read page by page, and no further than it is used", async (t) => {
+  test("a list is fetched page by page, and only as far as it is consumed", async (t) => {
     const asked: string[] = [];
     const client = await clientOf(t, (request, response) => {
       asked.push(request.url ?? "");
@@ -86,7 +86,7 @@ suite("the client", () => {
     assert.deepEqual(asked.slice(3), ["/v1/apps?limit=500"]);
   });
 
-  test("an upload ends when it is told to", { timeout: 10_000 }, async (t) => {
+  test("an upload ends when its signal aborts", { timeout: 10_000 }, async (t) => {
     const client = await clientOf(t, () => {});
     const upload = new ReadableStream<Uint8Array>();
     const ended = client.upload("POST /v1/images/import", {

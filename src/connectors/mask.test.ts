@@ -3,8 +3,8 @@ import { suite, test } from "node:test";
 import { random, runs, seed } from "../../test/support.ts";
 import { Mask } from "./mask.ts";
 
-suite("mask", () => {
-  test("a secret is hidden however the stream is cut, and nothing else changes (G7)", (t) => {
+suite("secret mask", () => {
+  test("a secret is masked however the stream is split, and nothing else changes (G7)", (t) => {
     const next = random(seed(t));
     const secret = "s3cret/with+signs==";
     for (let i = 0; i < runs(300); i++) {
@@ -28,7 +28,7 @@ suite("mask", () => {
     }
   });
 
-  test("what cannot be the beginning of the secret is not held back", () => {
+  test("bytes that cannot begin a secret are passed on at once", () => {
     const mask = new Mask(["abcdefgh"]);
     assert.equal(mask.push(Buffer.from("data: 1\n\n")).toString(), "data: 1\n\n");
     assert.equal(mask.push(Buffer.from("xabc")).toString(), "x");

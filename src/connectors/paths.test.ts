@@ -113,8 +113,8 @@ const passes = (path: string): boolean =>
 const naive = (path: string): boolean =>
   !BLOCKED.some((pattern) => (pattern.endsWith("*") ? path.startsWith(pattern.slice(0, -1)) : path === pattern));
 
-suite("paths (G1)", () => {
-  test("no path that a server reads as a blocked one passes, and a plain comparison is caught", (t) => {
+suite("connector paths (G1)", () => {
+  test("no path that a server could read as a blocked one passes, and a plain comparison is detected", (t) => {
     const next = random(seed(t));
     const count = runs(4000, 20_000);
     const through: string[] = [];
@@ -152,7 +152,7 @@ suite("paths (G1)", () => {
     assert.deepEqual(spellings.filter(passes), []);
   });
 
-  test("paths as providers really have them pass, byte for byte", () => {
+  test("real paths of providers pass unchanged", () => {
     const plain = [
       "/",
       "/user",
@@ -166,7 +166,7 @@ suite("paths (G1)", () => {
     for (const path of [...plain, ...signs]) assert.ok(passes(path), path);
   });
 
-  test("a connector that asks for it gets encoded slashes, and never a way out of its base", () => {
+  test("a connector that opts in gets encoded slashes, and never leaves its base path", () => {
     const loose = (path: string) => pathProblem(path, { encoded: true });
     for (const path of ["/git/refs/heads%2Ffeature", "/a;b", "/a%25b", "//a", "/a%3Fb"])
       assert.equal(loose(path), undefined, path);
@@ -178,17 +178,17 @@ suite("paths (G1)", () => {
   });
 });
 
-suite("what is wrong with a path", () => {
+suite("path validation", () => {
   const strict = (path: string): string | undefined => pathProblem(path, { encoded: false });
   const lenient = (path: string): string | undefined => pathProblem(path, { encoded: true });
 
-  test("canonical ones have nothing wrong with them", () => {
+  test("canonical paths are accepted", () => {
     const fine = ["/", "/a", "/a/", "/a.b/c-d_e~f", "/v1/a:b@c,d=e&f+g!$'()*", "/caf%C3%A9", "/a%20b", "/.well-known"];
     for (const path of fine) assert.equal(strict(path), undefined, path);
     assert.equal(lenient("/a/...b"), undefined);
   });
 
-  test("each fault is told, and those that are only ambiguous pass where that is asked for", () => {
+  test("each fault of a path is named, and merely ambiguous paths pass in lenient mode", () => {
     const never: [string, RegExp][] = [
       ["", /slash/],
       ["a/b", /slash/],

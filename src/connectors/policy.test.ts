@@ -26,8 +26,8 @@ function reference(policy: AccessPolicy, name: string, labels: string[], path: s
   return !blocked && allowed;
 }
 
-suite("policies (G2)", () => {
-  test("the order of the rules, exact paths, wildcards, empty lists", () => {
+suite("access policies (G2)", () => {
+  test("rules apply in order, with exact paths, wildcards and empty lists", () => {
     const allowed = (policy: AccessPolicy, path: string): boolean =>
       judge(policy, { name: "web-1", labels: ["a", "b"] }, path).allowed;
     const all = { allow_all: true };
@@ -60,7 +60,7 @@ suite("policies (G2)", () => {
     assert.equal(policyWarnings({ allow_all: true, allowed_endpoints: ["/a/*"] }).length, 0);
   });
 
-  test("the verdict names the rule that decided, and the reason", () => {
+  test("the verdict names the deciding rule and the reason", () => {
     const said = (policy: AccessPolicy, path: string): string[] => {
       const { rule, reason } = judge(policy, { name: "web-1", labels: ["a"] }, path);
       return [rule, reason];
@@ -92,7 +92,7 @@ suite("policies (G2)", () => {
     assert.deepEqual(said({ sprite_labels: ["a"] }, "/a"), ["sprite_labels", "allowed by sprite_labels"]);
   });
 
-  test("rules about paths are known, and those that can never do anything are told", () => {
+  test("path rules are detected, and rules that can never apply give a warning", () => {
     assert.ok(!hasPathRules({}) && !hasPathRules({ allowed_endpoints: [], blocked_endpoints: [] }));
     assert.ok(hasPathRules({ allowed_endpoints: ["/a"] }) && hasPathRules({ blocked_endpoints: ["/a"] }));
     const nobody = "no sprite may use this connector: set allow_all, name_prefix or sprite_labels";
@@ -106,7 +106,7 @@ suite("policies (G2)", () => {
     );
   });
 
-  test("random policies mean what the reference says", (t) => {
+  test("random policies agree with the reference implementation", (t) => {
     const next = random(seed(t));
     const paths = ["/", "/a", "/a/", "/a/b", "/ab", "/b/c", "/a/b/c"];
     for (let i = 0; i < runs(1000); i++) {

@@ -47,7 +47,7 @@ export function connectorStoreSuite(
   skip?: string,
 ): void {
   suite(`connector store: ${name}`, { skip }, () => {
-    test("connectors are kept up to the limit, changed by revision, and go; each change with its line", async () => {
+    test("connectors are stored up to the limit, updated by revision and deleted, each with an audit entry", async () => {
       const { store, close } = await open();
       const one = aConnection();
       assert.equal(await store.insertConnection(one, line("1", { action: "created" }), 2), "inserted");
@@ -81,7 +81,7 @@ export function connectorStoreSuite(
       await close();
     });
 
-    test("lines are found by what they are about, and forgotten by age; counts add up", async () => {
+    test("audit entries are filtered and expire by age; usage counters add up", async () => {
       const { store, close } = await open();
       await store.insertConnection(aConnection(), line("0", { at: 1 }), 2);
       const counted: Usage = {
@@ -125,7 +125,7 @@ export function connectorStoreSuite(
       await close();
     });
 
-    test("an authorization is ended once, by who began it", async () => {
+    test("an OAuth authorization is completed once, by the organization that began it", async () => {
       const { store, close } = await open();
       const pending: PendingAuthorization = {
         state: "s1",

@@ -21,8 +21,8 @@ const INSIDE =
     /\s+/,
   );
 
-suite("addresses", () => {
-  test(`${INSIDE.length} spellings of addresses inside are refused, public ones are not (G3)`, () => {
+suite("upstream addresses of connectors", () => {
+  test(`${INSIDE.length} spellings of private addresses are refused, public ones are not (G3)`, () => {
     assert.ok(INSIDE.length >= 60);
     const missed = INSIDE.filter((host) => !literalProblem(new URL(baseUrl(`http://${host}/x`, "url")).hostname));
     assert.deepEqual(missed, []);
@@ -31,7 +31,7 @@ suite("addresses", () => {
     for (const text of ["", "localhost", "1.1.1", "::g"]) assert.ok(!isPublicAddress(text), text);
   });
 
-  test("a name that turns to an address inside between two lookups is never connected to (G4)", async (t) => {
+  test("a name that changes to a private address between two lookups is never connected to (G4)", async (t) => {
     let connects = 0;
     const server = createServer((_request, response) => void response.end("inside"));
     server.on("connection", () => connects++);

@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { test } from "node:test";
 import { programFile } from "./choice.ts";
 
-test("a program is found where it is, whichever folder its package chose", {
+test("programFile finds a program in any of the usual folders", {
   skip: process.platform !== "linux",
 }, () => {
   assert.ok(existsSync(programFile("sh") ?? ""));

@@ -9,7 +9,7 @@ export function keyStoreSuite(
   skip?: string,
 ): void {
   suite(`key store: ${name}`, { skip }, () => {
-    test("keys follow each other, one at a time, and go when they are no longer published", async () => {
+    test("signing keys follow each other, one at a time, and are deleted when no longer published", async () => {
       const { store, close } = await open();
       const key = (id: string, sign_from: number, alg: "RS256" | "ES256" = "RS256"): SigningKey => ({
         id,

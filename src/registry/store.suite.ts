@@ -48,7 +48,7 @@ export function registryStoreSuite(
   skip?: string,
 ): void {
   suite(`registry store: ${name}`, { skip }, () => {
-    test("blob keeps its first key, is mounted with it, and the key is unused with the last of them", async () => {
+    test("a blob keeps its first key, mounts share it, and the key is unused after the last mount is deleted", async () => {
       const { store, close } = await open();
       assert.deepEqual(await store.putBlob(blobOf("web", "a")), blobOf("web", "a"));
       const again = { ...blobOf("web", "a"), key: "blobs/a/second", touched_at: 20 };
@@ -67,7 +67,7 @@ export function registryStoreSuite(
       await close();
     });
 
-    test("manifest is stored with its tag and references, or not at all", async () => {
+    test("a manifest is stored with its tag and references, or not at all", async () => {
       const { store, close } = await open();
       await store.putBlob(blobOf("web", "a"));
       assert.equal(await store.putManifest(writeOf("m", { blobs: [digest("a"), digest("b")], tag: "1" })), false);
@@ -111,7 +111,7 @@ export function registryStoreSuite(
       await close();
     });
 
-    test("clean-up takes old manifests without a tag, then blobs that nothing names, and no others", async () => {
+    test("clean-up removes old untagged manifests, then unreferenced blobs, and no others", async () => {
       const { store, close } = await open();
       for (const letter of ["a", "b", "c"]) await store.putBlob(blobOf("web", letter));
       await store.putManifest(writeOf("m", { blobs: [digest("a")], tag: "1" }));

@@ -29,8 +29,8 @@ async function* pieces(...all: Uint8Array[]): AsyncGenerator<Uint8Array> {
 
 const digestOf = (bytes: Uint8Array): string => `sha256:${createHash("sha256").update(bytes).digest("hex")}`;
 
-suite("uploads of blobs", () => {
-  test("upload continues after a restart, and its digest is that of all bytes", async () => {
+suite("blob uploads", () => {
+  test("an upload resumes after a restart, and its digest covers all bytes", async () => {
     const dir = tempDir();
     const bytes = randomBytes(1000);
     const first = await open(dir);
@@ -45,7 +45,7 @@ suite("uploads of blobs", () => {
     assert.deepEqual(readdirSync(dir), []);
   });
 
-  test("client that leaves in the middle of a chunk goes on from the bytes that arrived", async () => {
+  test("a client that disconnects in the middle of a chunk resumes after the bytes that arrived", async () => {
     const uploads = await open(tempDir());
     const upload = await uploads.begin("o1", "web");
     const bytes = randomBytes(900);
@@ -59,7 +59,7 @@ suite("uploads of blobs", () => {
     await uploads.finish(upload, digestOf(bytes), async () => {});
   });
 
-  test("upload belongs to its repository and organization", async () => {
+  test("an upload belongs to its repository and organization", async () => {
     const uploads = await open(tempDir());
     const { id } = await uploads.begin("o1", "web");
     for (const [org_id, repository] of [
@@ -69,7 +69,7 @@ suite("uploads of blobs", () => {
       assert.throws(() => uploads.find(id, org_id, repository), /no such upload/);
   });
 
-  test("quota, size of a blob and number of uploads are bounded", async () => {
+  test("the quota, the blob size and the number of uploads are limited", async () => {
     const uploads = await open(tempDir(), { blob_bytes: 2000, uploads_per_org: 2 }, 1500);
     const upload = await uploads.begin("o1", "web");
     await assert.rejects(uploads.append(upload, pieces(randomBytes(2001))), /limit blob_bytes/);
@@ -83,7 +83,7 @@ suite("uploads of blobs", () => {
     await uploads.append(second, pieces(randomBytes(600)));
   });
 
-  test("uploads without a request for long are removed, with what a kill left of others", async () => {
+  test("idle uploads are removed, with leftovers of a kill", async () => {
     const dir = tempDir();
     const uploads = await open(dir, { upload_kept_ms: -1000 });
     await uploads.begin("o1", "web");

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { openControl } from "./control.ts";
 import type { Emulator } from "./emulator.ts";
 
-test("the control has an address that can be opened, on IPv6 too", async () => {
+test("the emulator's control server has a usable URL, on IPv6 too", async () => {
   const emulator = { token: "t" } as Emulator; // Whoever has no token gets no further.
   for (const host of ["127.0.0.1", "::1"]) {
     const control = await openControl(emulator, { host, port: 0 });

@@ -28,7 +28,7 @@ export function diskSuite(
   const broken_off = new Error("broken off");
 
   suite(`volume disk: ${name}`, { skip }, () => {
-    test("a volume keeps what is written; making it again changes nothing; removing it leaves nothing", async (t) => {
+    test("a volume keeps its data; creating it again changes nothing; removing it leaves nothing", async (t) => {
       const { disk, write, read, again } = await open(t);
       const v = volume("vol_one");
       await disk.create(v);
@@ -43,7 +43,7 @@ export function diskSuite(
       assert.deepEqual([volumes.size, points.size], [0, 0]);
     });
 
-    test("a fork has the content of one moment and goes its own way", async (t) => {
+    test("a fork has the content of one moment and is independent afterwards", async (t) => {
       const { disk, write, read } = await open(t);
       const [from, to] = [volume("vol_from"), volume("vol_to")];
       await disk.create(from);
@@ -59,7 +59,7 @@ export function diskSuite(
       await disk.unmount(from);
     });
 
-    test("a point stays as it was; a volume filled from it is the same, byte for byte", async (t) => {
+    test("a point in time stays unchanged, and a volume restored from it is identical", async (t) => {
       const { disk, write, read } = await open(t);
       const [v, copy] = [volume("vol_v"), volume("vol_copy")];
       await disk.create(v);
@@ -93,7 +93,7 @@ export function diskSuite(
       assert.deepEqual([...(await disk.inventory()).points.keys()], ["vs_2"]);
     });
 
-    test("grows, mounted or not, and is that large at the next mount at the latest", async (t) => {
+    test("a volume grows while mounted or not, at the latest at its next mount", async (t) => {
       const { disk, write, read } = await open(t);
       const v = volume("vol_g");
       await disk.create(v);
@@ -118,7 +118,7 @@ export function diskSuite(
       assert.ok(before === undefined || before.blocks > 0);
     });
 
-    test("mounting again answers the same, after a restart too; unmounting again is nothing", async (t) => {
+    test("mount and unmount are idempotent, also after a restart", async (t) => {
       const { disk, again } = await open(t);
       const v = volume("vol_m");
       await disk.create(v);
@@ -130,7 +130,7 @@ export function diskSuite(
       await second.unmount(v);
     });
 
-    test("what is said to be encrypted cannot be read from the disk", { skip: !encryption }, async (t) => {
+    test("the data of an encrypted volume is not readable on the disk", { skip: !encryption }, async (t) => {
       const { disk, write } = await open(t);
       const v = volume("vol_secret");
       await disk.create(v);

@@ -47,8 +47,8 @@ async function openVolumeHarness(t: TestContext, wrap: (store: VolumeStore) => V
   return { module, store, disk };
 }
 
-suite("the executor of volumes", () => {
-  test("a volume whose snapshot is deleted before it has moved stays where it is, whole", async (t) => {
+suite("volume executor", () => {
+  test("a volume whose snapshot is deleted during a move stays where it is, intact", async (t) => {
     const { module, store, disk } = await openVolumeHarness(t, (real) => ({
       ...real,
       async finishSnapshot(snapshot, packs) {
@@ -68,7 +68,7 @@ suite("the executor of volumes", () => {
     assert.ok((await disk.inventory()).volumes.has(id));
   });
 
-  test("a store that is away for a moment is no failed try", async (t) => {
+  test("a short outage of the store does not count as a failed attempt", async (t) => {
     const tries: (number | undefined)[] = [];
     let met = false;
     const { module, store } = await openVolumeHarness(t, (real) => ({
@@ -89,7 +89,7 @@ suite("the executor of volumes", () => {
     assert.deepEqual([met, tries], [true, [0]]);
   });
 
-  test("nobody is left waiting for an operation that another process carried out", async (t) => {
+  test("a caller that waits for an operation returns when another process completes it", async (t) => {
     const { module, store } = await openVolumeHarness(t);
     const volume = aVolume({ host_id: "000c", zone: "000c" });
     const add_operations = [anOperation({ host_id: "000c", kind: "extend" })];

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { growthStep } from "./growth.ts";
 
-suite("growth of a volume", () => {
+suite("volume autoextend", () => {
   const steps: [Parameters<typeof growthStep>[0], number, number][] = [
     [{ add_size_gb: 2 }, 10, 2],
     [{ add_size_percent: 25 }, 10, 3],

@@ -21,7 +21,7 @@ export function volumeStoreSuite(
     const free = { limit: 100, unique_zone: false } as const;
     const alone = { limit: 100, unique_zone: "name" } as const;
 
-    test("a volume comes back as it was written, with its operations in order", () =>
+    test("a volume is read back as it was written, with its operations in order", () =>
       withStore(async (store) => {
         const volume = aVolume({
           encryption: "fscrypt",
@@ -51,7 +51,7 @@ export function volumeStoreSuite(
         assert.deepEqual(await store.unfinished(["0001"]), []);
       }));
 
-    test("a volume that a machine mounts is neither deleted nor forgotten", () =>
+    test("a volume that is attached to a machine is neither deleted nor pruned", () =>
       withStore(async (store) => {
         const volume = aVolume({ attached_machine_id: "m1" });
         await store.insert({ volume }, free);
@@ -63,7 +63,7 @@ export function volumeStoreSuite(
         assert.equal(await store.forget(volume.id), false);
       }));
 
-    test("a volume that moves is the other host's; what is to be done where it was stays there", () =>
+    test("a moved volume belongs to the new host; pending operations stay at the old one", () =>
       withStore(async (store) => {
         const volume = aVolume({});
         await store.insert({ volume }, free);
@@ -78,7 +78,7 @@ export function volumeStoreSuite(
         assert.deepEqual(await store.unfinished(["0002"]), []);
       }));
 
-    test("of many that want the same zone exactly one gets it; a deleted one does not count", () =>
+    test("of concurrent inserts with unique_zone exactly one gets the zone; deleted volumes do not count", () =>
       withStore(async (store) => {
         const input = (i: number) => ({ volume: aVolume({ id: `vol_${i}`, created_at: i }) });
         const results = await Promise.all(Array.from({ length: 10 }, (_, i) => store.insert(input(i), alone)));
@@ -105,7 +105,7 @@ export function volumeStoreSuite(
         assert.equal(await store.insert({ volume: aVolume({ id: "over" }) }, over), "limit");
       }));
 
-    test("only who read the newest version writes, whole or not at all", () =>
+    test("of concurrent commits only one based on the newest revision is written, completely", () =>
       withStore(async (store) => {
         const volume = aVolume();
         await store.insert({ volume }, free);
@@ -134,7 +134,7 @@ export function volumeStoreSuite(
         assert.deepEqual([...(await store.packs())].toSorted(), ["p1", "p2"]);
       }));
 
-    test("packs go when the last snapshot that needs them goes, and not while one is being built on it", () =>
+    test("packs are deleted with the last snapshot that uses them; a snapshot in use is not deleted", () =>
       withStore(async (store) => {
         const building = aSnapshot({ id: "vs_3", status: "running", base_snapshot_id: "vs_2" });
         const all = [aSnapshot(), aSnapshot({ id: "vs_2" }), building];
@@ -162,13 +162,13 @@ export function volumeStoreSuite(
         assert.equal(await store.insert({ volume: aVolume({ id: "vol_3" }) }, { ...free, source }), "no_source");
       }));
 
-    test("a database has one identity, whoever asks first", () =>
+    test("a database keeps the first identity it was given", () =>
       withStore(async (store) => {
         assert.equal(await store.identity("one"), "one");
         assert.equal(await store.identity("two"), "one");
       }));
 
-    test("what is due: daily snapshots, data to go, volumes without an app", () =>
+    test("due work lists daily snapshots, data to delete and volumes without an app", () =>
       withStore(async (store) => {
         const due = async (now: number) => {
           const found = await store.due(["0001"], now);

@@ -27,8 +27,8 @@ async function looked(looks: readonly { busy: number; taken: number }[], begin: 
   return collected;
 }
 
-suite("memory when there is nothing to do", () => {
-  test("is collected once after work, not during it, and not for a little", async () => {
+suite("garbage collection of an idle process", () => {
+  test("memory is collected once after work, not during it, and not for little garbage", async () => {
     const during = { busy: 0.9, taken: 90 * MB };
     const idle = { busy: 0.01, taken: 90 * MB };
     assert.deepEqual(await looked([during, during, idle], 30 * MB), [2]);
@@ -36,7 +36,7 @@ suite("memory when there is nothing to do", () => {
     assert.deepEqual(await looked([idle, { busy: 0.01, taken: 31 * MB }, idle], 30 * MB), [0, 2]);
   });
 
-  test("the process's own: garbage goes, and how busy it was is a part of one", () => {
+  test("collecting frees garbage, and utilization is measured as a fraction", () => {
     const { busy, taken, collect } = idleParts({ now: () => 0, monotonic: () => 0, sleep: async () => {} });
     let garbage: unknown = Array.from({ length: 500_000 }, (_, index) => ({ index }));
     const full = taken();

@@ -39,12 +39,12 @@ const environment = (address: string): NodeJS.ProcessEnv => ({
   WATCHDOG_PID: "1",
 });
 
-suite("what systemd is told", { skip: callsMissing() ?? false }, () => {
+suite("systemd notifications", { skip: callsMissing() ?? false }, () => {
   for (const [kind, address] of Object.entries({
     "a socket in the file system": join(tempDir(), "notify"),
     "an abstract socket": `@hangar-test-${process.pid}`,
   })) {
-    test(`ready, alive and stopping, through ${kind}; programs that are started know nothing of it`, async (t) => {
+    test(`ready, watchdog and stopping are sent through ${kind}; child processes do not inherit the socket`, async (t) => {
       const next = await receive(t, address);
       const env = environment(address);
       const manager = openServiceManager({ env, clock: systemClock, complain });
@@ -62,7 +62,7 @@ suite("what systemd is told", { skip: callsMissing() ?? false }, () => {
     });
   }
 
-  test("waiting for the database is up and alive, and says why it is not ready", async (t) => {
+  test("waiting for the database counts as ready and alive, with the reason in STATUS", async (t) => {
     const address = join(tempDir(), "notify");
     const next = await receive(t, address);
     const manager = openServiceManager({ env: environment(address), clock: systemClock, complain });
@@ -76,7 +76,7 @@ suite("what systemd is told", { skip: callsMissing() ?? false }, () => {
     manager.stopping();
   });
 
-  test("a store that hangs is not alive", async (t) => {
+  test("a store that hangs stops the watchdog notifications", async (t) => {
     const address = join(tempDir(), "notify");
     const next = await receive(t, address);
     const manager = openServiceManager({ env: environment(address), clock: systemClock, complain });
@@ -92,7 +92,7 @@ suite("what systemd is told", { skip: callsMissing() ?? false }, () => {
     assert.match(await next(), /^STOPPING=1/);
   });
 
-  test("without systemd nothing is sent, and a socket that is gone ends nothing", () => {
+  test("without systemd nothing is sent, and a missing socket is only logged", () => {
     openServiceManager({ env: {}, clock: systemClock, complain }).ready("Hangar 1", () => assert.fail("asked"));
     const said: string[] = [];
     const env = { NOTIFY_SOCKET: "/nowhere/notify" };

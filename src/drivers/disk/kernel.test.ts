@@ -5,7 +5,7 @@ import { openBelow } from "../images/fixtures.ts";
 import { Images } from "./images.ts";
 import { whileFrozen } from "./kernel.ts";
 
-test("on a box without Perl the call fails, and nothing else does", {
+test("a missing Perl fails the call that needs it, and nothing else", {
   skip: process.platform !== "linux",
 }, async (t) => {
   const { PATH } = process.env;

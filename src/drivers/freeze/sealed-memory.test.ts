@@ -26,7 +26,7 @@ async function aSnapshot(): Promise<{ dir: string; sealed: SealedMemory; files: 
 }
 
 suite("sealed memory", () => {
-  test("opens to the same files, and shows nothing of them", async () => {
+  test("sealed memory opens to the same files, and its file shows nothing of them", async () => {
     const { dir, sealed, files } = await aSnapshot();
     assert.deepEqual(readdirSync(join(dir, "sealed")), [SEALED_FILE]);
     const file = readFileSync(join(dir, "sealed", SEALED_FILE));
@@ -37,7 +37,7 @@ suite("sealed memory", () => {
       assert(readFileSync(join(dir, "again", name)).equals(bytes), name);
   });
 
-  test("two snapshots of the same memory have nothing in common", async () => {
+  test("two sealed snapshots of the same memory differ", async () => {
     const { dir } = await aSnapshot();
     await sealMemory(join(dir, "plain"), join(dir, "second"), key);
     const [one, two] = ["sealed", "second"].map((name) => readFileSync(join(dir, name, SEALED_FILE)).subarray(0, 64));
@@ -65,13 +65,13 @@ suite("sealed memory", () => {
     },
   };
   for (const [name, damage] of Object.entries(damages))
-    test(`does not open after ${name}`, async () => {
+    test(`sealed memory does not open after ${name}`, async () => {
       const { dir, sealed } = await aSnapshot();
       damage(join(dir, "sealed", SEALED_FILE), sealed);
       await assert.rejects(unsealMemory(join(dir, "sealed"), join(dir, "again"), key, sealed), /sealed memory/);
     });
 
-  test("does not open with another platform's key", async () => {
+  test("sealed memory does not open with another platform's key", async () => {
     const { dir, sealed } = await aSnapshot();
     await assert.rejects(unsealMemory(join(dir, "sealed"), join(dir, "again"), randomBytes(32), sealed), /another key/);
   });

@@ -132,7 +132,7 @@ const left = (images: Images & { dir: string }): string[] =>
 
 suite("digests of imported images", { skip: NOT_ROOT }, () => {
   for (const [what, archive, why] of CASES) {
-    test(`refused: ${what}`, async (t) => {
+    test(`import is refused: ${what}`, async (t) => {
       const images = await openStore(t);
       const work = images.import("a:1", pieces(archive()), PLATFORM, NEVER);
       const error = await work.then(
@@ -147,7 +147,7 @@ suite("digests of imported images", { skip: NOT_ROOT }, () => {
     });
   }
 
-  test("bytes are looked at also when the layer they are to be is already here", async (t) => {
+  test("layer bytes are verified even when a layer with that digest is already stored", async (t) => {
     const images = await openStore(t);
     await images.import("good:1", pieces(ociArchive(makeImage(LAYERS))), PLATFORM, NEVER);
     for (const [what, archive, why] of CASES) {

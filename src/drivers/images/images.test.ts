@@ -60,8 +60,8 @@ function dockerArchive(tags: string[], how: "new" | "old"): Buffer {
   return tar(put(name, config), ...bodies, file("repositories", "{}"), file("manifest.json", JSON.stringify(manifest)));
 }
 
-suite("images that are imported", { skip: NOT_ROOT }, () => {
-  test("a root file system, an OCI layout and a docker archive, plain and compressed", async (t) => {
+suite("image import", { skip: NOT_ROOT }, () => {
+  test("root file systems, OCI layouts and docker archives are imported, plain and compressed", async (t) => {
     const images = await openStore(t);
     const kinds: [string, Buffer][] = [
       ["rootfs:1", rootfs],
@@ -89,7 +89,7 @@ suite("images that are imported", { skip: NOT_ROOT }, () => {
     assert.deepEqual(readdirSync(join(images.dir, "ingest")), []);
   });
 
-  test("what cannot be imported is refused in words, and leaves nothing", async (t) => {
+  test("an invalid import is refused with a clear error and leaves no files", async (t) => {
     const images = await openStore(t, { limits: { upload_bytes: 200_000 } });
     const image = makeImage(layers);
     const cases: [what: string, name: string, bytes: Buffer, code: string, why: RegExp][] = [
@@ -123,7 +123,7 @@ suite("images that are imported", { skip: NOT_ROOT }, () => {
     assert.deepEqual([readdirSync(join(images.dir, "layers")), readdirSync(join(images.dir, "blobs"))], [[], []]);
   });
 
-  test("an organization's images are its own; the platform's are everyone's", async (t) => {
+  test("an organization's images are private; the platform's are visible to all", async (t) => {
     const images = await openStore(t);
     await bring(images, "shared:1", rootfs);
     await bring(images, "own:1", tar(file("secret")), "org-a");
@@ -174,8 +174,8 @@ function lying() {
   };
 }
 
-suite("images that stay and go", { skip: NOT_ROOT }, () => {
-  test("what a machine holds is neither removed nor collected; the rest is, and a preview says so", async (t) => {
+suite("image removal and clean-up", { skip: NOT_ROOT }, () => {
+  test("images held by machines are neither removed nor collected; the preview agrees with the clean-up", async (t) => {
     const images = await openStore(t);
     await bring(images, "a:1", ociArchive(makeImage([layers[0] ?? Buffer.alloc(0)])));
     await bring(images, "b:1", ociArchive(makeImage(layers)));
@@ -198,7 +198,7 @@ suite("images that stay and go", { skip: NOT_ROOT }, () => {
     assert.deepEqual((await images.collect({ dry_run: false, all: true })).layers, [], "imported names stay");
   });
 
-  test("everything is there after a restart; what a crash left is not", async (t) => {
+  test("images survive a restart; leftovers of a crash are removed", async (t) => {
     const base = tempStore(t);
     const first = await openStore(t, { dir: base });
     await bring(first, "a:1", rootfs, "org-a");
@@ -222,7 +222,7 @@ suite("images that stay and go", { skip: NOT_ROOT }, () => {
     assert.equal((await refused(second.remove("a:1", "org-a"))).code, "image_in_use");
   });
 
-  test("an image whose layers were taken away says so instead of booting half of it", async (t) => {
+  test("an image whose layers are missing is reported instead of booted", async (t) => {
     const base = tempStore(t);
     const first = await openStore(t, { dir: base });
     await bring(first, "a:1", rootfs);
@@ -249,7 +249,7 @@ suite("images that stay and go", { skip: NOT_ROOT }, () => {
     );
   });
 
-  test("hangar/hello is made of this box's Node, once", async (t) => {
+  test("hangar/hello is built from this box's Node, once", async (t) => {
     const images = await openStore(t);
     const [ref, same] = await Promise.all([
       images.resolve("hangar/hello", "org-a", NEVER),

@@ -87,7 +87,7 @@ for (const shared of [true, false]) {
   suite(`images imported elsewhere, ${shared ? "in a store of all" : "got from whoever has them"}`, {
     skip: NOT_ROOT,
   }, () => {
-    test("are booted by every process of the platform, and by nobody else's organization", async (t) => {
+    test("an image imported by one process boots in every other, for its own organization only", async (t) => {
       const start = await platform(t, { shared });
       const [control, host] = [await start("n1"), await start("n2")];
       const { digest } = await control.images.import("web:1", pieces(IMAGE), "o1", NEVER);
@@ -106,7 +106,7 @@ for (const shared of [true, false]) {
       assert.equal((await host.images.show("web:1", "o1")).layer_list.length, 2);
     });
 
-    test("a name that is imported again is the new one everywhere; removed, it is gone everywhere with its bytes", async (t) => {
+    test("a re-imported name is the new image in every process, and a removed one is gone with its files", async (t) => {
       const start = await platform(t, { shared });
       const [one, two] = [await start("n1"), await start("n2")];
       await one.images.import("web:1", pieces(IMAGE), PLATFORM, NEVER);
@@ -123,7 +123,7 @@ for (const shared of [true, false]) {
       assert.deepEqual([objects(one.packed), objects(two.packed)], [[], []]);
     });
 
-    test("one that does not fit on the disk leaves nothing there", async (t) => {
+    test("an image that does not fit on the disk leaves nothing there", async (t) => {
       const start = await platform(t, { shared });
       const [control, host] = [await start("n1"), await start("n2", { disk_kept_bytes: 2 ** 60 })];
       await control.images.import("web:1", pieces(IMAGE), "o1", NEVER);
@@ -133,7 +133,7 @@ for (const shared of [true, false]) {
       await until("nothing unfinished is left", () => readdirSync(host.ingest).length === 0);
     });
 
-    test("who has it and does not answer is named, with what to do; in a store it is there all the same", async (t) => {
+    test("an unreachable process that holds the image is named with a hint; with a shared store it is not needed", async (t) => {
       const start = await platform(t, { shared });
       const [control, host] = [await start("n1"), await start("n2")];
       await control.images.import("web:1", pieces(IMAGE), "o1", NEVER);

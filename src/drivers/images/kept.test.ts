@@ -48,7 +48,7 @@ const listed = async (images: Images): Promise<string[]> => (await images.list(P
 
 for (const shared of [false, true]) {
   suite(`images by digest, ${shared ? "among several processes" : "in one process"}`, { skip: NOT_ROOT }, () => {
-    test("what a tag stood for is started by name@digest and name:tag@digest until it is collected", async (t) => {
+    test("a replaced image is started by name@digest and name:tag@digest until it is collected", async (t) => {
       const { images, clock } = await openKept(t, shared);
       const [old, fresh] = [await bring(images, "web:1", "old"), await bring(images, "web:1", "new")];
       assert.equal(await start(images, "web:1"), fresh);
@@ -66,7 +66,7 @@ for (const shared of [false, true]) {
       assert.equal(await start(images, `web@${fresh}`), fresh);
     });
 
-    test("the images of releases are not collected, and a tag that is removed leaves them", async (t) => {
+    test("images of releases are not collected, and stay when their tag is removed", async (t) => {
       const { images, needed, dir } = await openKept(t, shared);
       const [old, fresh] = [await bring(images, "web:1", "old"), await bring(images, "web:1", "new")];
       needed.push(
@@ -92,7 +92,7 @@ for (const shared of [false, true]) {
       assert.deepEqual([await listed(images), left], [[], []]);
     });
 
-    test("a tag that comes back to what it stood for, and another name for it, do no harm", async (t) => {
+    test("a tag moved back to an older image, and a second name for it, work", async (t) => {
       const { images, needed } = await openKept(t, shared);
       const old = await bring(images, "web:1", "old");
       await bring(images, "web:1", "new");
@@ -107,7 +107,7 @@ for (const shared of [false, true]) {
 }
 
 suite("images by digest that machines hold", { skip: NOT_ROOT }, () => {
-  test("a machine keeps what its tag stood for", async (t) => {
+  test("a machine keeps the image that its tag referred to", async (t) => {
     const { images } = await openKept(t, false);
     const old = await bring(images, "web:1", "old");
     assert.equal(await start(images, "web:1"), old);
@@ -123,13 +123,13 @@ suite("images by digest that machines hold", { skip: NOT_ROOT }, () => {
     );
   });
 
-  test("hangar/hello is found by its digest, also where it was not made yet", async (t) => {
+  test("hangar/hello is resolved by digest even where it is not built yet", async (t) => {
     const [one, two] = [await openKept(t, false), await openKept(t, false)];
     const { digest } = await one.images.resolve("hangar/hello", "o1", NEVER);
     assert.equal((await two.images.resolve(`hangar/hello:latest@${digest}`, "o1", NEVER)).digest, digest);
   });
 
-  test("a machine of hangar/hello that another box resolved boots from what this box makes of it", async (t) => {
+  test("a machine of hangar/hello resolved on another box boots from this box's build", async (t) => {
     const { images } = await openKept(t, false);
     const own = await images.resolve("hangar/hello", "o1", NEVER);
     const digest = `sha256:${"a".repeat(64)}`;
@@ -142,7 +142,7 @@ suite("images by digest that machines hold", { skip: NOT_ROOT }, () => {
     );
   });
 
-  test("an organization is told of its own machines, and of nobody else's", async (t) => {
+  test("an organization sees only its own machines as holders of an image", async (t) => {
     const { images } = await openKept(t, false);
     const digest = await bring(images, "web:1", "shared by all");
     const ref = await images.resolve("web:1", "o1", NEVER);

@@ -32,8 +32,8 @@ const DEBOOTSTRAP = [
   ...["stdin", "stdout", "stderr"].map((name, fd) => symlink(`./dev/${name}`, `/proc/self/fd/${fd}`)),
 ];
 
-suite("kernel folders of a layer", { skip: NOT_ROOT }, () => {
-  test("the /dev of debootstrap comes to an empty folder", async (t) => {
+suite("/dev, /proc and /sys of a layer", { skip: NOT_ROOT }, () => {
+  test("the /dev of debootstrap becomes an empty folder", async (t) => {
     const { root, left_out, entries } = await unpackTar(
       tempStore(t),
       "layer",
@@ -44,13 +44,13 @@ suite("kernel folders of a layer", { skip: NOT_ROOT }, () => {
     assert.deepEqual([left_out, entries], [16, 21]);
   });
 
-  test("neither whiteouts nor opaque markers are made there, nor of the folders themselves", async (t) => {
+  test("no whiteouts or opaque markers are made in kernel folders, nor for the folders themselves", async (t) => {
     const whiteouts = [".wh.dev", "proc/.wh.1", "sys/.wh..wh..opq", "dev/.wh..wh..opq", ".wh.gone"];
     const { root, opaque } = await unpackTar(tempStore(t), "layer", tar(...whiteouts.map((path) => file(path, ""))));
     assert.deepEqual([readdirSync(root), opaque], [["gone"], []]);
   });
 
-  test("what stands in place of a folder is left out, and nothing goes through it", async (t) => {
+  test("a link in place of a kernel folder is left out and not followed", async (t) => {
     const { root } = await unpackTar(
       tempStore(t),
       "layer",
@@ -67,7 +67,7 @@ suite("kernel folders of a layer", { skip: NOT_ROOT }, () => {
     assert.deepEqual(readdirSync(join(root, "etc")), []);
   });
 
-  test("links that lead there take nothing there; links that lead back out do", async (t) => {
+  test("nothing is written into kernel folders through links; links that lead back out are followed", async (t) => {
     const { root } = await unpackTar(
       tempStore(t),
       "layer",
@@ -87,7 +87,7 @@ suite("kernel folders of a layer", { skip: NOT_ROOT }, () => {
     assert.equal(readFileSync(join(root, "etc/d"), "utf8"), "kept");
   });
 
-  test("a hard link to a device is left out; one to a file that was left out is refused", async (t) => {
+  test("a hard link to a device is left out; one to a file in a kernel folder is refused", async (t) => {
     const base = tempStore(t);
     const { root, left_out } = await unpackTar(
       base,
@@ -103,19 +103,19 @@ suite("kernel folders of a layer", { skip: NOT_ROOT }, () => {
     });
   });
 
-  test("a file that replaces a device is there, also for hard links", async (t) => {
+  test("a file that replaces a device is unpacked, also for hard links", async (t) => {
     const bytes = tar(device("x"), file("x", "text"), hardlink("y", "x"));
     const { root } = await unpackTar(tempStore(t), "layer", bytes);
     assert.equal(readFileSync(join(root, "y"), "utf8"), "text");
   });
 
-  test("owner and mode of the folders are kept", async (t) => {
+  test("owner and mode of kernel folders are kept", async (t) => {
     const bytes = tar(entry({ path: "dev/", type: "directory", mode: 0o711, uid: 3 }));
     const { mode, uid } = lstatSync(join((await unpackTar(tempStore(t), "layer", bytes)).root, "dev"));
     assert.deepEqual([mode & 0o7777, uid], [0o711, 3]);
   });
 
-  test("layers unpacked by an earlier version are emptied there at the next start", async (t) => {
+  test("kernel folders in layers from an earlier version are emptied at the next start", async (t) => {
     const images = await openStore(t);
     await images.import("old:1", pieces(tar(dir("dev"), file("etc/x"))), PLATFORM, NEVER);
     await images.close();

@@ -26,9 +26,9 @@ function onDisk(folder: string): number {
 const bring = (images: Images, n: number | string, bytes: Buffer, owner = "org-a") =>
   images.import(`app:${n}`, pieces(bytes), owner, NEVER);
 
-suite("what images may take of the disk", { skip: NOT_ROOT }, () => {
+suite("disk quota of images", { skip: NOT_ROOT }, () => {
   for (const [name, pack] of Object.entries({ gzip: gzipSync, zstd: zstdCompressSync })) {
-    test(`a small upload that grows without end is cut while it is written (${name})`, async (t) => {
+    test(`a decompression bomb is stopped while it is unpacked (${name})`, async (t) => {
       const limits = { ratio: 50, ratio_from_bytes: 2 * MIB };
       const images = await openStore(t, { limits });
       // Says that it holds 20 GiB, and sends the first 64 MiB of it.
@@ -55,19 +55,19 @@ suite("what images may take of the disk", { skip: NOT_ROOT }, () => {
     });
   }
 
-  test("an upload that is larger than its content is refused for what it lacks, not for what it says", async (t) => {
+  test("an upload that declares more bytes than it has is refused as truncated", async (t) => {
     const images = await openStore(t);
     const said = forged(file("large", "x".repeat(512)), (header) => header.write("240000000000", 124));
     await assert.rejects(bring(images, 1, said), { code: "image_refused" });
     assert.deepEqual(readdirSync(join(images.dir, "ingest")), []);
   });
 
-  test("an upload leaves room on the disk for everything else", async (t) => {
+  test("an upload leaves disk_kept_bytes free on the disk", async (t) => {
     const images = await openStore(t, { limits: { disk_kept_bytes: 2 ** 60 } });
     await assert.rejects(bring(images, 1, layer(1)), { code: "storage_full", message: /limit disk_kept_bytes/ });
   });
 
-  test("an organization's imports end at its quota; others, and the platform, are not kept from theirs", async (t) => {
+  test("an organization's imports stop at its quota; other organizations and the platform are not affected", async (t) => {
     const images = await openStore(t, { limits: { org_image_bytes: 5 * MIB } });
     for (const n of [1, 2, 3]) await bring(images, n, layer(n));
     const refusal = { code: "limit_reached", message: /setting image_quota_gb/ };
@@ -80,7 +80,7 @@ suite("what images may take of the disk", { skip: NOT_ROOT }, () => {
     await bring(images, 5, layer(5));
   });
 
-  test("what others have on the disk already counts for who brings it, too", async (t) => {
+  test("layers already stored for others count in the quota of the importer, too", async (t) => {
     const images = await openStore(t, { limits: { org_image_bytes: 4 * MIB } });
     for (const n of [1, 2, 3]) await bring(images, n, layer(n), `org-${n}`);
     const packed = (n: number): Buffer => zstdCompressSync(layer(n));
@@ -88,7 +88,7 @@ suite("what images may take of the disk", { skip: NOT_ROOT }, () => {
     await assert.rejects(bring(images, 3, packed(3)), { code: "limit_reached" });
   });
 
-  test("many uploads at once have one quota", async (t) => {
+  test("concurrent uploads share one quota", async (t) => {
     const images = await openStore(t, { limits: { org_image_bytes: 12 * MIB } });
     const outcomes = await Promise.allSettled([1, 2, 3, 4, 5, 6].map((n) => bring(images, n, layer(n, 5 * MIB))));
     const refused = outcomes.filter(({ status }) => status === "rejected") as PromiseRejectedResult[];
@@ -96,14 +96,14 @@ suite("what images may take of the disk", { skip: NOT_ROOT }, () => {
     for (const { reason } of refused) assert.equal((reason as { code?: string }).code, "limit_reached");
   });
 
-  test("many small files count for what they take", async (t) => {
+  test("many small files count by the disk space they take", async (t) => {
     const images = await openStore(t, { limits: { org_image_bytes: 4 * MIB } });
     const many = tar(...Array.from({ length: 2000 }, (_, n) => file(`f${n}`, "")));
     await assert.rejects(bring(images, 1, gzipSync(many)), { code: "limit_reached" });
     assert.equal(onDisk(join(images.dir, "layers")), 0);
   });
 
-  test("manifests and configs count, before they are written, and again after a restart", async (t) => {
+  test("manifests and configs count in the quota before they are written, and again after a restart", async (t) => {
     const registry = await testRegistry(t);
     const settings = { allow_private: [registry.host], limits: { org_image_bytes: 4 * MIB } };
     const images = await openStore(t, settings);
@@ -121,7 +121,7 @@ suite("what images may take of the disk", { skip: NOT_ROOT }, () => {
     await assert.rejects(again.resolve(image(5), "org-a", NEVER), refusal);
   });
 
-  test("pulls end at the quota before the first byte of a layer, and bombs in layers while they are unpacked", async (t) => {
+  test("a pull stops at the quota before its first layer byte, and layer bombs while they are unpacked", async (t) => {
     const registry = await testRegistry(t);
     const images = await openStore(t, { allow_private: [registry.host], limits: { org_image_bytes: 4 * MIB } });
     const start = async (name: string, id: string) =>

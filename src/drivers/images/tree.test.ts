@@ -117,9 +117,9 @@ function withOutside(base: string): string {
   return out;
 }
 
-suite("unpacking a layer", { skip: NOT_ROOT }, () => {
+suite("layer unpacking", { skip: NOT_ROOT }, () => {
   for (const [what, archive, why] of REFUSED) {
-    test(`refused: ${what}`, async (t) => {
+    test(`layer is refused: ${what}`, async (t) => {
       const base = tempStore(t);
       withOutside(base);
       const before = census(base);
@@ -129,7 +129,7 @@ suite("unpacking a layer", { skip: NOT_ROOT }, () => {
     });
   }
 
-  test("links are followed inside the layer, as if it were the root", async (t) => {
+  test("symbolic links are resolved inside the layer, as if it were the root", async (t) => {
     const base = tempStore(t);
     const out = withOutside(base);
     const before = census(base);
@@ -161,7 +161,7 @@ suite("unpacking a layer", { skip: NOT_ROOT }, () => {
     assert.deepEqual(census(base), before);
   });
 
-  test("a folder that becomes a link out, and times that come last, change nothing outside", async (t) => {
+  test("a folder replaced by a link out of the layer, and late mtimes, change nothing outside", async (t) => {
     const base = tempStore(t);
     const out = withOutside(base);
     mkdirSync(join(out, "inner"));
@@ -177,7 +177,7 @@ suite("unpacking a layer", { skip: NOT_ROOT }, () => {
     assert.deepEqual(census(base), before);
   });
 
-  test("owners, modes, times, links and odd names are kept; setuid is, on a nosuid mount it means nothing", async (t) => {
+  test("owners, modes, times, links, setuid and unusual names are preserved", async (t) => {
     const base = tempStore(t);
     const long = `${"d".repeat(120)}/${"f".repeat(200)}`;
     const { root, entries } = await unpackTar(
@@ -206,7 +206,7 @@ suite("unpacking a layer", { skip: NOT_ROOT }, () => {
     assert.equal(entries, 9);
   });
 
-  test("whiteouts are devices 0/0, opaque folders carry the mark, and a new folder hides the old one", async (t) => {
+  test("whiteouts become devices 0/0, opaque folders get the xattr, and a new folder hides the old one", async (t) => {
     const base = tempStore(t);
     const {
       root,
@@ -243,7 +243,7 @@ suite("unpacking a layer", { skip: NOT_ROOT }, () => {
     assert.equal((await unpackTar(base, "whole", tar(file(".wh..wh..opq", ""), file("x")))).opaque_root, true);
   });
 
-  test("devices and extended attributes are left out, pipes are not", async (t) => {
+  test("devices and extended attributes are left out, pipes are kept", async (t) => {
     const base = tempStore(t);
     const attribute = " SCHILY.xattr.trusted.overlay.redirect=/etc\n";
     const { root, left_out } = await unpackTar(
@@ -263,7 +263,7 @@ suite("unpacking a layer", { skip: NOT_ROOT }, () => {
     assert.equal(stdout ?? "", "");
   });
 
-  test("of an entry that comes twice the last one counts, whatever it is", async (t) => {
+  test("of duplicate entries the last one wins, whatever its type", async (t) => {
     const base = tempStore(t);
     const { root } = await unpackTar(
       base,
@@ -284,7 +284,7 @@ suite("unpacking a layer", { skip: NOT_ROOT }, () => {
     assert.deepEqual([read("a"), read("b"), read("c/y")], ["2", "3", "4"]);
   });
 
-  test("bombs end at a named limit", async (t) => {
+  test("archive bombs stop at a named limit", async (t) => {
     const base = tempStore(t);
     const many = tar(...Array.from({ length: 30 }, (_, i) => file(`f${i}`, "")));
     await assert.rejects(unpackTar(base, "many", many, { tree_entries: 20 }), /limit tree_entries/);
@@ -300,7 +300,7 @@ suite("unpacking a layer", { skip: NOT_ROOT }, () => {
     await until("no archive that was refused is left open", () => openBelow(base).length === 0);
   });
 
-  test("gzip, zstd and plain are the same layer", async (t) => {
+  test("gzip, zstd and uncompressed archives give the same layer", async (t) => {
     const base = tempStore(t);
     const plain = tar(file("a", "x".repeat(100_000)));
     const ways = {

@@ -3,7 +3,7 @@ import { suite, test } from "node:test";
 import { call, callLater, callsMissing, syncFileSystem } from "./calls.ts";
 
 suite("system calls", { skip: callsMissing() }, () => {
-  test("a call on another thread fails with its own error, whatever fails at the same time", async () => {
+  test("a system call on another thread reports its own errno during concurrent failures", async () => {
     const open = callLater("open", ["str", "int"]);
     const closeLater = callLater("close", ["int"]);
     const close = call("close", ["int"]);
@@ -30,7 +30,7 @@ suite("system calls", { skip: callsMissing() }, () => {
     }
   });
 
-  test("a file system is written out by any folder of it; a folder that is not there is named", async () => {
+  test("syncFileSystem accepts any folder and reports a missing one", async () => {
     await syncFileSystem("/proc/self");
     await assert.rejects(syncFileSystem("/nowhere/at/all"), { code: "ENOENT" });
   });

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { tempDir } from "../../../test/support.ts";
 import { openFileTable } from "./file-table.ts";
 
-test("a small table of open files is made larger, a large one is left alone, and one that stays small is told", () => {
+test("fs.file-max is raised when small, left alone when large, and reported when it stays small", () => {
   const file = join(tempDir(), "file-max");
   writeFileSync(file, "100000\n");
   assert.equal(openFileTable(file), undefined);

@@ -33,11 +33,11 @@ function hostile() {
   return { dir, root, outside, inner };
 }
 
-suite("writing into a tree that a stranger made", { skip: callsMissing() }, () => {
+suite("writes into a hostile root file system", { skip: callsMissing() }, () => {
   const [uid, gid] = [process.getuid?.() ?? 0, process.getgid?.() ?? 0];
   const file = { content: Buffer.from("ours"), mode: 0o644, uid, gid };
 
-  test("links lead where they lead inside; none leads out, dangling or not", (t) => {
+  test("links are resolved inside the root, and no link leads out, dangling or not", (t) => {
     const { dir, root, outside, inner } = hostile();
     t.after(() => rmSync(dir, { recursive: true, force: true }));
     using tree = new GuestTree(root);
@@ -70,7 +70,7 @@ suite("writing into a tree that a stranger made", { skip: callsMissing() }, () =
     assert.throws(() => readFileSync(join(outside, "made")), { code: "ENOENT" });
   });
 
-  test("what the platform puts at a name replaces a link there, and does not write through it", (t) => {
+  test("replace() removes a link at its path instead of writing through it", (t) => {
     const { dir, root, outside, inner } = hostile();
     t.after(() => rmSync(dir, { recursive: true, force: true }));
     using tree = new GuestTree(root);
@@ -83,7 +83,7 @@ suite("writing into a tree that a stranger made", { skip: callsMissing() }, () =
     assert.throws(() => tree.replace("/data", file), /is a folder in the image/);
   });
 
-  test("a link to nowhere on the way is named, with where it leads", (t) => {
+  test("a dangling link on the path is reported with its target", (t) => {
     const { dir, root } = hostile();
     t.after(() => rmSync(dir, { recursive: true, force: true }));
     using tree = new GuestTree(root);

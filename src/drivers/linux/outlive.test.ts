@@ -40,11 +40,11 @@ suite("programs that outlive the platform's service", { skip: asRoot }, () => {
     test(`${name}: ${groups.length} cgroups outside`, () => assert.deepEqual(groupsOutside(own), groups));
   }
 
-  test("outside of a service the words stay as they are", () => {
+  test("outside of a service the command line is unchanged", () => {
     assert.deepEqual(outliving(["lxcfs", "--foreground"], []), ["lxcfs", "--foreground"]);
   });
 
-  test("the process joins every group before it becomes the program, whose words arrive as they were", () => {
+  test("the process joins every cgroup before exec, and its arguments arrive unchanged", () => {
     const groups = [join(tempDir(), "a b"), join(tempDir(), "c")];
     const odd = ["$(id)", "a  b", "'", "*", ""];
     const [program = "", ...args] = outliving(["/usr/bin/printf", "%s|", ...odd], groups);
@@ -54,7 +54,7 @@ suite("programs that outlive the platform's service", { skip: asRoot }, () => {
     for (const group of groups) assert.equal(readFileSync(join(group, "cgroup.procs"), "utf8"), "0\n");
   });
 
-  test("an empty group is removed, one in use stays", () => {
+  test("an empty cgroup is removed, one in use stays", () => {
     const [empty, used] = [join(tempDir(), "empty"), join(tempDir(), "used")];
     outliving(["true"], [empty, join(used, "inner")]);
     removeOutlived([empty, used, join(used, "missing")]);

@@ -43,8 +43,8 @@ function host() {
   return { places, put, get, add, remove, value };
 }
 
-suite("passing on what machines send out", () => {
-  test("is switched on for the ways out, and set back as it was, also by a later process", () => {
+suite("IP forwarding on the host", () => {
+  test("forwarding is enabled on the uplinks and restored to its old value, also by a later process", () => {
     const { places, add, remove, value } = host();
     add(OURS, "0");
     new Forwarding(places).begin(OURS);
@@ -56,7 +56,7 @@ suite("passing on what machines send out", () => {
     assert.equal(existsSync(places.before), false);
   });
 
-  test("stays on as long as another installation has a network here; the last one sets it back", () => {
+  test("forwarding stays on while another installation has a network; the last one restores it", () => {
     const { places, add, remove, value } = host();
     for (const bridge of [OURS, THEIRS]) {
       add(bridge, "0");
@@ -70,7 +70,7 @@ suite("passing on what machines send out", () => {
     assert.equal(value("eth0"), "0");
   });
 
-  test("a host that never had it on is left alone, and a device that is gone is no trouble", () => {
+  test("a host without networks is left alone, and a removed device is ignored", () => {
     const { places, add, remove, value } = host();
     new Forwarding(places).end();
     assert.equal(value("eth1"), "1", "what was on before is not ours to switch off");
@@ -81,7 +81,7 @@ suite("passing on what machines send out", () => {
     assert.equal(existsSync(join(places.settings, "ipv4/conf/eth0")), false);
   });
 
-  test("over IPv6 it is the device's own affair, where the kernel can do that", () => {
+  test("IPv6 forwarding is set on the tunnel device only where the kernel supports force_forwarding", () => {
     const { places, put, get } = host();
     put("ipv6/conf/all/forwarding", "0");
     put(`ipv6/conf/${TUNNEL}/force_forwarding`, "0");
@@ -90,7 +90,7 @@ suite("passing on what machines send out", () => {
     assert.equal(existsSync(places.before), false, "there is nothing to set back");
   });
 
-  test("on older kernels it is on for all devices while there is a tunnel, and then each is as it was", () => {
+  test("on older kernels IPv6 forwarding is on for all devices while a tunnel exists, then restored", () => {
     const { places, put, get, add, remove } = host();
     const BEFORE = { all: ["0", "1"], eth0: ["0", "1"], eth1: ["1", "0"], eth2: ["0", "2"] };
     const now = () => {

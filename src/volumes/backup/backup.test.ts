@@ -54,8 +54,8 @@ function noise(next: () => number, blocks: number): Buffer {
   return bytes;
 }
 
-suite("snapshots in packs", () => {
-  test("a chain of snapshots, each changed a little: every one comes back, and shares what it can", async (t) => {
+suite("volume snapshots in packs", () => {
+  test("every snapshot of a chain is restored unchanged, and shares unchanged blocks with its base", async (t) => {
     const next = random(seed(t));
     const objects = open();
     let bytes = noise(next, 40);
@@ -75,7 +75,7 @@ suite("snapshots in packs", () => {
     assert.deepEqual([same.stored, same.digest], [0, kept[5]?.digest]);
   });
 
-  test("zeros take nothing, a second try overwrites the first, a broken off one says so", async () => {
+  test("zero blocks take no space, a second attempt overwrites the first, an aborted one fails", async () => {
     const objects = open();
     const empty = await keep(objects, "vs_e", Buffer.alloc(10 * BLOCK));
     assert.deepEqual([empty.size, empty.stored, empty.packs], [0, 0, []]);
@@ -88,7 +88,7 @@ suite("snapshots in packs", () => {
     await assert.rejects(storeImage({ ...job, signal: AbortSignal.abort(new Error("stop")) }), /stop/);
   });
 
-  test("packs that are mostly waste are not built upon", async (t) => {
+  test("packs that are mostly garbage are not reused by the next snapshot", async (t) => {
     const objects = open();
     const next = random(seed(t));
     const bytes = Buffer.alloc(10 * BLOCK);
@@ -105,7 +105,7 @@ suite("snapshots in packs", () => {
     assert.ok((await back(objects, "vs_3")).equals(changed));
   });
 
-  test("a missing pack, a changed byte, a changed list: each is noticed", async () => {
+  test("a missing pack, a changed byte and a changed list are detected", async () => {
     const objects = open();
     const bytes = noise(random(5), 20);
     const { digest, packs } = await keep(objects, "vs_d", bytes);
@@ -128,7 +128,7 @@ suite("snapshots in packs", () => {
     }
   });
 
-  test("a manifest is what it was", () => {
+  test("a manifest survives encoding unchanged", () => {
     const entry = fc.record(
       {
         index: fc.nat(0xffffffff),

@@ -40,8 +40,8 @@ async function failure(work: Promise<unknown>): Promise<ApiError> {
   return thrown;
 }
 
-suite("pulling", { skip: NOT_ROOT }, () => {
-  test("a name becomes a digest, layers in order, a config and labels", async (t) => {
+suite("image pull", { skip: NOT_ROOT }, () => {
+  test("a reference resolves to a digest, layers in order, a config and labels", async (t) => {
     const registry = await testRegistry(t);
     const images = await openStore(t, { allow_private: [registry.host], limits: QUICK });
     const name = registry.serve("team/web", "1", image);
@@ -64,7 +64,7 @@ suite("pulling", { skip: NOT_ROOT }, () => {
     assert.equal(registry.asked.length, before, "what is here is not asked for again");
   });
 
-  test("of several platforms this box's is taken; the digest is the one the name stands for", async (t) => {
+  test("of a multi-platform index this box's platform is pulled, and the digest is that of the index", async (t) => {
     const registry = await testRegistry(t);
     const images = await openStore(t, { allow_private: [registry.host], limits: QUICK });
     registry.serve("multi", "x", image);
@@ -85,7 +85,7 @@ suite("pulling", { skip: NOT_ROOT }, () => {
     assert.match(refused.message, /is not for linux\/.*it is for linux\/s390x/);
   });
 
-  test("zstd layers, and a digest instead of a tag", async (t) => {
+  test("zstd layers and references by digest are pulled", async (t) => {
     const registry = await testRegistry(t);
     const images = await openStore(t, { allow_private: [registry.host], limits: QUICK });
     const packed = makeImage([base], {}, zstdCompressSync);
@@ -95,7 +95,7 @@ suite("pulling", { skip: NOT_ROOT }, () => {
     assert.equal((await images.resolve(`${registry.host}/z:9@${packed.digest}`, ORG, NEVER)).digest, packed.digest);
   });
 
-  test("a cut or stalled layer is gone on with from where it was", async (t) => {
+  test("a cut or stalled layer download resumes where it stopped", async (t) => {
     const registry = await testRegistry(t);
     const images = await openStore(t, { allow_private: [registry.host], limits: QUICK });
     const name = registry.serve("cut", "1", image);
@@ -123,7 +123,7 @@ suite("pulling", { skip: NOT_ROOT }, () => {
     assert.ok(Number(/\d+/.exec(ranges[3] ?? "")?.[0]) >= 20_000, ranges.join(" "));
   });
 
-  test("a registry that cannot begin in the middle is read from the beginning", async (t) => {
+  test("a registry without range requests is read from the beginning", async (t) => {
     const registry = await testRegistry(t);
     const images = await openStore(t, { allow_private: [registry.host], limits: QUICK });
     const name = registry.serve("whole", "1", image);
@@ -159,7 +159,7 @@ suite("pulling", { skip: NOT_ROOT }, () => {
     ],
   ];
   for (const [what, fault, why] of LIES) {
-    test(`refused: ${what}`, async (t) => {
+    test(`pull is refused: ${what}`, async (t) => {
       const registry = await testRegistry(t);
       const images = await openStore(t, { allow_private: [registry.host], limits: QUICK });
       const name = registry.serve("lies", "1", image);
@@ -181,7 +181,7 @@ suite("pulling", { skip: NOT_ROOT }, () => {
     [500, "registry_unreachable", 5],
     [503, "registry_unreachable", 5],
   ];
-  test("what a registry answers, in words: registry, repository, tag, what to do", async (t) => {
+  test("an error of a registry names the registry, the repository, the tag and what to do", async (t) => {
     const registry = await testRegistry(t);
     const images = await openStore(t, { allow_private: [registry.host], limits: QUICK });
     for (const [status, code, times] of ANSWERS) {
@@ -198,7 +198,7 @@ suite("pulling", { skip: NOT_ROOT }, () => {
     assert.equal((await failure(images.resolve("127.0.0.1:1/a:1", ORG, NEVER))).code, "registry_unreachable");
   });
 
-  test("a busy registry is asked again until it answers", async (t) => {
+  test("a registry that answers 429 or 502 is retried until it succeeds", async (t) => {
     const registry = await testRegistry(t);
     const images = await openStore(t, { allow_private: [registry.host], limits: QUICK });
     const name = registry.serve("busy", "1", image);
@@ -206,7 +206,7 @@ suite("pulling", { skip: NOT_ROOT }, () => {
     await booted(images, name);
   });
 
-  test("an answer that takes too long is no answer, and a create is not kept waiting", async (t) => {
+  test("a registry that does not respond in time fails the resolve with the limit's name", async (t) => {
     const registry = await testRegistry(t);
     const images = await openStore(t, { allow_private: [registry.host], limits: { ...QUICK, resolve_ms: 300 } });
     registry.fault = () => true;
@@ -218,7 +218,7 @@ suite("pulling", { skip: NOT_ROOT }, () => {
     await assert.rejects(asked, /gone/);
   });
 
-  test("tokens are fetched with name and password, and neither goes anywhere else", async (t) => {
+  test("bearer tokens are fetched with the configured login, and neither is sent to other hosts", async (t) => {
     const registry = await testRegistry(t);
     const elsewhere = await testRegistry(t);
     const config = join(tempStore(t), "config.json");
@@ -250,7 +250,7 @@ suite("pulling", { skip: NOT_ROOT }, () => {
     assert.doesNotMatch(JSON.stringify(refused.extras), /pass:word|t0ken/);
   });
 
-  test("basic credentials, and redirects that are not safe", async (t) => {
+  test("basic credentials are sent, and unsafe redirects are refused", async (t) => {
     const registry = await testRegistry(t);
     const config = join(tempStore(t), "config.json");
     writeFileSync(config, JSON.stringify({ auths: { [`http://${registry.host}`]: { username: "u", password: "p" } } }));
@@ -271,7 +271,7 @@ suite("pulling", { skip: NOT_ROOT }, () => {
     );
   });
 
-  test("a token service that never stops talking is not listened to for long", async (t) => {
+  test("a token service that sends an endless response is cut off", async (t) => {
     const registry = await testRegistry(t);
     const images = await openStore(t, { allow_private: [registry.host], limits: QUICK });
     const talking = endless("/token");
@@ -284,7 +284,7 @@ suite("pulling", { skip: NOT_ROOT }, () => {
     assert.deepEqual([refused.code, /gave no token/.test(refused.message)], ["image_refused", true]);
   });
 
-  test("the same layer is fetched once by ten machines at once, and told of as it comes", async (t) => {
+  test("ten concurrent starts fetch a layer once, and progress is reported", async (t) => {
     const registry = await testRegistry(t);
     const images = await openStore(t, { allow_private: [registry.host], limits: QUICK });
     const name = registry.serve("many", "1", image);
@@ -300,7 +300,7 @@ suite("pulling", { skip: NOT_ROOT }, () => {
     assert.ok(told.some(({ state }) => state === "here") && told.some(({ state }) => state === "unpacking"));
   });
 
-  test("to know a layer's hash is not to have it: another organization must bring the bytes", async (t) => {
+  test("knowing a layer's digest gives no access to it: another organization must provide the bytes", async (t) => {
     const registry = await testRegistry(t);
     const theft = await testRegistry(t);
     const images = await openStore(t, { allow_private: [registry.host, theft.host], limits: QUICK });

@@ -20,8 +20,8 @@ async function refusal(work: Promise<unknown>): Promise<ApiError> {
   return thrown;
 }
 
-suite("where a pull may lead", { skip: NOT_ROOT }, () => {
-  test("a registry on this box is refused until the operator names it, and the error says how", async (t) => {
+suite("registries on private addresses", { skip: NOT_ROOT }, () => {
+  test("a registry on this box is refused until the operator allows it, and the error says how", async (t) => {
     const inside = await testRegistry(t);
     const name = inside.serve("web", "1", image);
     const images = await openStore(t);
@@ -39,7 +39,7 @@ suite("where a pull may lead", { skip: NOT_ROOT }, () => {
     assert.equal((await allowing.resolve(name, "org", NEVER)).digest, image.digest);
   });
 
-  test("the port is part of what is allowed", async (t) => {
+  test("an allowed registry is allowed with its port only", async (t) => {
     const [named, other] = [await testRegistry(t), await testRegistry(t)];
     const images = await openStore(t, { allow_private: [named.host, "127.0.0.1"] });
     assert.equal((await refusal(images.resolve(`${other.host}/web:1`, "org", NEVER))).code, "address_refused");
@@ -70,7 +70,7 @@ suite("where a pull may lead", { skip: NOT_ROOT }, () => {
     });
   }
 
-  test("a name that turns to an address inside is not connected to, whatever it was before", async (t) => {
+  test("a host name that resolves to a private address is not connected to, even on a later lookup", async (t) => {
     const inside = await testRegistry(t);
     let asked = 0;
     const lookup: Lookup = (_host, _options, done) => {
@@ -92,7 +92,7 @@ suite("where a pull may lead", { skip: NOT_ROOT }, () => {
     assert.deepEqual([asked, inside.asked.length], [8, 0]);
   });
 
-  test("a host that a blob is redirected to gets neither the login nor a say where it goes", async (t) => {
+  test("a host that a blob is redirected to gets no credentials, and its challenge is not followed", async (t) => {
     const [registry, storage, thief] = [await testRegistry(t), await testRegistry(t), await testRegistry(t)];
     const registry_config = join(tempStore(t), "config.json");
     writeFileSync(registry_config, JSON.stringify({ auths: { [registry.host]: { username: "u", password: "p" } } }));
@@ -111,14 +111,14 @@ suite("where a pull may lead", { skip: NOT_ROOT }, () => {
     for (const { authorization } of [...storage.asked, ...registry.asked]) assert.equal(authorization, undefined);
   });
 
-  test("a redirect with a login in its address is not followed", async (t) => {
+  test("a redirect with credentials in its URL is not followed", async (t) => {
     const registry = await testRegistry(t);
     const images = await openStore(t, { allow_private: [registry.host] });
     registry.fault = (_, response) => !!response.writeHead(302, { location: "https://u:p@public.example/" }).end();
     assert.match((await refusal(images.resolve(`${registry.host}/a:1`, "org", NEVER))).message, /a login of its own/);
   });
 
-  test("a registry that no URL can name is not the name of an image", async (t) => {
+  test("a registry name that is not valid in a URL is refused as an invalid image reference", async (t) => {
     const images = await openStore(t);
     for (const name of ["registry.example:99999/a:1", "1.2.3.999:5/a:1", "[::::]/a:1"])
       assert.equal((await refusal(images.resolve(name, "org", NEVER))).code, "invalid_request", name);

@@ -4,11 +4,11 @@ import { swapProblem } from "./cgroup.ts";
 
 const HEAD = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n";
 
-test("a host without swap has none for machines", () => {
+test("a host without swap offers none to machines", () => {
   assert.match(swapProblem(HEAD) ?? "", /no swap/);
 });
 
-test("a host with swap has some for machines, when its kernel accounts it", () => {
+test("a host with swap offers it to machines if its kernel accounts it", () => {
   const problem = swapProblem(`${HEAD}/swapfile file 2097148 0 -2\n`);
   assert.match(problem ?? "accounted", /accounted|swapaccount=1/);
 });

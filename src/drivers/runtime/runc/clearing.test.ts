@@ -19,8 +19,8 @@ async function stays(t: TestContext, file: string, args: readonly string[]): Pro
   return child;
 }
 
-suite("what is left of a boot", { skip: LINUX }, () => {
-  test("our own programs are ended, and nobody's that only looks at their files", async (t) => {
+suite("leftovers of a boot", { skip: LINUX }, () => {
+  test("leftover monitor and runc processes are killed, other programs with their files open are not", async (t) => {
     const dir = tempDir();
     const layout = {
       machines: dir,

@@ -22,10 +22,10 @@ function status(change: { map?: string; uid?: number; gid?: number; caps?: strin
   ].join("; ");
 }
 
-suite("how a machine is confined after a resume", () => {
+suite("confinement of a machine after a resume", () => {
   const user = { uid: 1000, gid: 1000, caps: "0000000000000000" };
 
-  test("as before, or more, is well", () => {
+  test("equal or stricter confinement is accepted", () => {
     for (const [was, is] of [
       [{}, {}],
       [user, user],
@@ -40,7 +40,7 @@ suite("how a machine is confined after a resume", () => {
     assert.equal(weaker({ 1: status({}), 9: status({}) }, { 1: status({}) }), undefined, "a child has ended");
   });
 
-  test("anything less is not", () => {
+  test("weaker confinement is reported with the process", () => {
     for (const [was, is] of [
       [user, {}],
       [user, { ...user, uid: 0 }],

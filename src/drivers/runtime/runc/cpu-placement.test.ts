@@ -20,7 +20,7 @@ function host(cpus: number, movable = true) {
   return { placement, moves, start };
 }
 
-test("CPU lists are read as the kernel writes them", () => {
+test("CPU lists are parsed as the kernel writes them", () => {
   assert.deepEqual(parseCpuList("0,2-4\n"), [0, 2, 3, 4]);
   assert.deepEqual(parseCpuList("7"), [7]);
   assert.deepEqual(parseCpuList("\n"), []);
@@ -33,31 +33,31 @@ test("machines with one CPU are spread evenly over the host", () => {
   assert.equal(placed.filter((cpu) => cpu === 1).length, 5);
 });
 
-test("machines that are still starting count, too", () => {
+test("machines that are still starting count in the placement", () => {
   const { placement } = host(2);
   assert.deepEqual([placement.place("a", 1), placement.place("b", 1)], [[0], [1]]);
 });
 
-test("a machine of several CPUs gets the least used ones", () => {
+test("a machine with several CPUs gets the least used ones", () => {
   const { start } = host(4);
   assert.deepEqual(start("a"), [0]);
   assert.deepEqual(start("b", 3), [1, 2, 3]);
   assert.deepEqual(start("c", 2), [0, 1]);
 });
 
-test("a machine that wants all CPUs, or more, is not pinned", () => {
+test("a machine with as many CPUs as the host, or more, is not pinned", () => {
   const { start } = host(2);
   assert.equal(start("a", 2), undefined);
   assert.equal(start("b", 8), undefined);
 });
 
-test("a machine that starts again is placed anew and counts once", () => {
+test("a machine that restarts is placed again and counts once", () => {
   const { start, placement } = host(2);
   for (let boot = 0; boot < 5; boot++) assert.deepEqual(start("a"), [0]);
   assert.deepEqual(placement.place("b", 1), [1]);
 });
 
-test("when machines end, the others move to the CPUs that became free", () => {
+test("when machines end, others move to the CPUs that became free", () => {
   const { start, placement, moves } = host(2);
   for (const id of ["a", "b", "c", "d"]) start(id);
   placement.release("a");
@@ -70,7 +70,7 @@ test("when machines end, the others move to the CPUs that became free", () => {
   );
 });
 
-test("a machine that is only starting, or cannot be moved, stays where it is", () => {
+test("a machine that is still starting, or cannot be moved, keeps its CPUs", () => {
   const starting = host(2);
   for (const id of ["a", "b", "c", "d"]) starting.placement.place(id, 1);
   for (const id of ["a", "c"]) starting.placement.release(id);
@@ -84,7 +84,7 @@ test("a machine that is only starting, or cannot be moved, stays where it is", (
   );
 });
 
-test("machines that ran before us are counted where the kernel says they are", () => {
+test("machines from before a restart are counted on the CPUs the kernel reports", () => {
   const { placement } = host(2);
   placement.running("a", [0]);
   placement.running("all", [0, 1]);

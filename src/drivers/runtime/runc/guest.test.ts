@@ -34,8 +34,8 @@ const held = (config: Partial<ImageConfig> = {}) => ({
   config: { ...image, ...config },
 });
 
-suite("a machine's processes", () => {
-  test("users are looked up in the image; ids that a machine does not have are refused", () => {
+suite("processes of a machine", () => {
+  test("users are looked up in the image; ids outside the machine's range are refused", () => {
     assert.deepEqual(userOf(tree, ""), { uid: 0, gid: 0, groups: [], home: "/root" });
     assert.deepEqual(userOf(tree, "app"), { uid: 1000, gid: 1001, groups: [50, 60], home: "/home/app" });
     assert.deepEqual(userOf(tree, "1000:staff"), { uid: 1000, gid: 50, groups: [], home: "/home/app" });
@@ -45,7 +45,7 @@ suite("a machine's processes", () => {
     for (const user of ["huge", "65536", "4294967295", "99999999999"]) assert.throws(() => userOf(tree, user));
   });
 
-  test("exec replaces everything; entrypoint and cmd each their own part", () => {
+  test("exec replaces the whole command; entrypoint and cmd each replace their own part", () => {
     const words = (config: Partial<Launch["config"]>) =>
       processesOf(launch(config), held(), tree).map((one) => one.words);
     assert.deepEqual(words({}), [["/entry", "serve"]]);
@@ -56,7 +56,7 @@ suite("a machine's processes", () => {
     assert.throws(() => processesOf(launch({}), held({ entrypoint: [], cmd: [] }), tree), /what to run/);
   });
 
-  test("the environment: image, config, secrets, the process's own, and facts that nobody overrides", () => {
+  test("the environment merges image, config, secrets and process; platform variables cannot be overridden", () => {
     const variables = (config: Partial<Launch["config"]>): Record<string, string> => {
       const [first] = processesOf(launch(config, { B: "secret", S: "s" }), held(), tree);
       return Object.fromEntries((first?.variables ?? []).map((text) => text.split("=", 2) as [string, string]));
@@ -82,7 +82,7 @@ suite("a machine's processes", () => {
     assert.throws(() => variables({ processes: [{ secrets: [{ env_var: "NONE" }] }] }), /secret NONE/);
   });
 
-  test("process 1 is told what to start, in strings that a zero ends", () => {
+  test("the boot file for process 1 is a list of NUL-terminated strings", () => {
     const user = { uid: 1, gid: 2, groups: [3], home: "/" };
     const file = bootFile([{ words: ["a", "b c"], variables: ["X=1"], folder: "/w", user }]);
     assert.deepEqual(file.toString().split("\0"), ["1", "2", "1", "3", "/w", "2", "a", "b c", "1", "X=1", ""]);
@@ -95,7 +95,7 @@ suite("hostile images", () => {
     where: (path: string) => where[path],
   });
 
-  test("what runc would follow out of the root is refused", () => {
+  test("an image with links where runc mounts kernel file systems is refused", () => {
     assert.doesNotThrow(() => preflight(look({ "/dev": "folder", "/dev/null": "other" }), ["/srv"]));
     for (const path of ["/dev", "/proc", "/sys", "/dev/shm", "/.svc"]) {
       assert.throws(() => preflight(look({ [path]: "link" }), []), { name: "ImageRefused" });
@@ -110,8 +110,8 @@ suite("hostile images", () => {
   });
 });
 
-suite("odds and ends of the driver", () => {
-  test("ids of machines never overlap, and are the same after a restart", () => {
+suite("user id blocks and log lines", () => {
+  test("user id blocks of machines never overlap, and stay the same after a restart", () => {
     const [data_dir, claims] = [tempDir(), tempDir()];
     mkdirSync(join(data_dir, "machines"));
     const open = (): UidBlocks => new UidBlocks(new HostClaims("uids", data_dir, claims));
@@ -128,7 +128,7 @@ suite("odds and ends of the driver", () => {
     assert.deepEqual(claimsOf("uids", claims), [{ name: String(bases[7]), of: join(data_dir, "machines/7") }]);
   });
 
-  test("lines of a log are put together from their pieces; an unfinished one is not lost", () => {
+  test("log lines are joined from their fragments, and an unfinished one is kept", () => {
     const at = "2026-01-01T00:00:00.123456789+00:00";
     const text = [
       `${at} stdout F one`,

@@ -46,8 +46,8 @@ async function monitor(t: TestContext, runc: string) {
 /** A machine that does this, of which runc makes sure that it runs. */
 const machine = (script: string): string => `sh -c '${script}' & echo $! > $PID`;
 
-suite("the monitor of a machine", { skip }, () => {
-  test("tells which process the machine is, and how it ended", async (t) => {
+suite("machine monitor", { skip }, () => {
+  test("the monitor reports the machine's pid and its exit code", async (t) => {
     const ends: [script: string, word: string][] = [
       ["exit 7", "7"],
       ["exit 0", "0"],
@@ -68,7 +68,7 @@ suite("the monitor of a machine", { skip }, () => {
     assert.equal(await ended(), "5");
   });
 
-  test("when runc fails there is no machine and no word of one, and what runc said is in the log", async (t) => {
+  test("when runc fails no machine and no exit is reported, and runc's message is in the log", async (t) => {
     const { told, own, at, lines } = await monitor(t, "echo no such thing >&2; exit 1");
     assert.equal(told, -1);
     await until("it goes", () => startOf(own) === undefined);
@@ -76,7 +76,7 @@ suite("the monitor of a machine", { skip }, () => {
     assert.deepEqual(lines(), ["stderr no such thing"]);
   });
 
-  test("every line is in the log with its stream and its time, before there is word of the end", async (t) => {
+  test("every line is in the log with its stream and time before the exit is reported", async (t) => {
     const script = "echo one; echo two >&2; printf unfinished; sleep 0.1; echo -line; printf last";
     const { ended, lines, read } = await monitor(t, machine(script));
     await ended();
@@ -92,7 +92,7 @@ suite("the monitor of a machine", { skip }, () => {
     assert.match(read("log"), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}\+00:00 std/);
   });
 
-  test("a log at its limit is set aside, and one that somebody else set aside is begun anew", async (t) => {
+  test("a log at its size limit is rotated, and an externally rotated one is reopened", async (t) => {
     const { at, lines, ended, read } = await monitor(
       t,
       machine(`for i in $(seq 100); do echo $i ${"x".repeat(60)}; done; read x < "$PID.go"; echo more; exit 0`).replace(
@@ -118,7 +118,7 @@ suite("the monitor of a machine", { skip }, () => {
     assert.deepEqual(lines(), ["stdout more"]);
   });
 
-  test("signals do not end it, and it keeps little memory", async (t) => {
+  test("signals do not end the monitor, and it uses little memory", async (t) => {
     const { own, ended, read, told } = await monitor(t, machine("exec sleep 1000"));
     for (const signal of ["SIGTERM", "SIGINT", "SIGHUP", "SIGPIPE", "SIGUSR1"]) process.kill(own, signal);
     const kilobytes = Number(/^Pss:\s+(\d+)/m.exec(readFileSync(`/proc/${own}/smaps_rollup`, "utf8"))?.[1]);

@@ -18,15 +18,15 @@ async function running(t: TestContext, script: string): Promise<{ child: ChildPr
 
 const skip = process.platform === "linux" ? false : "reads /proc";
 
-suite("the work of a process", { skip }, () => {
-  test("goes on in one that computes, however busy the host is", async (t) => {
+suite("CPU progress of a process", { skip }, () => {
+  test("CPU ticks advance in a process that computes, however busy the host is", async (t) => {
     const { pid } = await running(t, "for (;;);");
     const before = workOf(pid)?.ticks ?? Number.NaN;
     assert.equal(workOf(pid)?.is_runnable, true);
     await until("it has run", () => (workOf(pid)?.ticks ?? 0) > before);
   });
 
-  test("stands still in one that is stopped, and is unknown of one that is gone", async (t) => {
+  test("CPU ticks stand still in a stopped process and are unknown of one that is gone", async (t) => {
     const { child, pid } = await running(t, "for (;;);");
     child.kill("SIGSTOP");
     await until("it has stopped", () => workOf(pid)?.is_runnable === false);

@@ -6,7 +6,7 @@ import { tempStore } from "../../images/fixtures.ts";
 import { layoutOf, pathsOf } from "./layout.ts";
 import { readRecord } from "./record.ts";
 
-test("a record that is there and cannot be read is not taken for none: what has none is cleared away", (t) => {
+test("a record that cannot be read throws; a torn one counts as missing", (t) => {
   const layout = layoutOf(tempStore(t), "n1");
   const { record } = pathsOf(layout, "m1");
   assert.equal(readRecord(layout, "m1"), undefined);

@@ -11,7 +11,7 @@ import { discard } from "./discard.ts";
 const MACHINES = 100;
 const FILES = 40;
 
-test("a machine that goes while its memory is being taken away is gone whole", async (t) => {
+test("a machine removed while its memory is being discarded is removed completely", async (t) => {
   const data = mkdtempSync(join(tmpdir(), "hangar-discard-"));
   t.after(() => rmSync(data, { recursive: true, force: true }));
   const layout = layoutOf(data, "test");

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { tempDir } from "../../../../../test/support.ts";
 import { pressureOf } from "./cgroup-stats.ts";
 
-test("pressure is read as the kernel writes it, in centiseconds, and left out where it is not counted", () => {
+test("pressure is read from the kernel in centiseconds, and left out where it is not counted", () => {
   const unified = tempDir();
   const line = (kind: string, total: number): string => `${kind} avg10=0.12 avg60=3.40 avg300=0.00 total=${total}\n`;
   writeFileSync(join(unified, "memory.pressure"), line("some", 1_234_567) + line("full", 20_000));

@@ -5,7 +5,7 @@ import { type AddressInfo, createServer } from "node:net";
 import { test } from "node:test";
 import { listeners, listenersByInode, sockets } from "./ps.ts";
 
-test("sockets of a process that closes a file just then are found all the same", {
+test("listening sockets are found while a process closes files", {
   skip: process.platform !== "linux",
 }, async (t) => {
   const server = createServer().listen(0, "127.0.0.1");
@@ -18,7 +18,7 @@ test("sockets of a process that closes a file just then are found all the same",
   assert.ok(found.includes(`127.0.0.1:${address.port}`), found.join(" "));
 });
 
-test("what is listened on is told with its family, and connected sockets are not", {
+test("listening sockets are listed with their address family, connected ones are not", {
   skip: process.platform !== "linux",
 }, async (t) => {
   const listening = async (host: string): Promise<number> => {

@@ -57,8 +57,8 @@ function process1(t: TestContext): number {
   return child.pid ?? assert.fail();
 }
 
-suite("suspending, when it goes wrong", { skip: process.platform !== "linux" }, () => {
-  test("a machine that ends while it cannot be written down is heard of", async (t) => {
+suite("failed suspends", { skip: process.platform !== "linux" }, () => {
+  test("a machine that ends while its snapshot fails gives an exit notice", async (t) => {
     const pid = process1(t);
     const { containers } = setup(
       t,
@@ -88,7 +88,7 @@ suite("suspending, when it goes wrong", { skip: process.platform !== "linux" }, 
   });
 });
 
-test("a caller who goes before the time is over leaves no timer behind", {
+test("an aborted exec leaves no timer behind", {
   skip: process.platform !== "linux",
 }, async (t) => {
   const timers = (): number => process.getActiveResourcesInfo().filter((kind) => kind === "Timeout").length;
