@@ -18,8 +18,8 @@ function aDirectory(reads: { alive?: Promise<Machine[]>; list?: () => Promise<Ma
 
 const APP = { id: aMachine().app_id, name: "web", org_id: "o1" };
 
-suite("the directory of machines", () => {
-  test("what was heard while the store was read is newer than what was read", async () => {
+suite("machine directory", () => {
+  test("an update received during the initial read wins over the row that was read", async () => {
     const alive = Promise.withResolvers<Machine[]>();
     const list = Promise.withResolvers<Machine[]>();
     const { directory, say } = aDirectory({ alive: alive.promise, list: () => list.promise });

@@ -71,7 +71,7 @@ suite("egress policies of running machines", () => {
     assert.equal(told[3]?.[0], "1");
   });
 
-  test("a change on another process is heard here", async (t) => {
+  test("a policy change in another process is applied here", async (t) => {
     const [here, there] = wires();
     const { policies, told } = await aKeeper(t, { alive: [running({ id: "1" })], notifier: here });
     const control = await aKeeper(t, { alive: [], notifier: there });
@@ -82,7 +82,7 @@ suite("egress policies of running machines", () => {
     assert.deepEqual(told[1], ["1", LIST]);
   });
 
-  test("names are asked for as the policy allows, and closed ranges are left out of what they open", async (t) => {
+  test("DNS names are allowed by the policy, and blocked ranges are left out of their addresses", async (t) => {
     const { keeper, policies, admitted } = await aKeeper(t, { alive: [] });
     const [machine, name] = [running({ id: "1" }), "api.example.com"];
     assert.equal(await keeper.mayAsk(machine, name), true);

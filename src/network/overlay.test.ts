@@ -62,8 +62,8 @@ async function aFabric(t: TestContext, machines: readonly Machine[]) {
   return { fabric, clock, kept, peers, say, broken };
 }
 
-suite("the private network between hosts", () => {
-  test("there is a way to each network on each other host, and none to what is here", async (t) => {
+suite("overlay network between hosts", () => {
+  test("there is a route to each network on each other host, and none to local ones", async (t) => {
     const { fabric, kept, peers } = await aFabric(t, [
       machine("1", "aaaa"),
       machine("2", "bbbb"),
@@ -78,7 +78,7 @@ suite("the private network between hosts", () => {
     assert.equal(peers.get(OWN)?.underlay, "10.0.0.1", "the others are told where we are");
   });
 
-  test("a machine in a new place brings a way to it; one more in a known place changes nothing", async (t) => {
+  test("the first machine of a network on a host adds a route; another one there changes nothing", async (t) => {
     const { fabric, kept, clock, say } = await aFabric(t, []);
     await fabric.start();
     say(machine("2", "bbbb"));
@@ -90,7 +90,7 @@ suite("the private network between hosts", () => {
     assert.equal(kept.length, looks);
   });
 
-  test("what failed is done at the next look, and whoever left is left out", async (t) => {
+  test("failed route updates are retried at the next pass, and routes of departed hosts are removed", async (t) => {
     const { fabric, kept, clock, peers, broken } = await aFabric(t, [machine("2", "bbbb")]);
     await fabric.start();
     broken.value = true;

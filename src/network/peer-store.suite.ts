@@ -9,7 +9,7 @@ export function peerStoreSuite(
   skip?: string,
 ): void {
   suite(`peer store: ${name}`, { skip }, () => {
-    test("a peer is where it said last, and is forgotten when it says nothing any more", async () => {
+    test("a peer is at the address it announced last, and expires when it stops announcing", async () => {
       const { store, close } = await open();
       await store.announce({ node_id: "a", underlay: "10.0.0.1", seen_at: 100 }, 0);
       await store.announce({ node_id: "b", underlay: "10.0.0.2", seen_at: 200 }, 0);
@@ -26,7 +26,7 @@ export function peerStoreSuite(
       await close();
     });
 
-    test("each process has a block of addresses of its own, and keeps it", async () => {
+    test("each process gets an IPv4 block of its own, and keeps it", async () => {
       const { store, close } = await open();
       const blocks = await Promise.all(["a", "b", "c"].map((node_id) => store.takeBlock(node_id, [1, 2, 3])));
       assert.equal(new Set(blocks).size, 3);

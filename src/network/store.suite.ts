@@ -21,7 +21,7 @@ export function addressStoreSuite(
   skip?: string,
 ): void {
   suite(`address store: ${name}`, { skip }, () => {
-    test("an address of one's own has one owner, a shared one any number", async () => {
+    test("a dedicated address has one owner, a shared one any number", async () => {
       const { store, close } = await open();
       const shared: IpAssignment = { ...one, ip: "127.0.0.1", type: "shared_v4", shared: true, created_at: 6 };
       assert.equal(await store.insertAssignment(one, 9), "inserted");
@@ -39,7 +39,7 @@ export function addressStoreSuite(
       await close();
     });
 
-    test("an app has so many addresses and no more, and one that goes makes room", async () => {
+    test("the address limit of an app holds, and a released address makes room", async () => {
       const { store, close } = await open();
       assert.equal(await store.insertAssignment(one, 1), "inserted");
       assert.equal(await store.insertAssignment({ ...one, ip: "127.64.0.2" }, 1), "limit");

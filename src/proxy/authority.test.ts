@@ -33,8 +33,8 @@ async function answering(t: TestContext, listener: RequestListener): Promise<str
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}/dir`;
 }
 
-suite("an authority that does not do as it should", () => {
-  test("the reason is told when it cannot be reached, refuses, or talks nonsense", async (t) => {
+suite("certificate authority errors", () => {
+  test("the reason is reported when the authority is unreachable, refuses or sends invalid responses", async (t) => {
     const closed = createServer();
     await once(closed.listen(0, "127.0.0.1"), "listening");
     const { port } = closed.address() as AddressInfo;

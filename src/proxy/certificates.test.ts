@@ -91,7 +91,7 @@ function anIssuer(lifetime_ms: number, open: Promise<void> = Promise.resolve()) 
 }
 
 suite("certificates", () => {
-  test("a store that is away for a moment costs one try, not all that come after it", async (t) => {
+  test("a short outage of the store costs one attempt, not later ones", async (t) => {
     const { certificates, clock, state, broken } = aRoom();
     t.after(() => certificates.close());
     await certificates.addAcme("a1", "one.example.com", TRUSTED);
@@ -105,7 +105,7 @@ suite("certificates", () => {
     assert.equal(state("one.example.com"), "failed", "it was tried again");
   });
 
-  test("a chain that no TLS server could use is refused when it is brought", async () => {
+  test("a certificate chain that no TLS server could use is refused at upload", async () => {
     const { certificates, clock } = aRoom();
     const hostname = "own.example.com";
     const { chain, key: private_key } = selfSigned([hostname], clock.now());
@@ -116,14 +116,14 @@ suite("certificates", () => {
     assert.equal(good.state, "ready");
   });
 
-  test("a certificate is refused at once when there is no authority to ask", async (t) => {
+  test("a certificate is refused at once when no certificate authority is configured", async (t) => {
     const { certificates, rows } = aRoom({ ...NOBODY, configured: false });
     t.after(() => certificates.close());
     await assert.rejects(certificates.addAcme("a1", "one.example.com", TRUSTED), { code: "no_certificate_authority" });
     assert.equal(rows.size, 0);
   });
 
-  test("a name that is asked for again and again is got once", async (t) => {
+  test("a certificate requested many times is ordered once", async (t) => {
     const { promise: open, resolve } = Promise.withResolvers<void>();
     const { certificates, clock, orders } = anIssuer(90 * DAY, open);
     t.after(() => certificates.close());
@@ -135,7 +135,7 @@ suite("certificates", () => {
     assert.equal(orders.length, 1);
   });
 
-  test("certificates are renewed in time, also those for a few days; never in a hurry", async (t) => {
+  test("certificates are renewed before they expire, short-lived ones too, and never in a tight loop", async (t) => {
     for (const { lifetime, days, most } of [
       { lifetime: 90 * DAY, days: 90, most: 2 },
       { lifetime: 6 * DAY, days: 90, most: 25 },
@@ -156,7 +156,7 @@ suite("certificates", () => {
   });
 });
 
-suite("whose a host name is", () => {
+suite("host name ownership", () => {
   /** Brings a certificate of one's own making, as anyone can. */
   const bring = (module: ReturnType<typeof aRoom>, app_id: string, hostname: string, trust = CLAIMED) => {
     const { chain: fullchain, key: private_key } = selfSigned([hostname], module.clock.now());
@@ -165,7 +165,7 @@ suite("whose a host name is", () => {
   const leadsTo = ({ certificates }: ReturnType<typeof aRoom>, hostname: string): string[] =>
     Object.keys(ORGS).filter((app_id) => certificates.names(app_id).hostnames.includes(hostname));
 
-  test("addresses and the platform's own names are no app's, nor are they below a wildcard", async () => {
+  test("IP addresses and the platform's own names belong to no app, nor to a wildcard", async () => {
     const module = aRoom();
     const refused = `127.0.0.1 1.2.3.4 0x7f.0x1 example.0x7f 10.1 *.0.0.1 *.1 apps.zone.test x.apps.zone.test *.apps.zone.test *.test
       api.platform.example API.Platform.Example. web.localhost *.localhost app.internal printer.local localhost`;
@@ -176,7 +176,7 @@ suite("whose a host name is", () => {
     assert.deepEqual(module.certificates.names("a1").reserved, ["apps.zone.test", "api.platform.example"]);
   });
 
-  test("a claim leads nowhere and shows no certificate until its TXT record is there", async () => {
+  test("an unverified host name has no route and no certificate until its TXT record exists", async () => {
     const module = aRoom();
     await bring(module, "b1", "www.victim.example");
     assert.deepEqual([leadsTo(module, "www.victim.example"), module.published.at(-1)], [[], []]);
@@ -193,7 +193,7 @@ suite("whose a host name is", () => {
     assert.deepEqual([leadsTo(module, "www.victim.example"), module.published.at(-1)?.length], [["b1"], 1]);
   });
 
-  test("a claim keeps nobody from a name, and the record of one organization proves nothing for another", async () => {
+  test("an unverified claim blocks nobody, and one organization's record verifies nothing for another", async () => {
     const module = aRoom();
     await bring(module, "b1", "www.victim.example");
     const squatter = module.certificates.ownership(await module.certificates.get("b1", "www.victim.example"));
@@ -211,7 +211,7 @@ suite("whose a host name is", () => {
     await assert.rejects(bring(module, "a2", "www.victim.example", TRUSTED), { code: "name_taken" });
   });
 
-  test("the record of a name is not that of its wildcard", async () => {
+  test("the TXT record of a name does not verify its wildcard", async () => {
     const module = aRoom();
     for (const hostname of ["victim.example", "*.victim.example"]) await bring(module, "b1", hostname);
     const { name, value } = module.certificates.ownership(await module.certificates.get("b1", "victim.example"));
@@ -220,7 +220,7 @@ suite("whose a host name is", () => {
     assert.equal((await module.certificates.check("b1", "*.victim.example")).ownership.proved, false);
   });
 
-  test("a wildcard does not stand for what another organization has proved, in routes and certificates", async () => {
+  test("a wildcard excludes names that another organization has verified, in routes and certificates", async () => {
     const module = aRoom();
     await bring(module, "a1", "*.hosting.example", TRUSTED);
     await bring(module, "a2", "own.hosting.example", TRUSTED);
@@ -239,7 +239,7 @@ suite("whose a host name is", () => {
     assert.deepEqual(module.certificates.names("a1").reserved, []);
   });
 
-  test("an authority's certificate proves a name, unless another organization's wildcard stands for it", async (t) => {
+  test("an issued certificate verifies a name, unless another organization's wildcard covers it", async (t) => {
     const { ...module } = anIssuer(90 * DAY);
     t.after(() => module.certificates.close());
     await module.certificates.addAcme("b1", "shop.example", CLAIMED);
@@ -259,7 +259,7 @@ suite("whose a host name is", () => {
     assert.deepEqual([leadsTo(module, "mail.victim.example"), module.orders.length], [["b1"], before + 1]);
   });
 
-  test("a wildcard is ordered only after it is proved: dns-01 is answered by the operator's program", async (t) => {
+  test("a wildcard certificate is ordered only after verification, with dns-01 by the operator's hook", async (t) => {
     const { ...module } = anIssuer(90 * DAY);
     t.after(() => module.certificates.close());
     await module.certificates.addAcme("b1", "*.victim.example", CLAIMED);
@@ -279,7 +279,7 @@ suite("whose a host name is", () => {
     assert.deepEqual([leadsTo(module, "*.operator.example"), module.orders.length], [["a1"], 2]);
   });
 
-  test("a wildcard is refused at once where nothing can set TXT records", async (t) => {
+  test("a wildcard is refused at once where no DNS hook is configured", async (t) => {
     const { certificates, rows } = aRoom({ ...NOBODY, wildcards: false });
     t.after(() => certificates.close());
     const refused = certificates.addAcme("a1", "*.example.com", TRUSTED);

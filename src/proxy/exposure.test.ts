@@ -39,7 +39,7 @@ function exposed(
   });
 }
 
-suite("what is open to the world", () => {
+suite("ports exposed to the internet", () => {
   test("a machine's IPv4 address is used on its own host, and where there is a route to it", () => {
     const reach = ownAddresses(["0001"]);
     const machine = { id: "m1", host_id: "0001", private_ip: "fdaa:1:2:1::2", private_ipv4: "100.96.0.1" };
@@ -50,13 +50,13 @@ suite("what is open to the world", () => {
     assert.equal(reach(routed, 80)?.ipv4, "100.64.0.1", "of a block that there is a route to");
   });
 
-  test("nothing without an address, and nothing without a handler", () => {
+  test("an app without an address, or a port without a handler, exposes nothing", () => {
     assert.equal(exposed([{ port: 80, handlers: ["http"] }], []), undefined);
     assert.equal(exposed([{ port: 80, handlers: [] }]), undefined);
     assert.equal(exposed([{ port: 80, handlers: ["http"] }])?.ports.length, 1);
   });
 
-  test("what a service says of a port is what is done there", () => {
+  test("the options of a service port become the options of the listener", () => {
     const said: [Partial<Port>, Partial<PortOptions>][] = [
       [{}, {}],
       [{ handlers: ["tls", "http"] }, { tls: true }],
@@ -97,7 +97,7 @@ suite("what is open to the world", () => {
     }
   });
 
-  test("a machine that does not run, is cordoned or unwell gets nothing", () => {
+  test("a machine that is stopped, cordoned or unhealthy gets no traffic", () => {
     const targets = (change: Partial<Record<keyof Entry, unknown>>): number | undefined =>
       exposed([{ port: 80, handlers: ["http"] }], [SHARED], change)?.ports[0]?.targets.length;
     assert.equal(targets({}), 1);
@@ -108,7 +108,7 @@ suite("what is open to the world", () => {
     assert.equal(targets({ checks: { web: { status: "critical" } } }), 0);
   });
 
-  test("an informational check that fails keeps no requests away", () => {
+  test("a failing informational check does not remove a machine from routing", () => {
     const targets = (kind: string): number | undefined => {
       const services = [{ protocol: "tcp", internal_port: 8080, ports: [{ port: 80, handlers: ["http"] }] }];
       const config = { services, checks: { web: { type: "tcp", port: 80, kind } } };
@@ -117,7 +117,7 @@ suite("what is open to the world", () => {
     assert.deepEqual([targets("informational"), targets("readiness")], [1, 0]);
   });
 
-  test("a range is one port of the table, however its end is spelled", () => {
+  test("a port range is one entry of the table, in either spelling of its end", () => {
     for (const end of [{ end_port: 8010 }, { "end-port": 8010 }]) {
       const table = exposed([{ start_port: 8000, ...end, handlers: ["tcp"] }]);
       assert.deepEqual(

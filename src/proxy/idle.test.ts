@@ -118,7 +118,7 @@ suite("autostop of machines without requests", () => {
       assert.ok(!fleet.stopped.includes("web"), JSON.stringify(fleet.stops));
     });
 
-  test("of two machines of a service one is kept, and without a minimum none is", async () => {
+  test("min_machines_running keeps one of two machines, and without it none is kept", async () => {
     const kept = new Fleet([machine("a", [service(80, ONE)]), machine("b", [service(80, ONE)])]);
     await kept.pass(10 * IDLE_S);
     assert.deepEqual(kept.stopped, ["a"]);
@@ -145,7 +145,7 @@ suite("autostop of machines without requests", () => {
     assert.deepEqual(fleet.stopped, ["far"]);
   });
 
-  test("a machine without an open port gets no requests, so it does not rest for want of them", async () => {
+  test("a machine without an open port is not stopped for lack of requests", async () => {
     const fleet = new Fleet([machine("closed", [service(80, { ports: [] })])]);
     await fleet.pass(10 * IDLE_S);
     assert.deepEqual(fleet.stops, []);
@@ -254,7 +254,7 @@ suite("autostop under steady requests", () => {
     return { running, stops, starts: traffic.starts.length - settled.starts, reasons: fleet.stops };
   }
 
-  test("a light load ends at one machine, and nothing is stopped again", async (t) => {
+  test("a light load ends at one machine, and no machine is stopped after that", async (t) => {
     const { running, stops, starts, reasons } = await hours(t, { soft: 20, per_s: 1, mean_ms: 200 });
     assert.deepEqual({ running, stops, starts }, { running: 1, stops: 0, starts: 0 });
     assert.match(
@@ -263,7 +263,7 @@ suite("autostop under steady requests", () => {
     );
   });
 
-  test("short bursts that one look in five seconds does not see keep the machines that they need", async (t) => {
+  test("short bursts between two samples keep the machines that they need", async (t) => {
     // Nearly always none or one at a time, several times a minute three or more, and every few minutes five.
     const { running, stops } = await hours(t, { soft: 2, per_s: 10, mean_ms: 40 });
     assert.ok(running >= 2, `${running} run`);

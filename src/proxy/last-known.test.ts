@@ -41,7 +41,7 @@ async function aFile(): Promise<string> {
 }
 
 suite("the proxy's last known tables", () => {
-  test("come back as they were, with who the proxy was", async () => {
+  test("the last known tables are loaded unchanged, with the proxy's region and host", async () => {
     const known = await openTables(await aFile()).load();
     assert.ok("apps" in known);
     const { apps, certificates, region, host_id } = known;
@@ -64,12 +64,12 @@ suite("the proxy's last known tables", () => {
     await tables.close();
   });
 
-  test("are sealed: no key of a certificate and no name can be read in the file", async () => {
+  test("the file of last known tables is encrypted: no private key and no name is readable", async () => {
     const text = readFileSync(await aFile(), "latin1");
     assert.doesNotMatch(text, /PRIVATE KEY|shop\.example/);
   });
 
-  test("are refused when they were changed, sealed with another key, or are not there", async () => {
+  test("last known tables that are modified, sealed with another key or missing are refused", async () => {
     const file = await aFile();
     assert.deepEqual(await openTables(file, Buffer.alloc(32, 8)).load(), { problem: "they cannot be read" });
     const bytes = readFileSync(file);
@@ -80,7 +80,7 @@ suite("the proxy's last known tables", () => {
     assert.deepEqual(await openTables(file).load(), { problem: "they cannot be read" });
   });
 
-  test("are refused when no process served by them for long; one that does keeps them fresh", async () => {
+  test("last known tables that are too old are refused; a running process keeps them fresh", async () => {
     const file = await aFile();
     const old = (Date.now() - PROXY_LIMITS.last_known_ms - 60_000) / 1000;
     utimesSync(file, old, old);
@@ -91,7 +91,7 @@ suite("the proxy's last known tables", () => {
     assert.ok("apps" in (await tables.load()));
   });
 
-  test("a disk that takes nothing costs the file, not the process; they are written when it does again", async () => {
+  test("a failing disk costs the file, not the process; it is written once the disk works again", async () => {
     const folder = join(tempDir(), "gone");
     const file = join(folder, "known");
     const tables = openTables(file);

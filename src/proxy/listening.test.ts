@@ -3,8 +3,8 @@ import { suite, test } from "node:test";
 import { systemClock } from "#core/clock.ts";
 import { Listening } from "./listening.ts";
 
-suite("what machines listen on", () => {
-  test("many who ask at once cost one look, and later ones another", async () => {
+suite("listening ports of machines", () => {
+  test("concurrent callers share one lookup, and later ones make another", async () => {
     let looks = 0;
     let now = 0;
     const listening = new Listening({
@@ -23,7 +23,7 @@ suite("what machines listen on", () => {
     assert.equal(looks, 2);
   });
 
-  test("a machine that cannot be asked has no reason", async () => {
+  test("a machine whose ports cannot be read has no reason", async () => {
     for (const read of [async () => undefined, async () => Promise.reject(new Error("gone"))]) {
       const listening = new Listening({ clock: systemClock, read });
       assert.equal(await listening.reason("m1", "tcp", 80), undefined);

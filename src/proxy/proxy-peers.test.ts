@@ -73,7 +73,7 @@ async function doors(
 const machine = (id: string): Entry => (MACHINES.get(id) ?? assert.fail()) as unknown as Entry;
 
 suite("edge proxies of several processes", () => {
-  test("a machine that nobody uses may rest, and gets nothing from anybody until that is over", async () => {
+  test("an unused machine may be stopped once all proxies agree, and none routes to it meanwhile", async () => {
     const { all, state } = await doors("n1", "n2", "n3");
     const [one, two, three] = all;
     assert.ok(one && two && three);
@@ -85,7 +85,7 @@ suite("edge proxies of several processes", () => {
     assert.deepEqual([two.withdrawn, three.withdrawn], [[], []]);
   });
 
-  test("one that is in use through another door, or was lately, does not rest, and stays where it is routed", async () => {
+  test("a machine in recent use through another proxy is not stopped and stays routed", async () => {
     for (const load of [3, 0]) {
       const { all } = await doors("n1", "n2");
       const [one, two] = all;
@@ -99,7 +99,7 @@ suite("edge proxies of several processes", () => {
     }
   });
 
-  test("one that was not stopped after all is routed again after a moment", async () => {
+  test("a machine that was not stopped after all is routed again after a timeout", async () => {
     const { all, clock } = await doors("n1", "n2");
     const [one, two] = all;
     assert.ok(one && two);
@@ -112,7 +112,7 @@ suite("edge proxies of several processes", () => {
     assert.deepEqual(two.withdrawn, []);
   });
 
-  test("of two doors that want one machine each of an app, one has it", async () => {
+  test("of two proxies that each want to stop a machine of an app, only one may", async () => {
     const { all } = await doors("n1", "n2");
     const [one, two] = all;
     assert.ok(one && two);
@@ -120,7 +120,7 @@ suite("edge proxies of several processes", () => {
     assert.deepEqual(agreed.filter(Boolean).length, 1, String(agreed));
   });
 
-  test("a door that is gone is not asked any more, and one that never answers stops nobody for good", async () => {
+  test("a departed proxy is not asked any more, and one that never responds blocks no stop for good", async () => {
     const { all, clock, store } = await doors("n1");
     const [one] = all;
     assert.ok(one);

@@ -4,8 +4,8 @@ import { Slots } from "./slots.ts";
 
 const SLOT = 3;
 
-suite("slots", () => {
-  test("an unused connection has a seat, and is not in use", () => {
+suite("connection slots", () => {
+  test("an idle connection holds a slot but does not count as in use", () => {
     const slots = new Slots();
     for (let n = 0; n < 3; n++) assert.ok(slots.acquire(SLOT, 3, 0));
     slots.rest(SLOT, 0, 2);
@@ -15,7 +15,7 @@ suite("slots", () => {
     assert.equal(slots.inUse(SLOT + 1), 0);
   });
 
-  test("what a worker that is gone had is free, its unused connections with it", () => {
+  test("slots and idle connections of a worker that died are freed", () => {
     const slots = new Slots();
     for (const worker of [0, 0, 1]) assert.ok(slots.acquire(SLOT, 9, worker));
     slots.rest(SLOT, 0, 1);
@@ -23,7 +23,7 @@ suite("slots", () => {
     assert.deepEqual([slots.load(SLOT), slots.inUse(SLOT)], [1, 1]);
   });
 
-  test("all who share the memory see the same", () => {
+  test("slots are shared by all users of the same memory", () => {
     const slots = new Slots();
     const others = new Slots(slots.buffer);
     assert.ok(slots.acquire(SLOT, 9, 0));
@@ -31,7 +31,7 @@ suite("slots", () => {
     assert.deepEqual([others.load(SLOT), slots.inUse(SLOT)], [1, 0]);
   });
 
-  test("what was picked longer ago comes first, for all who share the memory and across the wrap of the count", () => {
+  test("the target picked longest ago comes first, across workers and counter overflow", () => {
     const slots = new Slots();
     const others = new Slots(slots.buffer);
     new Int32Array(slots.buffer).fill(2 ** 31 - 2, -1);

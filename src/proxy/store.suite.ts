@@ -26,7 +26,7 @@ export function proxyStoreSuite(
   skip?: string,
 ): void {
   suite(`proxy store: ${name}`, { skip }, () => {
-    test("a name has one certificate in each app that claims it", async () => {
+    test("a host name has one certificate in each app that claims it", async () => {
       const { store, close } = await open();
       assert.equal(await store.insertCertificate(one, 2), "inserted");
       assert.equal(await store.insertCertificate(one, 2), "taken");
@@ -52,7 +52,7 @@ export function proxyStoreSuite(
       await close();
     });
 
-    test("many apps may claim a name, one has proved it", async () => {
+    test("many apps may claim a host name, only one can verify it", async () => {
       const { store, close } = await open();
       const other = { ...one, app_id: "a2" };
       assert.equal(await store.proveHostname("a1", one.hostname, 7), false, "it is not claimed");
@@ -75,7 +75,7 @@ export function proxyStoreSuite(
       await close();
     });
 
-    test("a door says something new in place of the old, and is forgotten when it is gone", async () => {
+    test("a proxy's state replaces its older one, and expires when the proxy is gone", async () => {
       const { store, close } = await open();
       const word = { uses: { m1: 2 }, resting: { m2: "a1" }, quiet: ["m3"] };
       await store.putPeerState({ node_id: "n1", word, seen_at: 5 }, 0);
@@ -88,7 +88,7 @@ export function proxyStoreSuite(
       await close();
     });
 
-    test("accounts and words are kept and replaced", async () => {
+    test("ACME accounts and challenges are stored and replaced", async () => {
       const { store, close } = await open();
       assert.equal(await store.account("https://ca/"), undefined);
       await store.putAccount({ directory: "https://ca/", key: Uint8Array.of(1), url: "u1" });

@@ -47,8 +47,8 @@ async function aWorker(
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 const drained = (reports: readonly Report[]): number => reports.filter(({ type }) => type === "drained").length;
 
-suite("workers that are replaced", () => {
-  test("the new ones know what was told while they started", async (t) => {
+suite("proxy worker reload", () => {
+  test("new workers know the changes made while they started", async (t) => {
     const { workers, port, reports } = await aWorker(t);
     const reloading = workers.reload();
     await turn();
@@ -60,14 +60,14 @@ suite("workers that are replaced", () => {
     assert.equal(answer.headers.get("svc-reason"), "unknown_host");
   });
 
-  test("two reloads at once leave one generation", { timeout: 60_000 }, async (t) => {
+  test("two concurrent reloads leave one generation of workers", { timeout: 60_000 }, async (t) => {
     const { workers, reports } = await aWorker(t);
     await Promise.all([workers.reload(), workers.reload()]);
     while (drained(reports) < 2) await turn();
     assert.equal(workers.running, 1);
   });
 
-  test("while earlier ones still finish, those that serve are not given up", { timeout: 60_000 }, async (t) => {
+  test("serving workers are kept while earlier ones still drain", { timeout: 60_000 }, async (t) => {
     const { workers, port } = await aWorker(t, { most: 2 });
     const [first, second] = [workers.reload(), workers.reload()];
     await first;

@@ -58,7 +58,7 @@ function asked(id: number, name: string): Buffer {
   return Buffer.concat([Buffer.from([message.length >> 8, message.length & 255]), message]);
 }
 
-suite("names of the private network", () => {
+suite("DNS names of the private network", () => {
   test("A queries are answered with the IPv4 addresses of machines on the caller's host", async (t) => {
     const { resolver } = await aServer(t, [
       machine("1", { host_id: "0001", private_ipv4: "100.96.0.1" }),
@@ -95,7 +95,7 @@ suite("names of the private network", () => {
     await assert.rejects(resolver.resolve4("web.internal"), { code: "ENODATA" });
   });
 
-  test("lists are told as text", async (t) => {
+  test("TXT queries list machines, regions and apps", async (t) => {
     const { resolver } = await aServer(t, [
       machine("1"),
       machine("2", { region: "ams" }),
@@ -118,7 +118,7 @@ suite("names of the private network", () => {
     await assert.rejects(resolver.resolve6("web.internal"), { code: "ENOTFOUND" });
   });
 
-  test("whoever asks from outside the network gets no answer", async (t) => {
+  test("DNS queries from outside the network get no response", async (t) => {
     const { server } = await aServer(t, [machine("1")]);
     const port = await server.listen("127.0.0.2", "fdaa:1:2::3", 0);
     const outsider = new Resolver({ timeout: 300, tries: 1 });
@@ -130,13 +130,13 @@ suite("names of the private network", () => {
     assert.equal((await buffer(socket).catch(() => Buffer.alloc(0))).length, 0);
   });
 
-  test("an answer that is too long for a datagram comes over TCP", async (t) => {
+  test("a response too long for a datagram is sent over TCP", async (t) => {
     const many = Array.from({ length: 200 }, (_, i) => machine((i + 1).toString(16)));
     const { resolver } = await aServer(t, many);
     assert.equal((await resolver.resolve6("web.internal")).length, 200);
   });
 
-  test("many questions on one connection, in pieces of any size, are answered in order", async (t) => {
+  test("many DNS queries on one TCP connection, split anywhere, are answered in order", async (t) => {
     const { port } = await aServer(t, [machine("1"), machine("2", { app_name: "other" })]);
     const names = ["web.internal", "other.internal", "nobody.internal", "web.internal"];
     const sent = Buffer.concat(names.map((name, id) => asked(id, name)));
@@ -158,7 +158,7 @@ suite("names of the private network", () => {
     }
   });
 
-  test("connections that are open end with it", async (t) => {
+  test("open TCP connections are closed with the server", async (t) => {
     const { port, server } = await aServer(t, [machine("1")]);
     const socket = connect(port, "127.0.0.1");
     socket.write(asked(1, "web.internal"));
@@ -168,7 +168,7 @@ suite("names of the private network", () => {
     await ended;
   });
 
-  test("a name of the outside is asked for the way it was asked: a long answer comes whole over TCP", async (t) => {
+  test("a query for an external name over TCP is forwarded over TCP, with its long response", async (t) => {
     const outside = createServer((socket) => {
       socket.once("data", (question: Buffer) => {
         const long = Buffer.alloc(5000, question.subarray(2, 4));
@@ -185,7 +185,7 @@ suite("names of the private network", () => {
     assert.deepEqual([got.length, got.readUInt16BE(2)], [5002, 7]);
   });
 
-  test("an address that is not there yet is tried again and again, and costs nothing", async () => {
+  test("an address that does not exist yet is retried without cost", async () => {
     const directory = new Directory({
       store: {} as MachineStore,
       bus: new LocalBus<MachineUpdate>({ onError() {}, onFull: () => assert.fail() }),
@@ -198,7 +198,7 @@ suite("names of the private network", () => {
     assert.ok(open() < before + 20, `${before} files were open, now ${open()}`);
   });
 
-  test("who asked before it closed gets no answer, and that is all", async (t) => {
+  test("a query pending at close gets no response and throws nothing", async (t) => {
     const asked = Promise.withResolvers<void>();
     const loaded = Promise.withResolvers<void>();
     const { resolver, server } = await aServer(t, [machine("1")], {
@@ -216,7 +216,7 @@ suite("names of the private network", () => {
     await answer;
   });
 
-  test("whatever bytes come, they are read or left", (t) => {
+  test("random bytes are parsed or ignored as DNS queries", (t) => {
     const choose = random(seed(t));
     for (let i = 0; i < runs(5000); i++) {
       const bytes = Buffer.from(Array.from({ length: Math.floor(choose() * 60) }, () => Math.floor(choose() * 256)));

@@ -28,7 +28,7 @@ const queryWith = (udpPayloadSize: number): Buffer =>
   });
 
 suite("DNS messages", () => {
-  test("an answer repeats the question byte for byte, in mixed case and with bytes that are no text", () => {
+  test("a response repeats the question byte for byte, in mixed case and with bytes that are not text", () => {
     const name = [3, 0x57, 0x65, 0x42, 2, 0xff, 0xfe, 0];
     const question = readQuestion(message(name));
     assert.ok(question);
@@ -39,7 +39,7 @@ suite("DNS messages", () => {
     assert.deepEqual([record?.type, record?.type === "AAAA" && record.data], ["AAAA", "fdaa::1"]);
   });
 
-  test("pointers, labels of other kinds, two questions, answers and cut messages are no question", () => {
+  test("pointers, other label types, two questions, responses and truncated messages are not queries", () => {
     const header = (at: number, value: number): Buffer => {
       const changed = Buffer.from(HEADER);
       changed[at] = value;
@@ -62,7 +62,7 @@ suite("DNS messages", () => {
     assert.equal(readQuestion(message([1, 97, 0]))?.name, "a");
   });
 
-  test("the size that EDNS asks for counts between 512 and 1232 bytes; options that are broken cost the size alone", () => {
+  test("the EDNS size is clamped to 512 to 1232 bytes; broken options only reset the size", () => {
     const sizes = [100, 512, 1000, 4096].map((size) => readQuestion(queryWith(size))?.size);
     assert.deepEqual(sizes, [512, 512, 1000, 1232]);
     const broken = Buffer.from(queryWith(4096));
@@ -70,7 +70,7 @@ suite("DNS messages", () => {
     assert.equal(readQuestion(broken)?.size, 512);
   });
 
-  test("a header that names more records than fit costs nothing", () => {
+  test("a header that announces more records than fit is rejected cheaply", () => {
     const hostile = message([1, 97, 0]);
     hostile.fill(0xff, 6, 12);
     const answer = Buffer.from(hostile);
@@ -84,7 +84,7 @@ suite("DNS messages", () => {
     assert.ok(workSince(before) < 2000, `${workSince(before)} ms of work`);
   });
 
-  test("text longer than a string of DNS comes in several, empty text in one", () => {
+  test("long TXT values are split into several strings, an empty one is one string", () => {
     const question = readQuestion(message([1, 97, 0])) ?? assert.fail();
     for (const text of ["", "x".repeat(255), "y".repeat(256), "ü".repeat(400)]) {
       const answer = writeAnswer(question, 0, [{ type: "TXT", text }], 65_535);
@@ -94,7 +94,7 @@ suite("DNS messages", () => {
     }
   });
 
-  test("41 addresses of a machine's name fit into a datagram of 1232 bytes, and the rest is said to be missing", () => {
+  test("41 AAAA records fit into 1232 bytes, and the truncation flag is set for the rest", () => {
     const asked = dns.encode({
       type: "query",
       questions: [{ type: "AAAA", name: "148e444f7d0987.vm.ledger-primary.internal" }],

@@ -27,8 +27,8 @@ function answer(asked: string, records: readonly [string, number, number, Buffer
   return Buffer.concat([head, question, ...written]);
 }
 
-suite("addresses in answers of other name servers", () => {
-  test("those of the name, by way of other names, with the shortest life on the way", () => {
+suite("addresses in responses of other name servers", () => {
+  test("addresses are found through CNAMEs, with the shortest TTL of the chain", () => {
     const message = answer("api.example", [
       ["api.example", 5, 30, name("cdn.example")],
       ["CDN.example", 1, 300, Buffer.of(192, 0, 2, 7)],
@@ -40,12 +40,12 @@ suite("addresses in answers of other name servers", () => {
     ]);
   });
 
-  test("an address of a name that nobody asked for is left out", () => {
+  test("an address of a name that was not queried is ignored", () => {
     const message = answer("api.example", [["evil.example", 1, 300, Buffer.of(192, 0, 2, 7)]]);
     assert.deepEqual(addressesIn(message, "api.example"), []);
   });
 
-  test("whatever bytes come, they are read or left", (t) => {
+  test("random bytes are parsed or ignored as DNS responses", (t) => {
     const choose = random(seed(t));
     const good = answer("api.example", [["api.example", 1, 300, Buffer.of(192, 0, 2, 7)]]);
     for (let i = 0; i < runs(5000); i++) {

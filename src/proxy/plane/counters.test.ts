@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { PROXY_LIMITS } from "../limits.ts";
 import { EdgeCounters } from "./counters.ts";
 
-test("names that clients make up are told apart up to a bound", () => {
+test("server names that clients invent are counted separately only up to handshake_names", () => {
   const counters = new EdgeCounters("o1", { app: "web" });
   const { handshake_names } = PROXY_LIMITS;
   for (let round = 0; round < 2; round++)

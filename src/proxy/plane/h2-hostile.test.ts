@@ -156,7 +156,7 @@ suite("hostile HTTP/2 clients of the edge proxy", () => {
       );
   }
 
-  test("rapid reset: a server without a bound takes every request; this one ends the connection", async (t) => {
+  test("rapid reset: an unbounded server takes every request; the proxy ends the connection", async (t) => {
     let begun = 0;
     const { key, chain: cert } = selfSigned(["localhost"], systemClock.now());
     const unbounded = createSecureServer({ key, cert, streamResetBurst: 1e9, streamResetRate: 1e9 });
@@ -179,7 +179,7 @@ suite("hostile HTTP/2 clients of the edge proxy", () => {
     await honest();
   });
 
-  test("CONTINUATION flood: a head without end is cut at the limit, one that ends is served", async (t) => {
+  test("CONTINUATION flood: endless headers are cut off at the limit, finite ones are served", async (t) => {
     const { port, seen, honest } = await house(t);
     const good = await client(t, port);
     await good.send(
@@ -221,7 +221,7 @@ suite("hostile HTTP/2 clients of the edge proxy", () => {
     await honest();
   });
 
-  test("HPACK bomb: one byte that stands for 4 KB, thousands of times, is refused and reaches no machine", async (t) => {
+  test("HPACK bomb: a header block that expands a thousandfold is refused and reaches no machine", async (t) => {
     const { port, seen, honest } = await house(t);
     const attacker = await client(t, port);
     const bomb = kept("x-bomb", "a".repeat(3900));
@@ -244,7 +244,7 @@ suite("hostile HTTP/2 clients of the edge proxy", () => {
     PING: frame(TYPE.ping, 0, 0, Buffer.alloc(8)),
     SETTINGS: frame(TYPE.settings, 0, 0),
   })) {
-    test(`${name} flood: who does not take the answers is not read on and cut, who takes them gets them`, async (t) => {
+    test(`${name} flood: a client that does not read is cut off, one that reads gets its acknowledgements`, async (t) => {
       const { port, later, honest } = await house(t);
       const good = await client(t, port);
       await good.send(Buffer.concat(Array.from({ length: 10 }, () => one)));
@@ -267,7 +267,7 @@ suite("hostile HTTP/2 clients of the edge proxy", () => {
     });
   }
 
-  test("slow read: who asks for answers and takes nothing of them is cut", async (t) => {
+  test("slow read: a client that does not read its responses is cut off", async (t) => {
     const large = Buffer.alloc(2 ** 20);
     let closed = 0;
     const backend = await aBackend(t, (_asked, response) => {

@@ -4,8 +4,8 @@ import { systemClock } from "#core/clock.ts";
 import { randomIds } from "#core/ids.ts";
 import { RequestIds } from "./request-ids.ts";
 
-suite("ids of requests", () => {
-  test("they look like all others of the same moment, follow each other, and are never the same", () => {
+suite("request ids", () => {
+  test("request ids are ULIDs of the current time, increasing and unique", () => {
     let now = Date.UTC(2026, 10, 17, 1, 2, 3, 4);
     const clock = { ...systemClock, now: () => now };
     const others = randomIds(clock);

@@ -76,8 +76,8 @@ function mutated(under: string, choose: () => number): string {
   return stream;
 }
 
-suite("strictness", () => {
-  test("what is ambiguous is refused and never passed on (P1)", async (t) => {
+suite("request smuggling and limits", () => {
+  test("ambiguous requests are refused and never forwarded (P1)", async (t) => {
     let seen = 0;
     const backend = await aBackend(t, (_request, response) => {
       seen++;
@@ -93,7 +93,7 @@ suite("strictness", () => {
     assert.equal(seen, 0);
   });
 
-  test("a body that goes wrong ends everything (P1)", async (t) => {
+  test("a malformed body closes the connection, and no later request is forwarded (P1)", async (t) => {
     const seen: string[] = [];
     const backend = await aBackend(t, (request, response) => {
       seen.push(request.url ?? "");
@@ -109,7 +109,7 @@ suite("strictness", () => {
     assert.equal(seen.includes("/second"), false);
   });
 
-  test("streams of requests, mutated: the machine sees as many as the client gets answers for (P1)", async (t) => {
+  test("mutated request streams: the machine sees as many requests as the client gets responses (P1)", async (t) => {
     const choose = random(seed(t));
     const seen = new Map<string, number>();
     const backend = await aBackend(t, (request, response) => {
@@ -147,7 +147,7 @@ suite("strictness", () => {
     t.diagnostic(`${streams} streams, ${changed} broken off, ${total} requests seen, ${answers} answered`);
   });
 
-  test("random bytes are refused in words, never with an accident", (t) => {
+  test("random bytes are refused with an error response and never crash the parser", (t) => {
     const choose = random(seed(t));
     const good = `GET /a?b=c HTTP/1.1\r\n${HOST}x-y: z\r\ncontent-length: 3\r\nconnection: keep-alive\r\n\r\n`;
     for (let i = 0; i < runs(8000, 120_000, 2_000_000); i++) {

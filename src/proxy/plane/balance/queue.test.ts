@@ -20,8 +20,8 @@ async function busy(t: TestContext) {
   return { listener, first, answer, later: listener.later };
 }
 
-suite("waiting for a machine", () => {
-  test("who waits is served when there is room", async (t) => {
+suite("requests that wait for a machine", () => {
+  test("a queued request is served when there is capacity", async (t) => {
     const { listener, first, answer } = await busy(t);
     const second = listener.raw(REQUEST);
     answer();
@@ -29,7 +29,7 @@ suite("waiting for a machine", () => {
     assert.match(await second, /^HTTP\/1\.1 200 .*served/s);
   });
 
-  test("machines that are alike share the load, and one that is fuller gets less", async (t) => {
+  test("equally loaded machines share the requests, and a fuller one gets fewer", async (t) => {
     const listener = await aPlane(t);
     const held: [machine: number, answer: () => void][] = [];
     const machines = await Promise.all(
@@ -46,7 +46,7 @@ suite("waiting for a machine", () => {
     for (const answer of await Promise.all(answers)) assert.match(answer, /^HTTP\/1\.1 200 /);
   });
 
-  test("who waited long enough is told why", async (t) => {
+  test("a request that waited queue_ms gets 503 with the reason", async (t) => {
     const { listener, later } = await busy(t);
     const second = listener.raw(REQUEST);
     await untilWaiting(listener.slots, 1);
@@ -54,7 +54,7 @@ suite("waiting for a machine", () => {
     assert.match(await second, /^HTTP\/1\.1 503 .*retry-after: 1.*at their hard limit for 60 s/s);
   });
 
-  test("a queue that is full takes nobody more, and says so", async (t) => {
+  test("a full queue answers 503 with the limit's name", async (t) => {
     const { listener } = await busy(t);
     for (let i = 0; i < PROXY_LIMITS.queue_length; i++) void listener.raw(REQUEST);
     await untilWaiting(listener.slots, PROXY_LIMITS.queue_length);

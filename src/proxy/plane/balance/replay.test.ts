@@ -68,7 +68,7 @@ async function twoMachines(
 const wordsOf = (path: string): string => decodeURIComponent(path.slice("/to/".length));
 
 suite("replay", () => {
-  test("to an instance, with the body, and the second machine is told from where", async (t) => {
+  test("a request is replayed to an instance with its body, and the second machine sees its source", async (t) => {
     const { ask, seen } = await twoMachines(t, (machine, path) => (machine === "a" ? wordsOf(path) : undefined));
     const { status, text, headers } = await ask("/to/instance=b;state=x-1", "0123456789");
     assert.deepEqual([status, text, headers["svc-replay"]], [200, "b has 10", undefined]);
@@ -90,7 +90,7 @@ suite("replay", () => {
     });
   }
 
-  test("once: a loop is refused, and so is what leads nowhere", async (t) => {
+  test("a request is replayed once: a loop and an unknown target are refused", async (t) => {
     const { ask, seen } = await twoMachines(t, (machine, path) =>
       path === "/loop" ? `instance=${machine === "a" ? "b" : "a"}` : machine === "a" ? wordsOf(path) : undefined,
     );
@@ -103,7 +103,7 @@ suite("replay", () => {
     }
   });
 
-  test("another app of the same organization, not one of another", async (t) => {
+  test("a request is replayed to another app of the same organization, not of another", async (t) => {
     const { ask, plane, targets } = await twoMachines(t, (machine, path) =>
       machine === "a" ? wordsOf(path) : undefined,
     );
@@ -115,7 +115,7 @@ suite("replay", () => {
     assert.equal((await ask("/to/app=theirs")).status, 502);
   });
 
-  test("a body past the limit is passed on, and its replay refused", async (t) => {
+  test("a body over the limit is passed on, and its replay refused", async (t) => {
     const { ask, plane } = await twoMachines(t, (machine, path) => (machine === "a" ? wordsOf(path) : undefined));
     const small = "x".repeat(PROXY_LIMITS.replay_bytes / 2);
     assert.equal((await ask("/to/instance=b", small)).text, `b has ${small.length}`);
@@ -124,7 +124,7 @@ suite("replay", () => {
     assert.equal(plane.plane.kept.bytes, 0);
   });
 
-  test("a machine that rests is asked to start, and gets the request then", async (t) => {
+  test("a stopped machine is started for a replay and gets the request", async (t) => {
     const { ask, plane, targets } = await twoMachines(t, (machine, path) =>
       machine === "a" ? wordsOf(path) : undefined,
     );
@@ -137,7 +137,7 @@ suite("replay", () => {
     assert.equal((await answer).text, "b has 0");
   });
 
-  test("over HTTP/2", async (t) => {
+  test("a request is replayed over HTTP/2", async (t) => {
     const { plane, targets } = await twoMachines(t, (machine, path) => (machine === "a" ? wordsOf(path) : undefined));
     await plane.serve({ targets, options: { tls: true } });
     const session = connectSecure(`https://127.0.0.1:${plane.port}`, { rejectUnauthorized: false });

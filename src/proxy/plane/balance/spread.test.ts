@@ -41,7 +41,7 @@ const CLIENTS = {
   "one kept-alive connection": () => new Agent({ keepAlive: true, maxSockets: 1 }),
 };
 
-suite("requests one after the other", () => {
+suite("load balancing of sequential requests", () => {
   for (const mode of ["requests", "connections"] as const)
     for (const [client, agent] of Object.entries(CLIENTS)) {
       test(`two machines get half each (${mode}, ${client})`, async (t) => {
@@ -49,7 +49,7 @@ suite("requests one after the other", () => {
       });
     }
 
-  test("machines with other soft limits are as idle, and get as many", async (t) => {
+  test("idle machines with different soft limits get the same number of requests", async (t) => {
     const counts = await shares(
       t,
       [{ soft: 1 }, { soft: 20 }, { soft: 7, hard: 7 }, {}],
@@ -104,14 +104,14 @@ function passing(target: TargetState): string {
   return idOf(target);
 }
 
-suite("which machine is picked", () => {
-  test("workers take turns together, not each from the first machine on", () => {
+suite("target selection", () => {
+  test("workers share one round-robin order instead of each starting at the first machine", () => {
     const pickIn = workers(4, ["a", "b"]);
     const picked = Array.from({ length: 8 }, (_, i) => passing(pickIn(i % 4)));
     assert.deepEqual(picked, ["a", "b", "a", "b", "a", "b", "a", "b"]);
   });
 
-  test("a less loaded machine comes before one whose turn it is", () => {
+  test("a less loaded machine is picked before the next in turn", () => {
     const pickIn = workers(1, ["a", "b", "c"]);
     const held = [pickIn(0), pickIn(0)];
     assert.deepEqual(held.map(idOf), ["a", "b"]);
@@ -120,7 +120,7 @@ suite("which machine is picked", () => {
     assert.deepEqual([passing(pickIn(0)), passing(pickIn(0)), passing(pickIn(0))], ["b", "c", "b"]);
   });
 
-  test("a machine that joins gets its share, not everything until it has caught up", () => {
+  test("a new machine gets its share, not every request until it has caught up", () => {
     const slots = new Slots();
     const before = workers(2, ["a", "b"], slots);
     for (let i = 0; i < 100; i++) passing(before(i % 2));
@@ -129,7 +129,7 @@ suite("which machine is picked", () => {
     for (const name of ["a", "b", "c"]) assert.equal(picked.filter((one) => one === name).length, 3, picked.join(" "));
   });
 
-  test("a preferred machine is picked whoever's turn it is, and the others take turns on", () => {
+  test("a preferred machine is always picked, and the others continue in turn", () => {
     const pickIn = workers(1, ["a", "b", "c"]);
     assert.deepEqual(
       Array.from({ length: 3 }, () => passing(pickIn(0, { prefer: "b" }))),

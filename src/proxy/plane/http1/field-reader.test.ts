@@ -54,8 +54,8 @@ const PARTS = [
   "\x7f",
 ];
 
-suite("header lines", () => {
-  test("what is read is what a line is by definition, and nothing else", (t) => {
+suite("header line parser", () => {
+  test("the parser accepts exactly the header lines that the grammar defines", (t) => {
     const choose = random(seed(t));
     let good = 0;
     const rounds = runs(8000, 200_000);
@@ -75,7 +75,7 @@ suite("header lines", () => {
     assert.ok(good > rounds / 100, "some of it was good");
   });
 
-  test("names of one hash are told apart, and so is what was written in another case", () => {
+  test("header names with the same hash, or in another case, are told apart", () => {
     // As many names as make several of them share a place, twice.
     const names = Array.from({ length: PROXY_LIMITS.names_remembered * 2 }, (_, i) => `X-${i.toString(36)}`);
     for (const name of [...names, ...names.map((one) => one.toLowerCase()), ...names]) {
@@ -85,7 +85,7 @@ suite("header lines", () => {
     for (const name of [long, `${long}Z`]) assert.equal(read(`${name}:\r\n\r\n`)?.[0]?.[0], name.toLowerCase());
   });
 
-  test("the end of a head is found where it is", (t) => {
+  test("the end of the headers is found at the first empty line", (t) => {
     const choose = random(seed(t));
     for (let round = 0; round < runs(8000, 200_000); round++) {
       const letters = Array.from({ length: Math.floor(choose() * 40) }, () => "\r\n\r\na"[Math.floor(choose() * 5)]);

@@ -14,7 +14,7 @@ async function turns(count: number): Promise<void> {
 }
 
 suite("the edge proxy, HTTP/1", () => {
-  test("a request reaches the machine and its answer comes back; what it says of itself is not believed (P7)", async (t) => {
+  test("a request reaches the machine and its response returns; forwarding headers are not trusted (P7)", async (t) => {
     const backend = await aBackend(t, (request, response) => {
       response.setHeader("content-type", "text/plain");
       response.end(`${request.method} ${request.url} ${JSON.stringify(request.headers)}`);
@@ -36,7 +36,7 @@ suite("the edge proxy, HTTP/1", () => {
     assert.equal(response.headers.get("server"), "svc");
   });
 
-  test("bodies of every framing go both ways, trailers included", async (t) => {
+  test("bodies of every framing pass in both directions, trailers included", async (t) => {
     const backend = await aBackend(t, (request, response) => {
       void read(request).then((body) => {
         response.writeHead(200, { trailer: "x-sum" });
@@ -57,7 +57,7 @@ suite("the edge proxy, HTTP/1", () => {
     assert.match(chunked, /\r\n0\r\nx-sum: 7\r\n\r\n$/);
   });
 
-  test("many requests on one connection, sent at once, are answered in order", async (t) => {
+  test("pipelined requests on one connection are answered in order", async (t) => {
     const backend = await aBackend(t, (request, response) => response.end(request.url));
     const listener = await aPlane(t);
     await listener.serve({ targets: [aTarget(backend.port)] });
@@ -84,7 +84,7 @@ suite("the edge proxy, HTTP/1", () => {
     while (listener.slots.load(target.slot) > 0) await new Promise((resolve) => setImmediate(resolve));
   });
 
-  test("a connection that the machine closed meanwhile is not the client's problem", async (t) => {
+  test("an idle connection closed by the machine causes no error for the client", async (t) => {
     let answered = 0;
     const backend = await aBackend(t, (_request, response) => {
       answered++;
@@ -98,7 +98,7 @@ suite("the edge proxy, HTTP/1", () => {
     assert.equal(answered, 20);
   });
 
-  test("the client goes, and the machine is told", async (t) => {
+  test("when the client disconnects the machine's connection is closed", async (t) => {
     const gone = Promise.withResolvers<void>();
     const backend = await aBackend(t, (_request, response) => {
       response.write("begin");
@@ -112,7 +112,7 @@ suite("the edge proxy, HTTP/1", () => {
     while (listener.slots.load(target.slot) > 0) await new Promise((resolve) => setImmediate(resolve));
   });
 
-  test("answers are what the machine sent, however slowly they are read and whose turn it is next", async (t) => {
+  test("responses arrive unchanged, however slowly they are read", async (t) => {
     const SIZE = 6_000_000;
     const PIECE = 10_000;
     const choose = random(seed(t));
@@ -147,7 +147,7 @@ suite("the edge proxy, HTTP/1", () => {
     for (let i = 0; i < 2; i++) await Promise.all([client(), client(), client()]);
   });
 
-  test("memory that was passed on is not read into before it comes back", () => {
+  test("a read buffer that was lent is not reused before it is returned", () => {
     const buffers = new ReadBuffers();
     const first = buffers.current;
     buffers.lend();
@@ -163,7 +163,7 @@ suite("the edge proxy, HTTP/1", () => {
     assert.ok(![first, second].includes(buffers.current));
   });
 
-  test("who asks for an app that is not there is told so", async (t) => {
+  test("an unknown host is 404, an app without machines 503", async (t) => {
     const listener = await aPlane(t);
     await listener.serve({});
     await listener.serve({ app: { app_name: "other" } });
@@ -180,7 +180,7 @@ suite("the edge proxy, HTTP/1", () => {
     assert.deepEqual(answers, ["503 no_machine", "404 unknown_host"]);
   });
 
-  test("a path of 9,000 characters is the machine's to answer, and one past the limit of a head is 431", async (t) => {
+  test("a path of 9,000 characters reaches the machine, and one over the header limit is 431", async (t) => {
     const backend = await aBackend(t, (request, response) => response.end(`${request.url?.length} characters`));
     const listener = await aPlane(t);
     await listener.serve({ targets: [aTarget(backend.port)] });
@@ -190,7 +190,7 @@ suite("the edge proxy, HTTP/1", () => {
     assert.match(await ask(PROXY_LIMITS.head_bytes), /^HTTP\/1\.1 431 /);
   });
 
-  test("a certificate authority is answered here; what is no question of its own is the machine's", async (t) => {
+  test("ACME challenges are answered by the proxy; other paths below theirs reach the machine", async (t) => {
     const backend = await aBackend(t, (request, response) => response.end(request.url));
     const listener = await aPlane(t);
     await listener.serve({ targets: [aTarget(backend.port)] });
@@ -202,7 +202,7 @@ suite("the edge proxy, HTTP/1", () => {
     for (const token of ["constructor", "__proto__", "other"]) assert.equal(await ask(token), `${at}${token}`);
   });
 
-  test("who takes longer for a head than its app allows is told so", async (t) => {
+  test("a client slower than the header timeout of its app gets 408", async (t) => {
     const listener = await aPlane(t);
     const { port } = await aBackend(t, (_, response) => response.end("here"));
     await listener.serve({ options: { head_ms: 1 }, targets: [aTarget(port)] });

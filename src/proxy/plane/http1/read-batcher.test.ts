@@ -8,8 +8,8 @@ import { random, seed } from "../../../../test/support.ts";
 import { aBackend, aPlane, aTarget } from "../../fixtures.ts";
 import { ReadBatcher } from "./read-batcher.ts";
 
-suite("reading first, handling afterwards", () => {
-  test("each in its order, and earlier when asked", async () => {
+suite("read batching", () => {
+  test("chunks are handled in order, and earlier on demand", async () => {
     const taken: string[] = [];
     const [one, two] = [1, 2].map((n) => new ReadBatcher((chunk) => taken.push(`${n}${chunk.toString()}`)));
     one?.put(Buffer.from("a"));
@@ -25,7 +25,7 @@ suite("reading first, handling afterwards", () => {
     assert.deepEqual(taken, ["1a", "1b", "2a", "2b"]);
   });
 
-  test("answers of all sizes, with heads of all lengths, to clients of both kinds over the same connections", async (t) => {
+  test("responses of all sizes reach HTTP/1 and HTTP/2 clients over shared connections unchanged", async (t) => {
     const REQUESTS = 400;
     const choose = random(seed(t));
     const whole = Buffer.from(Array.from({ length: 200_000 }, () => Math.floor(choose() * 256)));

@@ -52,7 +52,7 @@ const get = (
   });
 
 suite("the edge proxy, other protocols", () => {
-  test("TLS ends here, and only in the versions the port allows", async (t) => {
+  test("TLS is terminated only in the versions that the port allows", async (t) => {
     const backend = await aBackend(t, (request, response) =>
       response.end(String(request.headers["x-forwarded-proto"])),
     );
@@ -67,7 +67,7 @@ suite("the edge proxy, other protocols", () => {
     );
   });
 
-  test("HTTP/2 to clients, streams side by side, bodies and trailers", async (t) => {
+  test("HTTP/2 clients get concurrent streams, bodies and trailers", async (t) => {
     const backend = await aBackend(t, (request, response) => {
       void read(request).then((body) => {
         response.writeHead(200, { trailer: "x-sum" });
@@ -99,7 +99,7 @@ suite("the edge proxy, other protocols", () => {
     session.close();
   });
 
-  test("a machine that speaks HTTP/2 is spoken to in it", async (t) => {
+  test("a machine that speaks HTTP/2 is reached over HTTP/2", async (t) => {
     const server = createHttp2();
     server.on("stream", (stream, headers) => {
       stream.respond({ ":status": 200, "x-path": String(headers[":path"]) }, { waitForTrailers: true });
@@ -118,7 +118,7 @@ suite("the edge proxy, other protocols", () => {
     assert.match(got, /got ping\r\n0\r\ngrpc-status: 0\r\n\r\n$/);
   });
 
-  test("what HTTP/2 has no words for does not bring it down, neither from a machine nor from a client", async (t) => {
+  test("headers and statuses that HTTP/2 forbids do not crash the proxy, from machines or clients", async (t) => {
     const backend = await aBackend(t, (request, response) => {
       const twice = ["x-content-type-options", "nosniff"];
       response.writeHead(request.url === "/700" ? 700 : 200, [...twice, ...twice, "te", "gzip", "constructor", "1"]);
@@ -143,7 +143,7 @@ suite("the edge proxy, other protocols", () => {
     assert.equal((await ask("/700"))[0]["svc-reason"], "malformed_answer");
   });
 
-  test("a connection over HTTP/2 that breaks later repeats nothing, and one that never opens holds nobody", async (t) => {
+  test("an HTTP/2 upstream that breaks causes no repeated request, and one that never opens blocks nobody", async (t) => {
     const sockets = new Set<Socket>();
     let seen = 0;
     const server = createHttp2();
@@ -186,7 +186,7 @@ suite("the edge proxy, other protocols", () => {
     }
   });
 
-  test("answers are compressed, marked and left alone as the port says", async (t) => {
+  test("responses are compressed and their headers set as the port's options say", async (t) => {
     const backend = await aBackend(t, (_request, response) => {
       response.writeHead(200, { "content-type": "text/plain", server: "app", "x-old": "1", etag: '"t"' });
       response.end("z".repeat(5000));
@@ -224,14 +224,14 @@ suite("the edge proxy, other protocols", () => {
     );
   });
 
-  test("who must come over https is sent there", async (t) => {
+  test("force_https redirects to the HTTPS port", async (t) => {
     const listener = await aPlane(t);
     await listener.serve({ options: { force_https: true, https_port: 8443 } });
     const got = await listener.raw("GET /a?b HTTP/1.1\r\nhost: web.localhost:80\r\nconnection: close\r\n\r\n");
     assert.match(got, /^HTTP\/1\.1 301 [\s\S]*location: https:\/\/web\.localhost:8443\/a\?b\r\n/);
   });
 
-  test("raw connections pass as they are, with the PROXY protocol when asked for", async (t) => {
+  test("raw TCP passes unchanged, with the PROXY protocol if configured", async (t) => {
     const target = aTarget(await echoTcp(t), { mode: "connections" });
     const listener = await aPlane(t);
     const send = (): Promise<string> =>
@@ -253,7 +253,7 @@ suite("the edge proxy, other protocols", () => {
     while (listener.slots.load(target.slot) > 0) await new Promise((resolve) => setImmediate(resolve));
   });
 
-  test("TLS in front of a raw service", async (t) => {
+  test("TLS is terminated for a raw TCP service", async (t) => {
     const listener = await aPlane(t);
     await listener.serve({ targets: [aTarget(await echoTcp(t))], options: { http: false, tls: true } });
     const socket = connectTls({
@@ -267,7 +267,7 @@ suite("the edge proxy, other protocols", () => {
     assert.equal(await read(socket), "[secret]");
   });
 
-  test("datagrams find their way there and back", async (t) => {
+  test("UDP datagrams are forwarded in both directions", async (t) => {
     const server = createSocket("udp4", (data, from) =>
       server.send(`echo ${data.toString()}`, from.port, from.address),
     );

@@ -86,7 +86,7 @@ suite("programs on one address family", () => {
     });
   }
 
-  test("a program that moves to the other family is found at the next connection", async (t) => {
+  test("a program that moves to the other address family is found at the next connection", async (t) => {
     const first = web();
     const port = await listening(t, first, BOTH.ipv4);
     const listener = await aPlane(t);
@@ -97,7 +97,7 @@ suite("programs on one address family", () => {
     assert.match(await get(listener), /^200/);
   });
 
-  test("a steady connection costs no other address: one that answered is dialled first", async (t) => {
+  test("the address that answered last is dialled first, without trying the other", async (t) => {
     let refused = 0;
     const other = createTcp((socket) => {
       refused++;

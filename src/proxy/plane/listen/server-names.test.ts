@@ -41,7 +41,7 @@ const said = async (proxy: TestPlane, asked: Parameters<typeof ask>[1]): Promise
   return status === "200" ? body.replace(/^\d+\r\n|\r\n0\r\n$/g, "").trim() : status;
 };
 
-suite("a port that one app alone has", () => {
+suite("a port of a single app", () => {
   for (const version of ["TLSv1.2", "TLSv1.3"] as const)
     test(`any server name or none is served, with the self-signed certificate (${version})`, async (t) => {
       const proxy = await aPlane(t);
@@ -59,7 +59,7 @@ suite("a port that one app alone has", () => {
       assert.match(await proxy.raw(`GET / HTTP/1.1\r\nhost: ${host}\r\nconnection: close\r\n\r\n`), / 200 .*web/s);
   });
 
-  test("its own certificate is shown for its name, and another app's certificate for none", async (t) => {
+  test("an app's certificate is served for its own name, and another app's for none", async (t) => {
     const proxy = await aPlane(t);
     const certificates = ["www.example.com", "other.example.com"].map((name) => ({
       ...selfSigned([name], Date.now()),
@@ -75,8 +75,8 @@ suite("a port that one app alone has", () => {
   });
 });
 
-suite("a TLS port that apps share", () => {
-  test("a wildcard stands for no name that is reserved, on ports that its owner does not have either", async (t) => {
+suite("a shared TLS port", () => {
+  test("a wildcard does not match reserved names, on ports of other apps either", async (t) => {
     const proxy = await aPlane(t);
     const reserved = ["bob.example.com"];
     const hostnames = ["*.example.com"];
@@ -92,7 +92,7 @@ suite("a TLS port that apps share", () => {
     assert.deepEqual((await ask(proxy, { sni: "bob.example.com" })).names, SELF_SIGNED, "nor is its certificate shown");
   });
 
-  test("a server name that no app has is refused with the alert unrecognized_name", async (t) => {
+  test("an unknown server name is refused with the alert unrecognized_name", async (t) => {
     const proxy = await aPlane(t);
     await serve(t, proxy, { app_name: "one" });
     await serve(t, proxy, { app_name: "two" });
@@ -103,7 +103,7 @@ suite("a TLS port that apps share", () => {
     assert.equal(await said(proxy, { sni: "three.localhost" }), "one", "it has the port alone now");
   });
 
-  test("an app with default_self_signed answers the names that no app has", async (t) => {
+  test("an app with default_self_signed serves the names that no app has", async (t) => {
     const proxy = await aPlane(t);
     await serve(t, proxy, { app_name: "one", since: 1 });
     await serve(t, proxy, { app_name: "two", since: 2 }, { self_signed: true });
@@ -117,7 +117,7 @@ suite("a TLS port that apps share", () => {
     assert.equal(await said(proxy, { sni: "one.localhost", host: "three.localhost" }), "421");
   });
 
-  test("of several apps with default_self_signed the oldest answers, in whatever order they came", async (t) => {
+  test("of several apps with default_self_signed the oldest serves, in any order of arrival", async (t) => {
     const proxy = await aPlane(t);
     for (const [app_name, since] of [
       ["c", 3],

@@ -51,8 +51,8 @@ const counted = ({ reports }: TestPlane): number => reports.filter(({ type }) =>
 const silent: RequestListener = () => {};
 const begun: RequestListener = (_request, response) => void response.write("so far");
 
-suite("patience with HTTP/1.1", () => {
-  test("a machine that does not answer: 504; as early as its service says", async (t) => {
+suite("timeouts over HTTP/1.1", () => {
+  test("a machine that does not respond is 504 after the default or the service's own timeout", async (t) => {
     for (const idle_ms of [0, MINUTE]) {
       const { proxy, asked } = await house(t, silent, { idle_ms });
       const answer = proxy.raw(REQUEST);
@@ -62,7 +62,7 @@ suite("patience with HTTP/1.1", () => {
     }
   });
 
-  test("a machine that stops in the middle of its answer: it is cut, so that nobody takes it for whole", async (t) => {
+  test("a response that stalls in the middle is cut off without a final chunk", async (t) => {
     const { proxy } = await house(t, begun);
     let last = "";
     const answer = proxy.raw(REQUEST, (so_far) => {
@@ -74,7 +74,7 @@ suite("patience with HTTP/1.1", () => {
     assert.doesNotMatch(last, /\r\n0\r\n\r\n$/);
   });
 
-  test("a client that stops in the middle of its body is cut", async (t) => {
+  test("a client that stalls in the middle of its body is disconnected", async (t) => {
     const { proxy, asked } = await house(t, silent);
     const answer = proxy.raw("POST / HTTP/1.1\r\nhost: web.localhost\r\ncontent-length: 10\r\n\r\nhalf");
     await asked;
@@ -83,8 +83,8 @@ suite("patience with HTTP/1.1", () => {
   });
 });
 
-suite("patience with HTTP/2", () => {
-  test("a machine that does not answer: 504, and the connection goes on", async (t) => {
+suite("timeouts over HTTP/2", () => {
+  test("a machine that does not respond is 504, and the HTTP/2 connection stays open", async (t) => {
     const { proxy, asked } = await house(t, silent, { tls: true, idle_ms: MINUTE });
     const session = http2(t, proxy);
     const stream = session.request({ ":path": "/", ":authority": "web.localhost" });
@@ -96,7 +96,7 @@ suite("patience with HTTP/2", () => {
     assert.equal(session.closed, false);
   });
 
-  test("a body may be silent while its answer goes on; when both are, the stream is closed with an error", async (t) => {
+  test("a silent body is allowed while its response flows; when both stall the stream is reset", async (t) => {
     const { proxy } = await house(t, begun, { tls: true });
     const session = http2(t, proxy);
     const stream = post(session);
@@ -111,7 +111,7 @@ suite("patience with HTTP/2", () => {
     assert.equal(await closed(stream), constants.NGHTTP2_CANCEL);
   });
 
-  test("a client that does not take its answer, or goes on with a body that nobody reads, loses the stream", async (t) => {
+  test("a client that does not read its response, or sends a body nobody reads, loses its stream", async (t) => {
     const large: RequestListener = (_request, response) => void response.end(Buffer.alloc(1 << 20));
     for (const listener of [large, ((_request, response) => void response.end("done")) as RequestListener]) {
       const { proxy } = await house(t, listener, { tls: true });

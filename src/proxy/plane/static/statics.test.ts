@@ -74,8 +74,8 @@ async function site(t: TestContext, options: Partial<PortOptions> = {}): Promise
   return { listener, get };
 }
 
-suite("files served by the edge proxy", () => {
-  test("the topmost layer wins, an opaque folder hides what is below, and what is missing is the machine's", async (t) => {
+suite("static files of the edge proxy", () => {
+  test("the top layer wins, an opaque folder hides lower layers, and missing files reach the machine", async (t) => {
     const { get } = await site(t);
     const { status, text, headers } = await get("/static/a.txt?v=1");
     assert.deepEqual([status, text, headers["content-type"]], [200, "upper a", "text/plain; charset=utf-8"]);
@@ -88,7 +88,7 @@ suite("files served by the edge proxy", () => {
     assert.equal((await get("/static/a.txt", {}, "DELETE")).text, "machine: DELETE /static/a.txt");
   });
 
-  test("no way leads out of the image", async (t) => {
+  test("static file paths and links cannot leave the image", async (t) => {
     const { get } = await site(t);
     assert.equal((await get("/static/inside")).text, "upper a");
     // `..` above the root is the root, as in a machine; the secret of the image itself may be linked to.
@@ -98,7 +98,7 @@ suite("files served by the edge proxy", () => {
       assert.equal((await get(path)).text, `machine: GET ${path}`, path);
   });
 
-  test("conditions and ranges", async (t) => {
+  test("conditional and range requests work for static files", async (t) => {
     const { get } = await site(t);
     const { headers, text } = await get("/static/long.txt");
     assert.equal(text.length, 10_000);
@@ -131,7 +131,7 @@ suite("files served by the edge proxy", () => {
     assert.deepEqual([head.text, head.headers["content-length"]], ["", "10000"]);
   });
 
-  test("compressed, and over HTTP/2", async (t) => {
+  test("static files are served compressed, and over HTTP/2", async (t) => {
     const { get, listener } = await site(t, { compress: true });
     const at = {
       port: listener.port,
@@ -153,7 +153,7 @@ suite("files served by the edge proxy", () => {
     assert.equal(await ask("/static/none"), "machine: GET /static/none");
   });
 
-  test("links and hard links in folders that several layers share", async () => {
+  test("links and hard links work in folders that several layers share", async () => {
     const lower = layer({ "usr/share/x/one": "1", srv: "->usr/share" });
     const upper = layer({ "usr/share/x/two": "2" });
     linkSync(join(upper, "usr/share/x/two"), join(upper, "usr/share/x/three"));
