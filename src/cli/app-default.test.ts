@@ -25,7 +25,7 @@ const found = async (words: string, cwd: string, args: string[] = [], options = 
   (await defaultApp(verb(words), { args, options }, { env, cwd }))?.name;
 
 suite("the default app of a command", () => {
-  test("every command that takes an app has it, but for those that must name one", () => {
+  test("every command with --app has a default app, except those that must name one", () => {
     const takes = VERBS.filter((one) => optionsOf(one).some(([flags]) => flags.includes("--app <app>")));
     const without = takes.filter((one) => !hasDefaultApp(one)).map(({ words }) => words);
     assert.deepEqual(without, ["apps delete", "webhooks create"]);
@@ -37,7 +37,7 @@ suite("the default app of a command", () => {
     }
   });
 
-  test("is --app, else HANGAR_APP, else the one of hangar.toml, else the one of fly.toml", async () => {
+  test("the default app is --app, else HANGAR_APP, else hangar.toml's, else fly.toml's", async () => {
     const both = folder({ "hangar.toml": 'app = "one"', "fly.toml": 'app = "two"' });
     assert.equal(await found("secrets list", both, [], { app: "named" }), undefined, "it is named");
     assert.equal(await found("secrets list", both, [], {}, { HANGAR_APP: "three" }), "three");
@@ -48,7 +48,7 @@ suite("the default app of a command", () => {
     assert.equal(await found("apps delete", both), undefined);
   });
 
-  test("stands in for a first argument that is missing", async () => {
+  test("the default app replaces a missing first argument", async () => {
     const cwd = folder({ "hangar.toml": 'app = "web"' });
     assert.equal(await found("logs", cwd), "web");
     assert.equal(await found("logs", cwd, ["other"]), undefined);
@@ -56,7 +56,7 @@ suite("the default app of a command", () => {
     assert.equal(await found("certs add", cwd, ["other", "www.example.com"]), undefined);
   });
 
-  test("comes from the file that deploy is given, and a file that cannot be read is named", async () => {
+  test("the default app comes from the file given to deploy, and an unreadable file is named", async () => {
     const cwd = folder({ "hangar.toml": 'app = "web"', "staging.toml": 'app = "web-staging"', "fly.toml": "app = =" });
     assert.equal(await found("deploy", cwd, [], { config: "staging.toml" }), "web-staging");
     assert.equal(await found("deploy", cwd, [], { file: "staging.toml" }), "web-staging");

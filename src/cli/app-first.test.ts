@@ -6,16 +6,16 @@ import { verbsFor } from "./verbs.ts";
 
 const VERBS = await verbsFor("certs", "");
 
-suite("verbs that name an app first", () => {
+suite("commands whose first argument is an app", () => {
   const verb = VERBS.find(({ words }) => words === "certs add");
   assert(verb && namesAppFirst(verb));
 
-  test("take it as an argument or as --app", () => {
+  test("the app is taken as an argument or as --app", () => {
     assert.deepEqual(withApp(verb, ["web", "example.com"], {}), ["web", "example.com"]);
     assert.deepEqual(withApp(verb, ["example.com", undefined], { app: "web" }), ["web", "example.com"]);
   });
 
-  test("say what is missing, and what is too much", () => {
+  test("missing and surplus arguments are named", () => {
     assert.throws(() => withApp(verb, [undefined, undefined], {}), new UsageError("missing required argument 'app'"));
     assert.throws(
       () => withApp(verb, [undefined, undefined], { app: "web" }),

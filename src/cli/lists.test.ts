@@ -52,22 +52,22 @@ suite("lists on the command line", () => {
     assert.deepEqual([all.rows, all.said], [1600, []]);
   });
 
-  test("--limit asks for no page that it does not need", async () => {
+  test("--limit requests no more pages than it needs", async () => {
     const { rows, asked, said } = await listed(1600, { limit: "500" });
     assert.deepEqual([rows, asked, said], [500, 1, []]);
     assert.equal((await listed(1600, { limit: "7" })).rows, 7);
   });
 
-  test("--json has all of them", async () => {
+  test("--json prints the whole list", async () => {
     const { result } = await listed(1600, { json: true });
     assert.equal((result.data as number[]).length, 1600);
   });
 
-  test("an empty list is said in words", async () => {
+  test('an empty list prints "none"', async () => {
     assert.equal((await listed(0, {})).result.text, "none");
   });
 
-  test("--limit with --all, or of nothing, is a mistake", async () => {
+  test("--limit together with --all, or below 1, is a usage error", async () => {
     await assert.rejects(listed(1, { limit: "5", all: true }), /exclude each other/);
     await assert.rejects(listed(1, { limit: "0" }), /at least 1/);
     await assert.rejects(listed(1, { limit: "x" }), /whole number/);

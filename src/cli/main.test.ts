@@ -7,15 +7,15 @@ import { suite, test } from "node:test";
 
 const MAIN = join(import.meta.dirname, "main.ts");
 
-suite("the command", () => {
-  test("ends without a word when nobody reads on", async () => {
+suite("hangar command", () => {
+  test("the command exits silently when its output is closed", async () => {
     const child = spawn(process.execPath, [MAIN, "completion", "bash"], { stdio: ["ignore", "pipe", "pipe"] });
     child.stdout.destroy();
     const [said, [code]] = await Promise.all([text(child.stderr), once(child, "exit")]);
     assert.deepEqual([said, code], ["", 141]);
   });
 
-  test("takes apps to be destroyed and machines to be deleted, too", () => {
+  test("apps destroy and machines delete are accepted as aliases", () => {
     for (const [typed, words] of [
       ["apps destroy", "apps delete|rm"],
       ["machines delete", "machines destroy|rm"],

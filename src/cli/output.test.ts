@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { bytesText } from "./output.ts";
 
-test("bytes are told in two digits or a whole number, never with an exponent", () => {
+test("bytes are printed with two digits or as a whole number, never with an exponent", () => {
   const MB = 1024 ** 2;
   for (const [bytes, text] of [
     [0, "0 B"],

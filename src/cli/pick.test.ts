@@ -9,8 +9,8 @@ const NAMES = [
   { name: "twin", id: "8c03", about: "" },
 ];
 
-suite("which one is meant", () => {
-  test("a number of the list, a name, an id, or the beginning of one", () => {
+suite("choosing from a list", () => {
+  test("an item is chosen by its number, name, id or a unique prefix", () => {
     for (const [answer, id] of [
       ["1", "7a01"],
       [" 3\n", "8c03"],
@@ -22,7 +22,7 @@ suite("which one is meant", () => {
       assert.equal(chosen(NAMES, answer, "machine"), id, answer);
   });
 
-  test("only a number that was shown is one: ids are hex, and `1e1` begins some of them", () => {
+  test("only a listed number counts as one: `1e1` is a prefix of an id", () => {
     const many = Array.from({ length: 60 }, (_, at) => ({
       name: `m${at + 1}`,
       id: `${at === 20 ? "1e1" : "a"}${at}`,
@@ -33,7 +33,7 @@ suite("which one is meant", () => {
     assert.throws(() => chosen(many, "51", "machine"), new UsageError("51 is none of them"));
   });
 
-  test("a number beyond the list is a slip, even where an id begins with it", () => {
+  test("a number outside the list is an error, even where an id begins with it", () => {
     for (const [answer, text] of [
       ["7", "7 is none of them"],
       ["0", "0 is none of them"],

@@ -28,8 +28,8 @@ async function sending(t: TestContext, bytes: string, then: "close" | "stay" = "
   return await listening(t, server);
 }
 
-suite("a request over a plain socket", () => {
-  test("carries method, path, headers and body, and reads status, headers and body", async (t) => {
+suite("plain HTTP client", () => {
+  test("a request carries method, path, headers and body, and the response is read whole", async (t) => {
     const url = await serving(t, (request, response) => {
       const { method, url: path, headers } = request;
       response.setHeader("content-type", "application/json");
@@ -48,7 +48,7 @@ suite("a request over a plain socket", () => {
     assert.equal(seen.headers["host"], new URL(url).host);
   });
 
-  test("reads a body in chunks, however large", async (t) => {
+  test("a chunked body of any size is read", async (t) => {
     const long = "ä0123456789".repeat(200_000);
     const url = await serving(t, (_, response) => {
       for (let at = 0; at < long.length; at += 70_000) response.write(long.slice(at, at + 70_000));
@@ -57,7 +57,7 @@ suite("a request over a plain socket", () => {
     assert.equal(await (await sendPlain(get(url), undefined)).text(), long);
   });
 
-  test("has no body after HEAD, 204 and 304, and skips interim responses", async (t) => {
+  test("HEAD, 204 and 304 have no body, and interim responses are skipped", async (t) => {
     for (const [method, head] of [
       ["HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"],
       ["GET", "HTTP/1.1 204 No Content\r\n\r\n"],
@@ -69,13 +69,13 @@ suite("a request over a plain socket", () => {
     }
   });
 
-  test("does not wait for a connection to be closed when it has the whole body", async (t) => {
+  test("a response is complete with its last body byte, without waiting for the connection to close", async (t) => {
     const url = await sending(t, "HTTP/1.1 200 OK\r\ncontent-length: 2\r\nA: 1\r\na: 2\r\n\r\nok", "stay");
     const response = await sendPlain(get(url), undefined);
     assert.deepEqual([await response.text(), response.headers.get("a")], ["ok", "1, 2"]);
   });
 
-  test("is refused when the response is cut short or is not one", async (t) => {
+  test("a truncated or invalid response is refused", async (t) => {
     for (const [bytes, words] of [
       ["", /connection was closed/],
       ["SSH-2.0-OpenSSH_9.2\r\n", /not HTTP/],
@@ -94,11 +94,11 @@ suite("a request over a plain socket", () => {
     }
   });
 
-  test("says with its code that nobody listens", async () => {
+  test("a refused connection is reported with its code", async () => {
     await assert.rejects(sendPlain(get("http://127.0.0.1:9/"), undefined), { code: "ECONNREFUSED" });
   });
 
-  test("ends when it is aborted, before and while it waits", async (t) => {
+  test("an abort ends the request, before and while it waits", async (t) => {
     const gone = AbortSignal.abort(new Error("no longer wanted"));
     await assert.rejects(sendPlain(get("http://127.0.0.1:9/"), gone), { message: "no longer wanted" });
     const abort = new AbortController();
@@ -106,7 +106,7 @@ suite("a request over a plain socket", () => {
     await assert.rejects(sendPlain(get(url), abort.signal), { message: "seen by the server" });
   });
 
-  test("leaves redirects to fetch, and what is not plain to Node's client", async (t) => {
+  test("redirects are left to fetch, and other URLs to Node's client", async (t) => {
     const url = await serving(t, (_, response) => void response.writeHead(302, { location: "/" }).end());
     assert.equal(await sendOverHttp(get(url), undefined), undefined);
     assert.ok(isPlain(new URL(url), { authorization: "Bearer a.b-c_d=" }));

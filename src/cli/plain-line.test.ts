@@ -29,8 +29,8 @@ function linesOf(verb: Verb): string[][] {
   return [head, ...with_each.map((option) => [...head, ...option])];
 }
 
-suite("a plain command line", () => {
-  test("is read as commander reads it, for every command, option and example", async () => {
+suite("fast path of the command line parser", () => {
+  test("every command, option and example is parsed as commander does", async () => {
     const verbs = await allVerbs();
     const lines = verbs.flatMap((verb) => [
       ...linesOf(verb),
@@ -54,7 +54,7 @@ suite("a plain command line", () => {
     assert.ok(plain > lines.length / 2, `${plain} of ${lines.length} lines are plain`);
   });
 
-  test("takes aliases, and options before, between and after arguments", async () => {
+  test("aliases are accepted, and options before, between and after arguments", async () => {
     const verbs = await allVerbs();
     for (const line of ["m ls", "machines stop --app web one --json", "apps rm one", "machine show -a web one"]) {
       const words = line.split(" ");
@@ -64,7 +64,7 @@ suite("a plain command line", () => {
     }
   });
 
-  test("is left to commander when it may be meant otherwise", async () => {
+  test("an ambiguous command line is left to commander", async () => {
     const verbs = await allVerbs();
     for (const line of [
       "",

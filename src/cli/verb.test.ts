@@ -5,8 +5,8 @@ import { type Context, numberOption, UsageError } from "./verb.ts";
 
 const given = (options: Record<string, string>) => ({ args: ["ledger"], rest: [], options });
 
-suite("an option that is a number", () => {
-  test("is a whole one, or a mistake", () => {
+suite("numeric options", () => {
+  test("a numeric option must be a whole number", () => {
     assert.equal(numberOption(given({ tail: "20" }), "tail"), 20);
     assert.equal(numberOption(given({}), "tail"), undefined);
     for (const text of ["", "many", "-1", "1.5", "0x10", "1e3"])
@@ -16,7 +16,7 @@ suite("an option that is a number", () => {
       );
   });
 
-  test("is looked at before anything is made", async () => {
+  test("a numeric option is checked before any request is sent", async () => {
     const called: string[] = [];
     const client = { call: async (route: string) => void called.push(route) };
     const context = { client } as unknown as Context; // Nothing else of it is used.

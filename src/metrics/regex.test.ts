@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { compileRegex, regexError, replaceAll, replaceWhole } from "./regex.ts";
 
-suite("regular expressions of labels", () => {
-  test("the whole value is matched, in RE2's language", () => {
+suite("label regular expressions", () => {
+  test("a pattern matches the whole value, in RE2 syntax", () => {
     const cases: [string, string, boolean][] = [
       ["a", "a", true],
       ["a", "ab", false],
@@ -23,12 +23,12 @@ suite("regular expressions of labels", () => {
       assert.equal(compileRegex(pattern)(value), wanted, `${pattern} on ${value}`);
   });
 
-  test("what is no RE2 is refused with the reason", () => {
+  test("an invalid RE2 pattern is refused with the reason", () => {
     for (const pattern of ["(", "[a", "a**", "(?<=a)b", "\\1"]) assert.ok(regexError(pattern), pattern);
     assert.equal(regexError("(a|b)+"), undefined);
   });
 
-  test("replacements name groups as Go does", () => {
+  test("replacements refer to groups as in Go", () => {
     assert.equal(replaceWhole("(\\w+)-(\\d+)", "$2:$" + "{1}")("web-12"), "12:web");
     assert.equal(replaceWhole("(?P<app>\\w+)-.*", "$" + "{app}")("web-12"), "web");
     assert.equal(replaceWhole("(a)(b)?", "<$1$2$9>$$")("a"), "<a>$");
@@ -37,7 +37,7 @@ suite("regular expressions of labels", () => {
     assert.equal(replaceAll("z", "x")("abc"), undefined);
   });
 
-  test("patterns that stop other engines take no time (T7)", () => {
+  test("patterns that make backtracking engines hang run in linear time (T7)", () => {
     const long = "a".repeat(64 * 1024);
     const bad = [
       "(a+)+$",

@@ -75,7 +75,7 @@ export function sampleSourceSuite(
       return [...source.select({ selector, ...all })].map((one) => one.labels.join(" ")).sort();
     }
 
-    test("every matcher of a conjunction must hold", () =>
+    test("every matcher of a conjunction must match", () =>
       withSource((source) => {
         assert.deepEqual(names(source, [eq("__name__", "up"), eq("app", "web"), eq("instance", "2")]), [
           "__name__ up app web instance 2",
@@ -83,7 +83,7 @@ export function sampleSourceSuite(
         assert.deepEqual(names(source, [eq("__name__", "up"), eq("app", "none")]), []);
       }));
 
-    test("any of the conjunctions may hold, and a series comes once", () =>
+    test("any of the conjunctions may match, and a series is returned once", () =>
       withSource((source) => {
         const found = names(source, [eq("app", "api")], [eq("__name__", "load")], [eq("__name__", "load")]);
         assert.deepEqual(found, ["__name__ load app web", "__name__ up app api instance 1"]);
@@ -131,7 +131,7 @@ export function sampleSourceSuite(
         for (const one of source.select(selection)) assert.equal(read(one).timestamps.length, 0);
       }));
 
-    test("columns are used again for the next series", () =>
+    test("columns are reused for the next series", () =>
       withSource((source) => {
         const columns = { timestamps: new Float64Array(0), values: new Float64Array(0), length: 0 };
         const lengths = [...source.select({ selector: [[eq("__name__", "up")]], ...all })].map((one) => {
@@ -144,7 +144,7 @@ export function sampleSourceSuite(
         );
       }));
 
-    test("odd numbers keep every bit, the staleness marker too", () =>
+    test("special numbers keep every bit, the staleness marker too", () =>
       withSource((source) => {
         const [one] = [...source.select({ selector: [[eq("__name__", "odd")]], ...all })];
         assert.ok(one);
@@ -156,7 +156,7 @@ export function sampleSourceSuite(
         assert.deepEqual([values[3], values[4]], [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]);
       }));
 
-    test("newest is the last sample of a window that is open on the left", () =>
+    test("newest() returns the last sample of a window that is open on the left", () =>
       withSource((source) => {
         const [one] = [...source.select({ selector: [[eq("app", "api")]], ...all })];
         assert.ok(one);
@@ -166,7 +166,7 @@ export function sampleSourceSuite(
         assert.equal(one.newest(0, 0.5 * MINUTE), undefined);
       }));
 
-    test("refs tell series apart and stay the same", () =>
+    test("refs identify series and stay the same", () =>
       withSource((source) => {
         const refs = (): number[] =>
           [...source.select({ selector: [[eq("__name__", "up")]], ...all })]
@@ -176,7 +176,7 @@ export function sampleSourceSuite(
         assert.deepEqual(refs(), refs());
       }));
 
-    test("only the marker is stale", () => {
+    test("only the staleness marker is stale, not other NaNs", () => {
       assert.ok(isStale(STALE_NAN) && !isStale(Number.NaN) && !isStale(0));
     });
   });

@@ -7,7 +7,7 @@ import { splitWords } from "./units.ts";
 const groups = (text: string, image = "web:1") => groupsOf(parseAppFile(text, "hangar.toml"), image);
 
 suite("an app's configuration file", () => {
-  test("a small one becomes one machine on the ports that browsers know", () => {
+  test("a minimal file becomes one machine on ports 80 and 443", () => {
     const [group, ...none] = groups(`
       app = "web"
       kill_signal = "SIGTERM"
@@ -57,7 +57,7 @@ suite("an app's configuration file", () => {
     });
   });
 
-  test("process groups get their own command, and what names them; services without a name are the first one's", () => {
+  test("process groups get their own command and sections; unnamed services belong to the first group", () => {
     const [web, worker] = groups(`
       app = "shop"
       [processes]
@@ -105,7 +105,7 @@ suite("an app's configuration file", () => {
     assert.deepEqual(worker?.mount, { volume_name: "data", size_gb: 10, rest: { path: "/data", ...grow } });
   });
 
-  test("of what a machine has one, the section that names the group counts; two of a kind are refused", () => {
+  test("a section that names the group wins over a general one; two of a kind are refused", () => {
     const processes = '[processes]\nweb = "a"\nworker = "b"\n';
     const [web, worker] = groups(`
       ${processes}
@@ -122,7 +122,7 @@ suite("an app's configuration file", () => {
     }
   });
 
-  test("all that is wrong is told at once; what is not known is a warning with a guess", () => {
+  test("all errors of the file are reported at once; unknown keys are warnings with a suggestion", () => {
     assert.throws(() => parseAppFile(`app = 5\n[env]\nA = [1]\n[[mounts]]\nsource = 1\n`, "fly.toml"), {
       name: "UsageError",
       message:

@@ -9,8 +9,8 @@ import { dataDirIn, unitFile } from "./service-unit.ts";
 const missing = spawnSync("systemd-analyze", ["--version"]).status === 0 ? false : "systemd-analyze is not here";
 const DATA_DIRS = ["/var/lib/hangar", "/srv/my data", '/srv/"odd"', "/srv/100%h", "/srv/back\\slash", "/srv/$HOME/ü"];
 
-suite("the systemd unit", () => {
-  test("starts the platform's own process, with nothing in between that a signal would stop at", () => {
+suite("systemd unit", () => {
+  test("the unit starts the platform's own process, without a wrapper that would catch signals", () => {
     const unit = unitFile({ node: "/opt/h/node", program: "/opt/h/src/main.js", data_dir: "/var/lib/hangar" });
     assert.match(unit, /^ExecStart=\/opt\/h\/node \/opt\/h\/src\/main\.js$/m);
     assert.match(unit, /^Type=notify$/m);
@@ -18,12 +18,12 @@ suite("the systemd unit", () => {
   });
 
   for (const data_dir of DATA_DIRS) {
-    test(`the data dir ${data_dir} is found again in it`, () => {
+    test(`the data dir ${data_dir} is read back from the unit`, () => {
       assert.equal(dataDirIn(unitFile({ node: "/node", program: "/main.js", data_dir })), data_dir);
     });
   }
 
-  test("systemd reads it without a complaint, whatever the paths", { skip: missing }, () => {
+  test("systemd-analyze accepts the unit with any path", { skip: missing }, () => {
     const dir = tempDir();
     for (const [at, name] of ["plain", "with space", "100%", 'quote"', "dollar$x"].entries()) {
       const folder = join(dir, name);

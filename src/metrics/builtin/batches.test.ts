@@ -34,7 +34,7 @@ const text = (name: string, labels: Record<string, string>): string =>
   Buffer.from(spell(name, labels)).toString("latin1");
 
 suite("rounds of built-in samples", () => {
-  test("a series is spelled with its labels sorted, and without those that have no value", () => {
+  test("a series is written with sorted labels, without empty ones", () => {
     const labels = { ...machine("i1"), zone: "z", cpu_id: "0", mode: "" };
     assert.deepEqual(round(new Batches(), [sample("svc_cpu", labels)]), [text("svc_cpu", labels)]);
     assert.deepEqual(round(new Batches(), [sample("svc_app", { app: "web", instance: "" })]), [
@@ -42,7 +42,7 @@ suite("rounds of built-in samples", () => {
     ]);
   });
 
-  test("a series that is missing from a round ends with it, and no other does", () => {
+  test("a series missing from a round ends with a staleness marker, and no other does", () => {
     const batches = new Batches();
     const a = sample("svc_up", machine("i1"));
     const b = sample("svc_up", machine("i2"));
@@ -57,14 +57,14 @@ suite("rounds of built-in samples", () => {
     assert.deepEqual(round(batches, [a]), [text("svc_up", a.labels)]);
   });
 
-  test("a counter begins at zero when it is new, and the same series twice is one", () => {
+  test("a new counter starts at zero, and a duplicate series is counted once", () => {
     const batches = new Batches();
     const counter = sample("svc_net", { ...machine("i1"), device: "eth0" }, { counter: true });
     assert.equal(round(batches, [counter, counter]).length, 2);
     assert.equal(round(batches, [counter]).length, 1);
   });
 
-  test("series that were open before a restart end with the first round", () => {
+  test("series from before a restart end with the first round", () => {
     const batches = new Batches();
     const stays = { __name__: "svc_up", ...machine("i1") };
     batches.adopt("o1", [stays, { __name__: "svc_up", ...machine("gone") }]);
@@ -72,11 +72,11 @@ suite("rounds of built-in samples", () => {
     assert.deepEqual(found, [text("svc_up", machine("i1")), `${text("svc_up", machine("gone"))}!`]);
   });
 
-  test("a round that is not a number is left out", () => {
+  test("a sample that is not a number is left out", () => {
     assert.deepEqual(round(new Batches(), [sample("svc_up", machine("i1"), { value: Number.NaN })]), []);
   });
 
-  test("shapes that no series has any more are forgotten, and the others keep their series", () => {
+  test("unused series shapes are dropped, and the others keep their series", () => {
     const batches = new Batches();
     const steady = sample("svc_up", machine("i1"));
     for (let i = 0; i < 1100; i++)

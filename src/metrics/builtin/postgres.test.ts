@@ -17,8 +17,8 @@ const READY = message("Z", "I");
 const WELCOME = Buffer.concat([message("R", "\0\0\0\0"), READY]);
 const REFUSAL = Buffer.concat([message("E", "SERROR\0CXX000\0Mno\0\0"), READY]);
 
-suite("hosted databases", () => {
-  test("one that lets in and then refuses to say its version is left again", async (t) => {
+suite("metrics of hosted PostgreSQL", () => {
+  test("a server that accepts the login and then fails the version query is disconnected", async (t) => {
     const sockets: Socket[] = [];
     const server = createServer((socket) => {
       sockets.push(socket);

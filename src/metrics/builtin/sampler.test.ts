@@ -40,8 +40,8 @@ async function shown(engine: MetricsEngine, query: string, at_ms: number): Promi
   return data.result.map(({ metric, value }) => [metric.proxy_id ?? "", value[1]]);
 }
 
-suite("what is measured, round by round", () => {
-  test("series of a process before this one end with its first round, if they are gone", async (t) => {
+suite("built-in sampler", () => {
+  test("series of an earlier process end with the first round if they are gone", async (t) => {
     const engine = anEngine(t);
     const start = Math.floor(systemClock.now() / STEP) * STEP - 10 * STEP;
     const exit = sample("svc_instance_exit_code", 0);
@@ -65,7 +65,7 @@ suite("what is measured, round by round", () => {
     assert.deepEqual(await shown(engine, "svc_instance_exit_code", now), [["", "0"]]);
   });
 
-  test("a counter that is new was 0 a round ago; a gauge, and one that goes on, was not", async (t) => {
+  test("a new counter gets a zero one round earlier; a gauge or a continuing counter does not", async (t) => {
     const engine = anEngine(t);
     const start = Math.floor(systemClock.now() / STEP) * STEP - 10 * STEP;
     let value = 500;

@@ -21,8 +21,8 @@ const all = (): { start_ms: number; end_ms: number } => ({ start_ms: 0, end_ms: 
 const up = (app: string) => labelsOf({ __name__: "up", app });
 const json = (bytes: Uint8Array): unknown => JSON.parse(Buffer.from(bytes).toString());
 
-suite("the metrics engine", () => {
-  test("takes samples in every form and answers every question", async (t) => {
+suite("metrics engine", () => {
+  test("the engine accepts samples in every format and answers every query type", async (t) => {
     const engine = await open(t);
     const time = now();
     const batch = seriesBatch([
@@ -67,7 +67,7 @@ suite("the metrics engine", () => {
     await engine.flush();
   });
 
-  test("has its folder alone: another is refused in words until it is closed", async (t) => {
+  test("the engine locks its folder: a second one is refused until the first is closed", async (t) => {
     const dir = tempDir();
     const first = await open(t, { dir });
     const refused = await open(t, { dir });
@@ -81,7 +81,7 @@ suite("the metrics engine", () => {
     await second.flush();
   });
 
-  test("an org sees only itself, and a question about an unknown one makes nothing", async (t) => {
+  test("an organization sees only its own series, and a query of an unknown one creates nothing", async (t) => {
     const engine = await open(t);
     for (const org of ["one", "two", "../one", "ONE"]) {
       await engine.append(org, seriesBatch([{ labels: up(org), timestamp: now(), value: 1 }]));
@@ -96,7 +96,7 @@ suite("the metrics engine", () => {
     assert.deepEqual(await engine.labelValues("ONE", "app", all()), ["ONE"]);
   });
 
-  test("mistakes come back as what they are", async (t) => {
+  test("errors of the worker arrive with their own code", async (t) => {
     const engine = await open(t);
     await assert.rejects(engine.importRemoteWrite("a", Buffer.from("nonsense")), { code: "invalid_request" });
     await assert.rejects(engine.query("a", { query: "fail", ...all() }), {
@@ -107,7 +107,7 @@ suite("the metrics engine", () => {
     });
   });
 
-  test("a query nobody waits for any more is stopped, also one that has not begun", async (t) => {
+  test("a cancelled query is stopped, also one that has not begun", async (t) => {
     const engine = await open(t);
     const abort = new AbortController();
     const running = engine.query("a", { query: "forever", ...all() }, abort.signal);
@@ -119,7 +119,7 @@ suite("the metrics engine", () => {
     assert.deepEqual(json(await next), { query: "next", count: 0 });
   });
 
-  test("a full queue refuses at once and by name", async (t) => {
+  test("a full queue refuses at once with the limit's name", async (t) => {
     const engine = await open(t, { engine_limits: { questions_queued: 2, writes_queued: 1 } });
     const abort = new AbortController();
     const running = [1, 2].map(() => engine.query("a", { query: "forever", ...all() }, abort.signal));
@@ -131,7 +131,7 @@ suite("the metrics engine", () => {
     assert.equal((await write).samples, 1);
   });
 
-  test("closes however much it has to do", async (t) => {
+  test("close works with running and queued queries", async (t) => {
     const engine = await open(t, { engine_limits: { questions_queued: 1 } });
     const abort = new AbortController();
     const running = engine.query("a", { query: "forever", ...all() }, abort.signal);
@@ -141,7 +141,7 @@ suite("the metrics engine", () => {
     await closed;
   });
 
-  test("a worker that ends is told about, started again, and has what was on the disk", async (t) => {
+  test("a crashed worker is reported, restarted, and has what was on disk", async (t) => {
     const crashes: string[] = [];
     const engine = await open(t, { engine_limits: { restarts: 1 }, onCrash: (error) => crashes.push(error.message) });
     await engine.append("a", seriesBatch([{ labels: up("web"), timestamp: now(), value: 1 }]));
@@ -160,7 +160,7 @@ suite("the metrics engine", () => {
     await assert.rejects(engine.query("a", { query: "q", ...all() }), /is down: .* ended with code 3/);
   });
 
-  test("a limit that does not exist is refused", async (t) => {
+  test("an unknown limit is refused", async (t) => {
     const engine = await open(t, { limits: { no_such: 1 } as object, engine_limits: { restarts: 0 } });
     await assert.rejects(engine.flush(), /no metrics limit named no_such/);
   });

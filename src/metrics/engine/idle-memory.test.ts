@@ -39,8 +39,8 @@ function thread(kept = 20 * MB) {
   return { idle, state, pass };
 }
 
-suite("the worker's memory when nothing is asked of it", () => {
-  test("is collected once after work, and not during it", async () => {
+suite("garbage collection of the idle metrics worker", () => {
+  test("memory is collected once after work, and not during it", async () => {
     const { idle, state, pass } = thread();
     state.taken = 50 * MB;
     for (let i = 0; i < 20; i++) {
@@ -52,7 +52,7 @@ suite("the worker's memory when nothing is asked of it", () => {
     assert.deepEqual(state.collected, [8100], "half a second after the last");
   });
 
-  test("is left alone for longer after what will be asked again", async () => {
+  test("memory is collected later after work that is likely to repeat", async () => {
     const { idle, state, pass } = thread();
     state.taken = 50 * MB;
     idle.worked(60_000);
@@ -62,7 +62,7 @@ suite("the worker's memory when nothing is asked of it", () => {
     assert.deepEqual(state.collected, [60_000]);
   });
 
-  test("is not collected for little, nor for a small part of much", async () => {
+  test("memory is not collected for little garbage, nor for a small fraction", async () => {
     for (const [kept, worth] of [
       [20 * MB, 8 * MB],
       [200 * MB, 50 * MB],
@@ -77,7 +77,7 @@ suite("the worker's memory when nothing is asked of it", () => {
     }
   });
 
-  test("takes a hundredth of the time at most", async () => {
+  test("collecting takes at most a hundredth of the time", async () => {
     const { idle, state, pass } = thread();
     for (let i = 0; i < 100; i++) {
       state.taken = 50 * MB;
@@ -88,7 +88,7 @@ suite("the worker's memory when nothing is asked of it", () => {
     assert.deepEqual(state.collected, [100, 3100, 6100, 9100]);
   });
 
-  test("the thread's own: garbage goes, and is counted as taken before", async () => {
+  test("collecting frees garbage that was counted before", async () => {
     const { taken, collect, spent } = idleParts(systemClock);
     let garbage: unknown = Array.from({ length: 500_000 }, (_, index) => ({ index }));
     const [full, before] = [taken(), spent()];
@@ -98,7 +98,7 @@ suite("the worker's memory when nothing is asked of it", () => {
     assert.ok(spent() > before);
   });
 
-  test("slabs kept for the next window are freed at once", () => {
+  test("cached slabs are released at once", () => {
     const slabs = new ChunkSlabs();
     for (let i = 0; i < 8; i++) slabs.add(new Uint8Array(200 * 1024), 0, 0, 0);
     const { bytes } = slabs;

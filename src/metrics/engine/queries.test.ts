@@ -37,7 +37,7 @@ async function fill(engine: MetricsEngine, org: string, end: number): Promise<vo
 const lastStep = (): number => Math.floor(systemClock.now() / STEP) * STEP;
 
 suite("queries through the engine", () => {
-  test("at one time and over a range, in both dialects", async (t) => {
+  test("instant and range queries work in both dialects", async (t) => {
     const engine = await open(t);
     const end_ms = lastStep();
     await fill(engine, "acme", end_ms);
@@ -53,7 +53,7 @@ suite("queries through the engine", () => {
     assert.equal(range.data.result[0]?.values.length, 11);
   });
 
-  test("a query that is wrong says where; one org never sees another's", async (t) => {
+  test("an invalid query reports its position, and no organization sees another's series", async (t) => {
     const engine = await open(t);
     const end_ms = lastStep();
     await fill(engine, "acme", end_ms);
@@ -73,7 +73,7 @@ suite("queries through the engine", () => {
     );
   });
 
-  test("a remembered answer is the computed one, whatever is written in between", async (t) => {
+  test("a cached result equals the computed one, whatever is written in between", async (t) => {
     const engine = await open(t);
     const end_ms = lastStep();
     await fill(engine, "acme", end_ms);

@@ -44,7 +44,7 @@ function text({ data }: QueryResult): string[] {
     .sort();
 }
 
-suite("limits and their names", () => {
+suite("query limits and their names", () => {
   const cases: [string, string, object][] = [
     ["series", "m", { series: 5 }],
     ["samples", "sum(m)", { samples: 200 }],
@@ -54,14 +54,14 @@ suite("limits and their names", () => {
   ];
   for (const [name, query, limits] of cases) {
     for (const dialect of ["metricsql", "promql"] as const) {
-      test(`${name} in ${dialect}`, () => {
+      test(`${name} is enforced in ${dialect}`, () => {
         const refused = error(() => range({ query, source: ten, ...grid, limits, dialect }));
         assert.match(refused.message, new RegExp(`; the limit ${name} is \\d+$`));
       });
     }
   }
 
-  test("time, by the clock that is given", () => {
+  test("the time limit uses the given clock", () => {
     let now = 0;
     const clock: Clock = { now: () => 0, monotonic: () => (now += 10), sleep: () => Promise.resolve() };
     const refused = error(() => range({ query: "sum(m)", source: ten, ...grid, limits: { time_ms: 50 }, clock }));
@@ -69,21 +69,21 @@ suite("limits and their names", () => {
     assert.match(refused.message, /time_ms is 50/);
   });
 
-  test("a query whose client went away stops at the next series", () => {
+  test("a cancelled query stops at the next series", () => {
     let asked = 0;
     const refused = error(() => range({ query: "sum(m)", source: ten, ...grid, isCancelled: () => ++asked > 4 }));
     assert.equal(refused.kind, "canceled");
     assert.equal(asked, 5);
   });
 
-  test("a range must go forward in steps", () => {
+  test("a range query needs a positive step and an end after its start", () => {
     assert.match(error(() => range({ query: "m", source: ten, ...grid, step_ms: 0 })).message, /step/);
     assert.match(error(() => range({ query: "m", source: ten, ...grid, end_ms: -1 })).message, /end/);
   });
 });
 
 suite("evaluation", () => {
-  test("an aggregation that streams gives what one over all rows gives", (t) => {
+  test("a streaming aggregation gives the result of one over all rows", (t) => {
     const next = random(seed(t));
     const source = memorySource(series(30, 80, next));
     for (const name of ["sum", "avg", "min", "max", "count", "group", "sum2", "geomean", "stddev", "stdvar"]) {
@@ -96,7 +96,7 @@ suite("evaluation", () => {
     }
   });
 
-  test("the middle of a range is what an instant query with the same windows gives", (t) => {
+  test("a step of a range query equals an instant query at that time", (t) => {
     const source = memorySource(series(10, 80, random(seed(t))));
     for (const query of [
       "sum_over_time(m[3m])",
@@ -117,7 +117,7 @@ suite("evaluation", () => {
     }
   });
 
-  test("results are sorted unless the query is about order", () => {
+  test("results are sorted unless the query orders them", () => {
     const names = (query: string): string[] => {
       const { data } = instant({ query, source: ten, time_ms: 20 * MINUTE });
       return data.type === "vector" ? data.series.map((s) => s.labels[5] ?? "") : [];
@@ -127,7 +127,7 @@ suite("evaluation", () => {
     assert.deepEqual(names("sort_desc(m)").slice(0, 2), ["9", "8"]);
   });
 
-  test("topk_avg sums the rest under the label it is given", () => {
+  test("topk_avg sums the rest under the given label", () => {
     const { data } = range({ query: 'topk_avg(1, sum(m) by (app), "other")', source: ten, ...grid });
     assert.ok(data.type === "matrix");
     assert.deepEqual(
@@ -136,7 +136,7 @@ suite("evaluation", () => {
     );
   });
 
-  test("rows that become the same are refused", () => {
+  test("duplicate series in a result are refused", () => {
     assert.match(
       error(() => range({ query: 'label_set(m, "instance", "", "app", "")', source: ten, ...grid })).message,
       /duplicate/,
@@ -157,7 +157,7 @@ suite("evaluation", () => {
     );
   });
 
-  test("the selectors of a query", () => {
+  test("selectorsOf lists the selectors of a query", () => {
     const found = selectorsOf(parse('sum(rate(a{x="1"}[5m])) / b + max_over_time(c[1h:1m] @ end())'));
     assert.deepEqual(
       found.map((s) => s.filters[0]?.[0]?.value),
@@ -166,8 +166,8 @@ suite("evaluation", () => {
   });
 });
 
-suite("the rollup cache", () => {
-  test("answers stay the same while time goes on", (t) => {
+suite("rollup cache", () => {
+  test("cached results stay correct while time advances", (t) => {
     const next = random(seed(t));
     const all = series(12, 400, next);
     const cache = new RollupCache(10_000_000);
@@ -200,7 +200,7 @@ suite("the rollup cache", () => {
     assert.ok(cache.bytes > 0);
   });
 
-  test("a repeat reads only what is not settled", () => {
+  test("a repeated query reads only samples that may still change", () => {
     const cache = new RollupCache(10_000_000);
     const asked = { query: "sum(rate(m[1m]))", source: ten, ...grid, cache, immutable_before_ms: 15 * MINUTE };
     const first = range(asked).samples;
@@ -210,7 +210,7 @@ suite("the rollup cache", () => {
     assert.equal(range(asked).samples, first);
   });
 
-  test("it stays within its bytes", () => {
+  test("the cache stays within its size", () => {
     const cache = new RollupCache(20_000);
     for (let i = 1; i < 200; i++)
       range({ query: `sum(rate(m[${i}s]))`, source: ten, ...grid, cache, immutable_before_ms: 1e12 });

@@ -11,8 +11,8 @@ const source = memorySource([
   },
 ]);
 
-suite("results as JSON", () => {
-  test("a matrix", () => {
+suite("query results as JSON", () => {
+  test("a matrix is written as Prometheus does", () => {
     const result = range({ query: "up", source, start_ms: 0, end_ms: 3000, step_ms: 1500, dialect: "promql" });
     assert.deepEqual(JSON.parse(writeResult(result).toString()), {
       status: "success",
@@ -32,7 +32,7 @@ suite("results as JSON", () => {
     });
   });
 
-  test("a vector, a scalar, a string, nothing", () => {
+  test("vectors, scalars, strings and empty results are written", () => {
     const text = (query: string, dialect: "promql" | "metricsql" = "promql"): string =>
       writeResult(instant({ query, source, time_ms: 1234, dialect })).toString();
     assert.match(text("up"), /"resultType":"vector","result":\[\{"metric":\{.*\},"value":\[1.234,"1"\]\}\]/);
@@ -45,7 +45,7 @@ suite("results as JSON", () => {
     );
   });
 
-  test("warnings and infos stand beside the data", () => {
+  test("warnings and infos are written beside the data", () => {
     const result = instant({ query: "quantile(2, up)", source, time_ms: 0, dialect: "promql" });
     assert.match(
       writeResult(result).toString(),
@@ -53,7 +53,7 @@ suite("results as JSON", () => {
     );
   });
 
-  test("every number comes back as it was", () => {
+  test("every number is written with full precision", () => {
     const values = Float64Array.from([
       0.1 + 0.2,
       5e-324,

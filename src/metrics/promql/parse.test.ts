@@ -20,7 +20,7 @@ function refusal(query: string, dialect: Dialect = "metricsql"): string {
   assert.fail(`${query} was not refused`);
 }
 
-suite("parsing", () => {
+suite("query parser", () => {
   test("an error names line and column and points at the place", () => {
     assert.equal(
       refusal("sum(\n  rate(x[5m]) by\n)"),
@@ -31,7 +31,7 @@ suite("parsing", () => {
     assert.match(refusal('up{app="web}'), /^1:8: .*no closing "/);
   });
 
-  test("a misspelt function is told the nearest one", () => {
+  test("a misspelt function gets the nearest name as a suggestion", () => {
     assert.match(refusal("histogram_quantil(0.9, x)"), /did you mean histogram_quantile\?/);
     assert.match(refusal("ratee(x)"), /did you mean rate\?/);
     assert.match(refusal("ratee(x[5m])", "promql"), /did you mean rate\?/);
@@ -54,7 +54,7 @@ suite("parsing", () => {
     assert.equal(print(parse("-a ^ b", "promql")), "-(a ^ b)");
   });
 
-  test("templates are put in before anything else looks", () => {
+  test("WITH templates are expanded before parsing continues", () => {
     assert.equal(
       print(parse('WITH (f = {app="web"}, r(m) = rate(m{f}[5m])) r(up) / r(down)')),
       'rate(up{app="web"}[5m]) / rate(down{app="web"}[5m])',
@@ -62,12 +62,12 @@ suite("parsing", () => {
     assert.match(refusal("WITH (f(x) = x) f(1, 2)"), /takes 1 arguments, not 2/);
   });
 
-  test("templates that explode are stopped by a limit", () => {
+  test("templates that expand exponentially stop at query_nodes", () => {
     const doubled = Array.from({ length: 40 }, (_, i) => `t${i + 1} = t${i} + t${i}`).join(", ");
     assert.match(refusal(`WITH (t0 = up, ${doubled}) t40`), /query_nodes/);
   });
 
-  test("what is nested too deep is refused, not overflowed", () => {
+  test("deeply nested queries are refused without a stack overflow", () => {
     assert.match(refusal(`${"(".repeat(100_000)}1`), /nested deeper than 200|query_bytes/);
     assert.match(refusal(`${"-".repeat(10_000)}1`), /nested deeper/);
     assert.match(refusal("x".repeat(70_000)), /query_bytes/);
@@ -76,7 +76,7 @@ suite("parsing", () => {
     assert.match(refusal(`WITH (f(x) = ${long}) ${"f(".repeat(150)}up${")".repeat(150)}`), /query_nodes|too deeply/);
   });
 
-  test("the strict dialect refuses what Prometheus does not have", () => {
+  test("the PromQL dialect refuses MetricsQL extensions", () => {
     for (const query of [
       "rate(x)",
       "WITH (a = b) a",
@@ -102,7 +102,7 @@ suite("parsing", () => {
       refusal(query, "promql");
   });
 
-  test("the strict dialect takes what Prometheus has", () => {
+  test("the PromQL dialect accepts Prometheus' syntax", () => {
     for (const query of [
       'sum by (le) (rate(http_request_duration_seconds_bucket{job=~"a|b"}[5m] offset 1h))',
       "max_over_time(rate(x_total[5m])[1h:1m] @ end())",
@@ -115,7 +115,7 @@ suite("parsing", () => {
     }
   });
 
-  test("what is printed parses to the same tree", (t) => {
+  test("a printed query parses to the same tree", (t) => {
     const next = random(seed(t));
     let checked = 0;
     for (let i = 0; i < 3_000; i++) {
@@ -131,7 +131,7 @@ suite("parsing", () => {
     assert.ok(checked > 500, `${checked} queries were valid`);
   });
 
-  test("a name that needs it is escaped, or in quotes where Prometheus reads nothing else", () => {
+  test("names that need it are escaped in MetricsQL and quoted in PromQL", () => {
     const written = (query: string): string[] =>
       (["metricsql", "promql"] as const).map((dialect) => print(parse(query, dialect), dialect));
     assert.deepEqual(written('{"a b",c="d"}'), ['a\\ b{c="d"}', '{__name__="a b",c="d"}']);

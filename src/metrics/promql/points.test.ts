@@ -26,7 +26,7 @@ const FAR = [5e-324, 1.5e-323, 2.2250738585072014e-308, Number.MAX_VALUE, 2 ** -
 const ODD = [...PLAIN, ...EDGES, ...FAR];
 
 suite("points as JSON", () => {
-  test("numbers that are easily written wrong", () => {
+  test("edge-case numbers are written correctly", () => {
     const times = timesFor(ODD);
     assert.equal(written(ODD, times), expected(ODD, times));
   });
@@ -48,7 +48,7 @@ suite("points as JSON", () => {
     );
   });
 
-  test("answers of any size, one after the other, with other times and with the same", () => {
+  test("results of any size are written one after the other, with new and repeated timestamps", () => {
     for (const size of [0, 1, 3, 50_000, 2, 11_000]) {
       const values = Array.from({ length: size }, (_, i) => i / 7);
       for (const times of [timesFor(values), timesFor(values, 5)]) {

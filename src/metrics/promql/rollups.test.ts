@@ -37,7 +37,7 @@ function at(query: string, time_s: number, step_s = 300): number | undefined {
   return data.type === "vector" ? data.series[0]?.values[0] : undefined;
 }
 
-suite("rollups of MetricsQL", () => {
+suite("MetricsQL rollups", () => {
   test("windows are open on the left", () => {
     assert.equal(at("count_over_time(c[20s])", 40), 2, "30 s and 40 s, not 20 s");
     assert.equal(at("sum_over_time(c[30s])", 40), 4 + 8 + 12);
@@ -49,13 +49,13 @@ suite("rollups of MetricsQL", () => {
     assert.equal(at("delta(c[30s])", 60), 30 - 8);
   });
 
-  test("a counter that restarted goes on from what it had", () => {
+  test("a counter reset continues from the value before it", () => {
     assert.equal(at("increase(c[60s])", 120), 30 + 24 - 30, "30 at 60 s, 24 at 120 s after a restart");
     assert.equal(at("increase(c[50s])", 80), 6 + 30 - 8, "8 at 30 s, 36 at 80 s");
     assert.equal(at("resets(c[120s])", 120), 1);
   });
 
-  test("a small fall is a partial restart, and only the fall is added", () => {
+  test("a small decrease is a partial reset, and only the decrease is added", () => {
     const shared = memorySource([
       { ...counter, values: Float64Array.from([100, 101, 99, 103, 104, 105, 106, 107, 108, 109, 110, 111]) },
     ]);
@@ -63,14 +63,14 @@ suite("rollups of MetricsQL", () => {
     assert.equal(data.type === "vector" && data.series[0]?.values[0], 111 + 2 - 100);
   });
 
-  test("a series that appears is taken to start at zero if it looks like it did", () => {
+  test("a new series counts from zero if its first value is small", () => {
     assert.equal(at("increase(c[60s])", 20), 4, "0 at 10 s");
     const late = memorySource([{ ...counter, values: counter.values.map((v) => v + 5_000) }]);
     const { data } = instant({ query: "increase(c[60s])", source: late, time_ms: 20 * SECOND });
     assert.equal(data.type === "vector" && data.series[0]?.values[0], 4, "5,000 cannot have come from 0 by steps of 4");
   });
 
-  test("the strict kind looks at nothing outside the window", () => {
+  test("the _prometheus variants ignore samples outside the window", () => {
     assert.equal(at("increase_prometheus(c[30s])", 60), 30 - 12);
     assert.equal(at("delta_prometheus(c[10s])", 60), undefined, "one sample");
     assert.equal(at("rate_prometheus(c[30s])", 60), (30 - 12) / 30);
@@ -78,7 +78,7 @@ suite("rollups of MetricsQL", () => {
     assert.equal(at("changes_prometheus(c[30s])", 100), 1);
   });
 
-  test("statistics of a window", () => {
+  test("statistics over a window are computed", () => {
     assert.equal(at("avg_over_time(c[40s])", 60), (8 + 12 + 20 + 30) / 4 - 0);
     assert.equal(at("min_over_time(c[60s])", 120), 2);
     assert.equal(at("max_over_time(c[60s])", 60), 30);
@@ -94,7 +94,7 @@ suite("rollups of MetricsQL", () => {
     assert.equal(at("tlast_change_over_time(c[30s])", 100), 90);
   });
 
-  test("derivatives", () => {
+  test("derivatives are computed", () => {
     assert.equal(at("ideriv(c[60s])", 60), 1);
     assert.equal(at("irate(c[60s])", 60), 1);
     assert.equal(at("idelta(c[60s])", 60), 10);
@@ -109,20 +109,20 @@ suite("rollups of MetricsQL", () => {
     assert.equal(at("lifetime(c[60s])", 60), 50);
   });
 
-  test("a window may be missing, and is then long enough to see two samples", () => {
+  test("a missing window is long enough for two samples", () => {
     assert.equal(at("rate(c)", 60, 1), undefined, "an instant query: the step is the window");
     const { data } = range({ query: "rate(c)", source, start_ms: 30_000, end_ms: 40_000, step_ms: 1_000 });
     assert.ok(data.type === "matrix" && data.series[0]?.values.every((v) => Math.abs(v - 0.4) < 1e-12));
   });
 
-  test("a series that ended is gone at once; rollups go on over its samples", () => {
+  test("an ended series is gone at once; rollups still see its samples", () => {
     assert.equal(at("ended", 65), 30);
     assert.equal(at("ended", 71), undefined);
     assert.equal(at("sum_over_time(ended[60s])", 70), 4 + 8 + 12 + 20 + 30);
     assert.equal(at("stale_samples_over_time(ended[60s])", 70), 1);
   });
 
-  test("names are kept by functions that do not change what a series means", () => {
+  test("functions that keep a series' meaning keep its name", () => {
     const labels = (query: string): string => {
       const { data } = instant({ query, source, time_ms: 60 * SECOND });
       return data.type === "vector" ? (data.series[0]?.labels.join(" ") ?? "") : "";
@@ -134,7 +134,7 @@ suite("rollups of MetricsQL", () => {
   });
 });
 
-test("what is done for all steps at once is what is done step by step", (t) => {
+test("rollups over all steps at once equal those computed step by step", (t) => {
   const next = random(seed(t));
   for (let round = 0; round < 200; round++) {
     let time = 0;
@@ -165,13 +165,13 @@ test("what is done for all steps at once is what is done step by step", (t) => {
   }
 });
 
-suite("rollups of PromQL", () => {
+suite("PromQL rollups", () => {
   const strict = (query: string, time_s: number): number | undefined => {
     const { data } = instant({ query, source, time_ms: time_s * SECOND, dialect: "promql" });
     return data.type === "vector" ? data.series[0]?.values[0] : undefined;
   };
 
-  test("rate is stretched to the ends of the window", () => {
+  test("rate extrapolates to the ends of the window", () => {
     // 12 at 40 s, 20 at 50 s, 30 at 60 s; the window (30 s, 60 s] begins one interval before its first sample.
     assert.ok(Math.abs((strict("rate(c[30s])", 60) ?? 0) - (18 * (30 / 20)) / 30) < 1e-12);
     assert.ok(
@@ -181,7 +181,7 @@ suite("rollups of PromQL", () => {
     assert.equal(strict("rate(c[10s])", 60), undefined);
   });
 
-  test("NaN is a value", () => {
+  test("NaN is a value in PromQL and missing in MetricsQL", () => {
     assert.ok(Number.isNaN(strict("0 * c / 0", 60)));
     assert.equal(at("0 * c / 0", 60), undefined);
   });

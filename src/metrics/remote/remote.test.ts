@@ -26,14 +26,14 @@ const samplesOf = (refs: number[], time: number): Batch => ({
   length: refs.length,
 });
 
-suite("the way to an engine elsewhere", () => {
-  test("series are counted by their app, whatever else is called so", () => {
+suite("remote metrics storage", () => {
+  test("series are counted by their app label, not by other labels of that value", () => {
     const { intake } = anIntake(1);
     const refs = ["web", "db", "web"].map((app, k) => intake.series(labelsOf({ __name__: "app", app, k: String(k) })));
     assert.deepEqual(refs, [0, 1, undefined]);
   });
 
-  test("of series that are written no more, an app has none: it goes on after any number of machines", async () => {
+  test("series that are no longer written stop counting towards the app's limit", async () => {
     const { intake, clock } = anIntake(10);
     const write = (machine: number): number => {
       const ref = intake.series(labelsOf({ __name__: "up", app: "web", instance: String(machine) }));
@@ -51,14 +51,14 @@ suite("the way to an engine elsewhere", () => {
     }
   });
 
-  test("a disk that takes no new file refuses as one that is full does", () => {
+  test("a disk that cannot create a file reports a storage error", () => {
     const dir = tempDir();
     const queue = new DiskQueue(dir);
     rmSync(dir, { recursive: true });
     assert.throws(() => queue.put(0, Buffer.from("x")), { name: "StorageError" });
   });
 
-  test("an answer is cut off at its bound, also when it does not say how long it is", async () => {
+  test("a response is cut off at its limit, also without a content length", async () => {
     const pieces = (count: number): Response =>
       new Response(ReadableStream.from(Array.from({ length: count }, () => Buffer.from("\u00fc".repeat(5)))));
     assert.equal(await textWithin(pieces(10), 100), "\u00fc".repeat(50));

@@ -57,8 +57,8 @@ async function fetched(connection: KeepAliveConnection): Promise<string> {
   return text;
 }
 
-suite("the line to a target", () => {
-  test("is kept from one time to the next", async (t) => {
+suite("connection to a scrape target", () => {
+  test("the connection is reused for the next scrape", async (t) => {
     const target = await new Target().listen(t, (socket) => socket.write(ANSWER));
     const connection = lineTo(t, target.port);
     for (let n = 0; n < 3; n++) assert.equal(await fetched(connection), TEXT);
@@ -66,7 +66,7 @@ suite("the line to a target", () => {
     assert.match(target.requests[0] ?? "", /^GET \/metrics HTTP\/1\.1\r\nhost: 127\.0\.0\.1:\d+\r\n/);
   });
 
-  test("is opened again when the target closed it, before or just as it is asked", async (t) => {
+  test("the connection is reopened when the target closed it, before or during a request", async (t) => {
     const target = await new Target().listen(t, (socket, { requests }) => {
       // The third request finds a connection that was used, and no answer on it.
       if (requests.length === 3) socket.destroy();
@@ -81,21 +81,21 @@ suite("the line to a target", () => {
     assert.deepEqual([target.connections.length, target.requests.length], [3, 4]);
   });
 
-  test("is not opened again for a target that closes without a word", async (t) => {
+  test("the connection is not reopened for a target that closes without responding", async (t) => {
     const target = await new Target().listen(t, (socket) => socket.end());
     const connection = lineTo(t, target.port);
     await assert.rejects(fetched(connection), { name: "ScrapeFailure", message: /aborted halfway/ });
     assert.equal(target.requests.length, 1);
   });
 
-  test("is closed after an answer that says more than it should, and nothing of that is the next answer", async (t) => {
+  test("surplus bytes after a response close the connection and are not the next response", async (t) => {
     const target = await new Target().listen(t, (socket) => socket.write(`${ANSWER}HTTP/1.1 200 OK\r\n\r\nforged 1\n`));
     const connection = lineTo(t, target.port);
     assert.deepEqual([await fetched(connection), await fetched(connection)], [TEXT, TEXT]);
     assert.equal(target.connections.length, 2);
   });
 
-  test("a path cannot end its line", async (t) => {
+  test("a path cannot inject header lines", async (t) => {
     const target = await new Target().listen(t, (socket) => socket.write(ANSWER));
     await fetched(lineTo(t, target.port, "a b\r\nx: y\r\n\r\nGET /ü\ud800"));
     assert.match(
@@ -104,7 +104,7 @@ suite("the line to a target", () => {
     );
   });
 
-  test("whoever ends it gives the reason, and it can be used again", async (t) => {
+  test("an abort gives its reason, and the connection can be used again", async (t) => {
     let silent = true;
     const target = await new Target().listen(t, (socket) => {
       if (!silent) socket.write(ANSWER);
@@ -117,7 +117,7 @@ suite("the line to a target", () => {
     assert.equal(await fetched(connection), TEXT);
   });
 
-  test("packed answers are unpacked, over TLS too, whoever signed for it", async (t) => {
+  test("gzip responses are decoded, over TLS with any certificate too", async (t) => {
     const dir = tempDir();
     const files = { key: join(dir, "key.pem"), cert: join(dir, "cert.pem") };
     const args = ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=me"];

@@ -3,8 +3,8 @@ import { suite, test } from "node:test";
 import { virtualClock } from "#core/fixtures.ts";
 import { HealthReports, healthSeries } from "./health.ts";
 
-suite("reports of how targets are", () => {
-  test("closing waits for those that are being told", async () => {
+suite("health reports of scrape targets", () => {
+  test("close waits for reports being sent", async () => {
     const clock = virtualClock();
     let done = (): void => undefined;
     const told = new Promise<void>((resolve) => {

@@ -43,9 +43,9 @@ const SAME: Record<string, { answer: string; keeps: boolean }> = {
   },
 };
 
-suite("answers of targets", () => {
+suite("scrape responses", () => {
   for (const [how, { answer, keeps }] of Object.entries(SAME))
-    test(`${how}: the same text, wherever the network cuts it`, () => {
+    test(`${how}: the text is the same, wherever the network splits it`, () => {
       const bytes = Buffer.from(answer, "latin1");
       for (let first = 0; first <= bytes.length; first++) {
         const reader = read([bytes.subarray(0, first), bytes.subarray(first)]);
@@ -56,7 +56,7 @@ suite("answers of targets", () => {
       assert.equal(single.body.view.toString(), TEXT);
     });
 
-  test("the format and the packing are what the head says", () => {
+  test("format and encoding come from the headers", () => {
     const { head } = whole(
       `${OK}content-type: application/openmetrics-text; version=1.0.0\r\ncontent-encoding: gzip\r\ncontent-length: 0\r\n\r\n`,
     );
@@ -85,16 +85,16 @@ suite("answers of targets", () => {
     [chunked("0\r\n", "a: b\r\n".repeat(5000)), /never ends/],
   ];
   for (const [answer, says] of REFUSED)
-    test(`refused: ${JSON.stringify(answer.slice(0, 60))}`, () => {
+    test(`response is refused: ${JSON.stringify(answer.slice(0, 60))}`, () => {
       assert.throws(() => whole(answer), { name: "ScrapeFailure", message: says });
     });
 
-  test("more than was asked for ends the connection, and is not part of the answer", () => {
+  test("surplus bytes end the connection and are not part of the response", () => {
     const reader = whole(`${OK}content-length: 12\r\n\r\n${TEXT}HTTP/1.1 200 OK\r\n`);
     assert.deepEqual([reader.body.view.toString(), reader.keeps], [TEXT, false]);
   });
 
-  test("a body that never ends is dropped at its bound, in chunks or not", () => {
+  test("an endless body is dropped at its limit, chunked or not", () => {
     const mebibyte = Buffer.alloc(2 ** 20, "a");
     for (const head of [`${OK}\r\n`, chunked("fffffff\r\n")]) {
       const pieces = [Buffer.from(head), ...Array.from({ length: 17 }, () => mebibyte)];
@@ -102,7 +102,7 @@ suite("answers of targets", () => {
     }
   });
 
-  test("whatever bytes come, they end in an answer or a ScrapeFailure", (t) => {
+  test("random bytes end in a response or a ScrapeFailure", (t) => {
     const roll = random(seed(t));
     const answers = Object.values(SAME).map(({ answer }) => answer);
     for (let run = 0; run < runs(5000); run++) {

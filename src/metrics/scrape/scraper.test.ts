@@ -133,8 +133,8 @@ function machineOf(id: string, metrics: MeasuredMachine["metrics"]): MeasuredMac
   };
 }
 
-suite("the scraper", () => {
-  test("keeps what a machine shows, under the platform's labels and on a grid of its own (T4)", async (t) => {
+suite("scraper", () => {
+  test("scraped samples get the platform's labels and timestamps on a fixed grid (T4)", async (t) => {
     const rig = new Rig(t);
     let asked = "";
     let n = 0;
@@ -156,7 +156,7 @@ suite("the scraper", () => {
     assert.deepEqual(await rig.engine.metadata(ORG), [["jobs", { type: "counter", help: "", unit: "" }]]);
   });
 
-  test("understands OpenMetrics and gzip", async (t) => {
+  test("OpenMetrics and gzip are understood", async (t) => {
     const rig = new Rig(t);
     const port = await rig.serve((_request, response) => {
       response.writeHead(200, {
@@ -174,7 +174,7 @@ suite("the scraper", () => {
     assert.deepEqual(await rig.query("ignored"), []);
   });
 
-  test("a target that fails ends its series, says why, and comes back", async (t) => {
+  test("a failing target ends its series, reports why, and recovers", async (t) => {
     const rig = new Rig(t);
     let status = 200;
     const port = await rig.serve((_request, response) => response.writeHead(status).end("jobs 1\n"));
@@ -193,7 +193,7 @@ suite("the scraper", () => {
     assert.deepEqual([await rig.query("jobs"), await rig.query("up")], [[], []]);
   });
 
-  test("a target that ends while its first answer is on the way leaves nothing open", async (t) => {
+  test("a target that ends during its first scrape leaves nothing open", async (t) => {
     const rig: Rig = new Rig(t, () => rig.scraper.ended("m1"));
     rig.add("m1", await rig.serve((_request, response) => response.end("jobs 1\n")));
     await rig.round();

@@ -27,8 +27,8 @@ function expected(samples: readonly Sample[]): Map<string, [number, string][]> {
 
 const sorted = <T>(map: Map<string, T>): [string, T][] => [...map].sort(([a], [b]) => (a < b ? -1 : 1));
 
-suite("a partition", () => {
-  test("gives back what was appended, from the head, after a restart, and from blocks", async () => {
+suite("TSDB partition", () => {
+  test("appended samples are read from the head, after a restart, and from blocks", async () => {
     const dir = tempDir();
     const clock = new HandClock();
     const samples = [
@@ -53,7 +53,7 @@ suite("a partition", () => {
     await db.close();
   });
 
-  test("a log segment is closed by its samples, however many names it must say", async () => {
+  test("a WAL segment is closed by its samples, however many series it names", async () => {
     const dir = tempDir();
     const clock = new HandClock();
     let db = openPartition(dir, clock, { wal_segment_bytes: 8192 });
@@ -78,7 +78,7 @@ suite("a partition", () => {
     await db.close();
   });
 
-  test("late samples and repeated ones: sorted by time, the last write stays, wherever the first one went", async () => {
+  test("late and repeated samples are sorted by time, and the last write wins", async () => {
     const dir = tempDir();
     const clock = new HandClock();
     let db = openPartition(dir, clock);
@@ -103,7 +103,7 @@ suite("a partition", () => {
     await db.close();
   });
 
-  test("agrees with a model under random writes, freezes, compactions and restarts", async (t) => {
+  test("a partition agrees with a model under random writes, freezes, compactions and restarts", async (t) => {
     const roll = random(seed(t));
     const dir = tempDir();
     const clock = new HandClock();
@@ -136,7 +136,7 @@ suite("a partition", () => {
     await db.close();
   });
 
-  test("a batch that leaves the window at hand keeps its log until that window is a block", async () => {
+  test("a batch outside the current window keeps its WAL until that window is a block", async () => {
     const dir = tempDir();
     const clock = new HandClock();
     let db = openPartition(dir, clock);
@@ -167,7 +167,7 @@ suite("a partition", () => {
     await db.close();
   });
 
-  test("the newest sample is the one in the window asked for, hot, late or in a block", async () => {
+  test("the newest sample is that of the requested window, in the head, late or in a block", async () => {
     const db = openPartition(tempDir(), new HandClock());
     put(db, line(up("a"), NOON - HOUR, 100));
     const [series] = db.source.select({ selector: [[]], start_ms: NOON - 2 * HOUR, end_ms: NOON });
@@ -183,7 +183,7 @@ suite("a partition", () => {
     await db.close();
   });
 
-  test("a staleness marker stays one through the hot path, however often it is asked", async () => {
+  test("a staleness marker is recognized on the optimized path, too", async () => {
     const db = openPartition(tempDir(), new HandClock());
     put(db, [[up("a"), NOON - 1000, STALE_NAN]]);
     let stale = 0;
@@ -196,7 +196,7 @@ suite("a partition", () => {
     await db.close();
   });
 
-  test("matchers: absent labels are empty, conditions are joined, alternatives are joined once", async () => {
+  test("matchers treat absent labels as empty, conditions are ANDed, alternatives return a series once", async () => {
     const db = openPartition(tempDir(), new HandClock());
     put(db, [
       [labelsOf({ __name__: "up", app: "web", zone: "a" }), NOON, 1],

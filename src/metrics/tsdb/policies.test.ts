@@ -15,8 +15,8 @@ const up = (app: string, k = 0): Labels => labelsOf({ __name__: "up", app, k: St
 const drops = (db: Partition): Record<string, number> => Object.fromEntries(db.admission.drops.byReason);
 const count = (db: Partition): number => [...contents(db.source).values()].reduce((sum, rows) => sum + rows.length, 0);
 
-suite("what is let in", () => {
-  test("times: not too old, not too new, whole, and not far behind the series' newest", async () => {
+suite("ingestion limits", () => {
+  test("timestamps that are too old, too new, fractional or far out of order are refused", async () => {
     const db = openPartition(tempDir(), new HandClock());
     const { retention_ms, future_ms, out_of_order_ms } = TSDB_LIMITS;
     assert.equal(put(db, [[up("a"), NOON - retention_ms, 1]]), 1);
@@ -32,7 +32,7 @@ suite("what is let in", () => {
     await db.close();
   });
 
-  test("an app over its number of series loses only the new ones, and that is counted by app", async () => {
+  test("an app over its series limit loses only new series, counted per app", async () => {
     const clock = new HandClock();
     const db = openPartition(tempDir(), clock, { series_per_app: 3 });
     for (let k = 0; k < 5; k++) put(db, [[up("big", k), clock.now(), 1]]);
@@ -55,7 +55,7 @@ suite("what is let in", () => {
     await db.close();
   });
 
-  test("an org over its number of series, and names without samples, do not fill the index", async () => {
+  test("an organization's series limit holds, and series without samples do not fill the index", async () => {
     const db = openPartition(tempDir(), new HandClock(), { series_per_org: 3, series_per_app: 2 });
     for (let k = 0; k < 9; k++) put(db, [[up("old", k), 0, 1]]);
     assert.equal(db.table.alive, 2, "series of refused samples count for their app");
@@ -68,8 +68,8 @@ suite("what is let in", () => {
   });
 });
 
-suite("what time brings", () => {
-  test("two-hour windows become blocks, a day becomes one block, and old days go", async () => {
+suite("blocks and retention", () => {
+  test("two-hour windows become blocks, a day becomes one block, and expired days are deleted", async () => {
     const dir = tempDir();
     const clock = new HandClock(Date.UTC(2026, 0, 10));
     const db = openPartition(dir, clock, { retention_ms: 3 * DAY_MS });
@@ -140,7 +140,7 @@ suite("what time brings", () => {
     await db.close();
   });
 
-  test("memory is bounded: many windows at once, and much in one, become blocks early", async () => {
+  test("memory is bounded: many open windows, or a large one, become blocks early", async () => {
     const clock = new HandClock();
     const db = openPartition(tempDir(), clock, { open_windows: 4, head_bytes: 2_000_000 });
     for (let window = 0; window < 40; window++) {
@@ -152,7 +152,7 @@ suite("what time brings", () => {
     await db.close();
   });
 
-  test("what is refused because of a full disk is told as that, however often it is passed on", () => {
+  test("an error caused by a full disk is recognized through wrapping errors", () => {
     const full = new StorageError("no block", Object.assign(new Error("no space"), { code: "ENOSPC" }));
     assert.deepEqual(
       [full.full, new StorageError("no room", full).full, new StorageError("", "").full],
@@ -160,7 +160,7 @@ suite("what time brings", () => {
     );
   });
 
-  test("orgs are opened when needed, closed when idle, and removed when gone", async () => {
+  test("organizations are opened on demand, closed when idle, and removed when deleted", async () => {
     const dir = tempDir();
     const clock = new HandClock();
     const tsdb = new Tsdb(dir, clock);

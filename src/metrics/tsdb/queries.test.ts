@@ -26,8 +26,8 @@ async function open(t: TestContext) {
 const EVER = { start_ms: 0, end_ms: NOON + HOUR };
 const NOW = { start_ms: NOON - HOUR, end_ms: NOON };
 
-suite("questions about labels", () => {
-  test("are answered for the time and the series asked about, and no more than asked for", async (t) => {
+suite("label queries", () => {
+  test("label queries respect time range, selector and limit", async (t) => {
     const { ask } = await open(t);
     const names = (scope: Scope): unknown => JSON.parse(ask.labelNames(scope));
     const values = (name: string, scope: Scope): unknown => JSON.parse(ask.labelValues(name, scope));
@@ -45,7 +45,7 @@ suite("questions about labels", () => {
     assert.equal((series({ ...EVER, limit: 1 }) as unknown[]).length, 1);
   });
 
-  test("the status counts series by name, label and pair, of all or of those that match", async (t) => {
+  test("the status counts series by name, label and pair, of all or of matching series", async (t) => {
     const { db } = await open(t);
     const all = statusOf(db, { top: 2 });
     assert.equal(all.totalSeries, 3);
@@ -58,7 +58,7 @@ suite("questions about labels", () => {
     assert.deepEqual(some.seriesCountByMetricName, [{ name: "old", value: 1 }]);
   });
 
-  test("federation says the newest samples, escaped, and nothing that is too old", async (t) => {
+  test("federation returns the newest samples, escaped, and no old ones", async (t) => {
     const { db } = await open(t);
     assert.equal(
       federate(db.source, [[]], NOON, 300_000),

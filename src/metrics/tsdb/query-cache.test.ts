@@ -11,8 +11,8 @@ import { QueryCache } from "./query-cache.ts";
 const up = (app: string): Labels => labelsOf({ __name__: "up", app });
 const MINUTE = 60_000;
 
-suite("remembered answers about labels and series", () => {
-  test("are made once while the span moves inside the same windows, and again when they may have changed", async (t) => {
+suite("label query cache", () => {
+  test("an entry is reused while the range stays in the same windows, and recomputed after a change", async (t) => {
     const db = openPartition(tempDir(), new HandClock(NOON + 2 * HOUR));
     t.after(() => db.close());
     const answers = new QueryCache<string>(db);
@@ -41,7 +41,7 @@ suite("remembered answers about labels and series", () => {
     assert.equal(ask(), 8, "a block instead of the window");
   });
 
-  test("are forgotten when they become too many, and not kept at all when they are too long", () => {
+  test("entries are evicted when there are too many, and not cached when too long", () => {
     const db = openPartition(tempDir(), new HandClock());
     const answers = new QueryCache<string>(db);
     const made: string[] = [];
@@ -56,7 +56,7 @@ suite("remembered answers about labels and series", () => {
     assert.deepEqual(made, ["a", "long", "long", "a", "b", "a"]);
   });
 
-  test("are what a database that remembers nothing says, whatever happens to it", async (t) => {
+  test("cached results equal those of a database without a cache", async (t) => {
     const roll = random(seed(t));
     const pick = (below: number): number => Math.floor(roll() * below);
     const clock = new HandClock();

@@ -32,8 +32,8 @@ for (const compacted of [false, true]) {
   });
 }
 
-suite("the log", () => {
-  test("a damaged length is damage, not a crash: what is before is read, the file is kept", async () => {
+suite("WAL damage", () => {
+  test("a damaged length is reported as damage: records before it are read, the file is kept", async () => {
     const dir = tempDir();
     let db = openPartition(dir, new HandClock());
     for (let n = 0; n < 3; n++) put(db, [[labelsOf({ __name__: "up" }), NOON + n * 15_000, n]]);

@@ -20,8 +20,8 @@ function bySorting(rows: readonly Row[], k: number, sign: 1 | -1): Row[] {
   return rows.filter(({ values }) => values.some((value) => !Number.isNaN(value)));
 }
 
-suite("the greatest at each step", () => {
-  test("of equal ones the later rows; what has no value counts for nothing", () => {
+suite("topk at each step", () => {
+  test("of equal values the later rows are kept, and missing values do not count", () => {
     const rows = rowsOf([3, 1, NONE], [2, 1, NONE], [1, 1, -Infinity]);
     assert.deepEqual(shown(keepGreatest(rows, 2, 1)), [
       [3, NONE, NONE],
@@ -32,7 +32,7 @@ suite("the greatest at each step", () => {
     assert.deepEqual(keepGreatest([], 3, 1), []);
   });
 
-  test("are what sorting every step leaves", (t) => {
+  test("the result equals sorting every step", (t) => {
     const roll = random(seed(t));
     const pick = (below: number): number => Math.floor(roll() * below);
     for (let run = 0; run < runs(300, 20_000); run++) {

@@ -56,7 +56,7 @@ const anyValue: fc.Arbitrary<Bits | number> = fc.oneof(
 );
 
 suite("chunks", () => {
-  test("every double comes back with its bits, at any times", (t) => {
+  test("every double is decoded bit by bit, at any timestamps", (t) => {
     const anySample = fc.record({ step: fc.nat({ max: 120_000 }), value: anyValue });
     fc.assert(
       fc.property(
@@ -75,7 +75,7 @@ suite("chunks", () => {
     );
   });
 
-  test("whole series of one kind come back too", (t) => {
+  test("series of typical shapes are decoded unchanged", (t) => {
     const roll = random(seed(t));
     let total = 0;
     const grow = (by: number): number => {
@@ -96,7 +96,7 @@ suite("chunks", () => {
     for (const value of Object.values(kinds)) roundTrip(regular(CHUNK_SAMPLES, value));
   });
 
-  test("a staleness marker is still one after storage, and other NaNs are still not", () => {
+  test("a staleness marker survives encoding, and other NaNs do not become one", () => {
     const out = new ByteWriter();
     encodeChunk(
       out,
@@ -111,7 +111,7 @@ suite("chunks", () => {
     assert.deepEqual(stale, [false, true, false]);
   });
 
-  test("a regular series costs nothing for its times, and a constant one nothing for its values", () => {
+  test("regular timestamps and constant values take almost no bytes", () => {
     const constant = roundTrip(regular(480, () => 1));
     assert.ok(constant < 24, `${constant} bytes`);
     const missed = Array.from({ length: 480 }, (_, i) => ({ time: BASE + (i + (i > 200 ? 1 : 0)) * 15_000, value: 1 }));
@@ -121,7 +121,7 @@ suite("chunks", () => {
     assert.ok(pages < 480 + 40, `${pages} bytes`);
   });
 
-  test("damaged bytes are refused or read as something else, never a hang and never past the end", (t) => {
+  test("damaged chunks are refused or decoded within bounds, and never hang", (t) => {
     const roll = random(seed(t));
     const samples = Array.from({ length: 100 }, (_, i) => ({
       time: BASE + i * 1000 + (i % 3),
@@ -144,7 +144,7 @@ suite("chunks", () => {
 });
 
 suite("columns", () => {
-  test("settle sorts by time and keeps what was written last", () => {
+  test("settle() sorts by time and keeps the last write", () => {
     const columns = columnsOf([
       { time: 30, value: 1 },
       { time: 10, value: 2 },

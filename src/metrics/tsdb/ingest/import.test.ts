@@ -28,7 +28,7 @@ function stored(org: OrgDatabase): string[] {
 const row = (labels: string, value: number, offset = 0): string => `${labels}=${bitsOf(value)}@${offset}`;
 
 suite("exposition text", () => {
-  test("the formats' examples are read, with their times, specials and escapes", (t) => {
+  test("examples of the format are parsed, with timestamps, special values and escapes", (t) => {
     const org = open(t);
     const result = text(
       org,
@@ -65,14 +65,14 @@ with_exemplar 1 # {trace_id="x"} 0.5
     assert.equal(org.partition.admission.drops.byReason.get("too_old"), 1);
   });
 
-  test("OpenMetrics: seconds with fractions, and nothing after the end", (t) => {
+  test("OpenMetrics timestamps are fractional seconds, and nothing follows # EOF", (t) => {
     const org = open(t);
     const body = `# TYPE a gauge\na 1 ${NOON / 1000 - 0.25}\n# EOF\nb 2\n`;
     assert.equal(text(org, body, { format: "openmetrics" }).samples, 1);
     assert.deepEqual(stored(org), [row("__name__,a", 1, -250)]);
   });
 
-  test("a wrong line costs itself and is reported with its place", (t) => {
+  test("an invalid line is skipped and reported with its position", (t) => {
     const org = open(t);
     const wrong: [string, number, RegExp][] = [
       ["a", 2, /value is missing/],
@@ -106,7 +106,7 @@ with_exemplar 1 # {trace_id="x"} 0.5
     assert.throws(() => text(org, new Uint8Array(TSDB_LIMITS.import_bytes + 1)), /import_bytes/);
   });
 
-  test("the platform's labels win over the sender's, and senders do not mix", (t) => {
+  test("the platform's labels win over the target's, and targets do not mix", (t) => {
     const org = open(t);
     const body = 'm{app="forged",instance="forged",x="1"} 5\n';
     for (const app of ["one", "two"]) text(org, body, { labels: ["app", app, "instance", `i-${app}`] });
@@ -118,7 +118,7 @@ with_exemplar 1 # {trace_id="x"} 0.5
     ]);
   });
 
-  test("series that a target no longer has end with a staleness marker", (t) => {
+  test("series missing from the next scrape end with a staleness marker", (t) => {
     const org = open(t);
     text(org, "a 1\nb 1\n", { target: "i1" });
     text(org, "b 2\n", { target: "i1", timestamp_ms: NOON + 15_000 });
@@ -131,7 +131,7 @@ with_exemplar 1 # {trace_id="x"} 0.5
     assert.deepEqual(ends.sort(), ["a 15000 true", "b 30000 true", "c 15000 false"]);
   });
 
-  test("the same body again takes the short way and means the same, also shuffled and mixed", (t) => {
+  test("a repeated body takes the fast path with the same result, also reordered", (t) => {
     const org = open(t);
     const roll = random(seed(t));
     const lines = Array.from({ length: 50 }, (_, i) => [
@@ -155,7 +155,7 @@ with_exemplar 1 # {trace_id="x"} 0.5
     assert.deepEqual(got.sort(), [...expected].map(([key, value]) => `${key} ${value} ${NOON + 19}`).sort());
   });
 
-  test("hostile bytes are answered, never thrown and never waited for", (t) => {
+  test("hostile text is parsed without throwing or hanging", (t) => {
     const org = open(t);
     const roll = random(seed(t));
     const base = Buffer.from(
@@ -201,7 +201,7 @@ function request(series: { labels: Labels; samples: { time: number; value: numbe
 const send = (org: OrgDatabase, body: Uint8Array) => org.importRemoteWrite(snappy.compressSync(Buffer.from(body)));
 
 suite("remote write", () => {
-  test("series and samples arrive, again and in another order", (t) => {
+  test("series and samples are stored, again and in another order", (t) => {
     const org = open(t);
     const series = ["a", "b", "c"].map((name) => ({
       labels: labelsOf({ __name__: name, app: "web" }),
@@ -216,7 +216,7 @@ suite("remote write", () => {
     );
   });
 
-  test("a staleness marker keeps its bits; unsorted labels are sorted; empty ones are absent", (t) => {
+  test("a staleness marker keeps its bits; labels are sorted; empty ones are dropped", (t) => {
     const org = open(t);
     send(
       org,
@@ -226,7 +226,7 @@ suite("remote write", () => {
     assert.equal(stored(org)[0], "__name__,a,z,1=7ff00000:2@0");
   });
 
-  test("what is wrong with one series is reported, what is wrong with the bytes refuses the body", (t) => {
+  test("an invalid series is reported, invalid bytes refuse the whole body", (t) => {
     const org = open(t);
     const good = { labels: ["__name__", "a"], samples: [{ time: NOON, value: 1 }] };
     const result = send(
@@ -243,7 +243,7 @@ suite("remote write", () => {
     }
   });
 
-  test("hostile bytes are refused or read, never anything else", (t) => {
+  test("hostile remote-write bytes are refused or parsed", (t) => {
     const org = open(t);
     const roll = random(seed(t));
     const base = request([
@@ -262,8 +262,8 @@ suite("remote write", () => {
   });
 });
 
-suite("our own batches", () => {
-  test("arrive with their bits and find the same series as remote write", (t) => {
+suite("series batches", () => {
+  test("a batch keeps its bits and finds the same series as remote write", (t) => {
     const org = open(t);
     const labels = labelsOf({ __name__: "a", app: "web" });
     send(org, request([{ labels, samples: [{ time: NOON, value: 1 }] }]));

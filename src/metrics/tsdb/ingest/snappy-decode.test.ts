@@ -14,8 +14,8 @@ function repetitive(roll: () => number, most: number, letters: number): Buffer {
   return bytes;
 }
 
-suite("unpacking snappy", () => {
-  test("gives back what another implementation packed, from noise to long repeats", (t) => {
+suite("snappy decoder", () => {
+  test("output of another snappy implementation is decoded, from noise to long repeats", (t) => {
     const roll = random(seed(t));
     for (let run = 0; run < 300; run++) {
       const plain = repetitive(roll, run < 290 ? 5000 : 300_000, run % 2 === 0 ? 256 : 3);
@@ -23,7 +23,7 @@ suite("unpacking snappy", () => {
     }
   });
 
-  test("refuses what is cut short or changed, and never reads or writes outside", (t) => {
+  test("truncated or changed input is refused without access out of bounds", (t) => {
     const roll = random(seed(t));
     const packed = snappy.compressSync(Buffer.from("metrics and again metrics, ".repeat(40)));
     for (let run = 0; run < 5000; run++) {

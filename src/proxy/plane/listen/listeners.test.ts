@@ -49,7 +49,7 @@ const aPort = (change: Partial<PortTable>): PortTable => ({
 
 suite("ports that cannot be opened", () => {
   for (const protocol of ["tcp", "udp"] as const) {
-    test(`${protocol}: one that another program has is told, tried again, and told as open`, async (t: TestContext) => {
+    test(`${protocol}: a port used by another program is reported, retried, and reported once open`, async (t: TestContext) => {
       const listener = await aPlaneInTime(t);
       const port = await freePort();
       const free = await HOLDERS[protocol](port);
@@ -63,7 +63,7 @@ suite("ports that cannot be opened", () => {
     });
   }
 
-  test("past the limit: who shares a port that is open is served, and who needs a new one is told", async (t) => {
+  test("past the limit, apps that share an open port are served, and apps that need a new one are reported", async (t) => {
     const listener = await aPlane(t);
     const backend = await aBackend(t, (_request, response) => response.end("shared"));
     const serve = (name: string, app: Partial<AppTable>): void =>
