@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { ackIn, nodeAddress } from "./flags.ts";
 
-suite("a node's address", () => {
-  test("is that of an HTTP server, and what is none is named", () => {
+suite("options of a replication node", () => {
+  test("a node address must be an HTTP URL, and an invalid one is named", () => {
     assert.equal(nodeAddress("--join", "http://10.0.0.1:20202/"), "http://10.0.0.1:20202");
     assert.equal(nodeAddress("--join", "http://[::1]:20202"), "http://[::1]:20202");
     for (const text of ["", "nonsense", "localhost:20202", "10.0.0.1:20202", "https://10.0.0.1"])
@@ -13,7 +13,7 @@ suite("a node's address", () => {
   });
 });
 
-test("--ack says how many replicas must have a transaction, and refuses what makes no sense", () => {
+test("--ack sets how many replicas must have a transaction, and refuses impossible values", () => {
   assert.deepEqual(ackIn({}).ack, { name: "none", replicas: 0 });
   assert.deepEqual(ackIn({ ack: "one" }).ack, { name: "one", replicas: 1 });
   for (const [size, replicas] of [

@@ -64,7 +64,7 @@ for (const { name: place, skip, open } of PLACES)
       return scene(dir, store, clock);
     }
 
-    test("a database comes back as it was at each backup, by time and by transaction", async (t) => {
+    test("a database is restored to each backup, by time and by transaction", async (t) => {
       const dir = tempDir();
       let now_ms = 1_700_000_000_000;
       const store = await open(t);
@@ -96,7 +96,7 @@ for (const { name: place, skip, open } of PLACES)
       app.close();
     });
 
-    test("every moment of the last days can be restored, and what only older ones need is deleted", async (t) => {
+    test("every moment in the retention period is restorable, and objects needed only by older ones are deleted", async (t) => {
       const dir = tempDir();
       let now_ms = 1_700_000_000_000;
       const store = await open(t);
@@ -135,7 +135,7 @@ for (const { name: place, skip, open } of PLACES)
       app.close();
     });
 
-    test("where a history was dropped, a moment is restored from the one that was true then", async (t) => {
+    test("after a divergence, a moment is restored from the history that was current then", async (t) => {
       const [dir, other] = [tempDir(), tempDir()];
       let now_ms = 1_700_000_000_000;
       const store = await open(t);
@@ -176,7 +176,7 @@ for (const { name: place, skip, open } of PLACES)
       next.app.close();
     });
 
-    test("a database that was deleted and came back with another page size comes back so", async (t) => {
+    test("a database recreated with another page size is restored with it", async (t) => {
       const dir = tempDir();
       const store = await open(t);
       const { app, directory, backup, capture } = scene(dir, store);
@@ -200,7 +200,7 @@ for (const { name: place, skip, open } of PLACES)
       next.close();
     });
 
-    test("a backup that starts again goes on where the store ends", async (t) => {
+    test("a restarted backup continues after the last stored transaction", async (t) => {
       const dir = tempDir();
       const store = await open(t);
       const { app, directory, backup, capture } = scene(dir, store);

@@ -24,7 +24,7 @@ function gone(snapshots: TimedSnapshot[], ranges: [number, number][], from_ms: n
   return superfluous(snapshots, changes(...ranges), from_ms).map((key) => names.get(key) ?? key);
 }
 
-suite("what a backup no longer needs", () => {
+suite("backup pruning", () => {
   const three = [snapshot(10, 100), snapshot(20, 200), snapshot(30, 300)];
   const ranges: [number, number][] = [
     [11, 15],
@@ -33,19 +33,19 @@ suite("what a backup no longer needs", () => {
     [31, 35],
   ];
 
-  test("is what leads up to the snapshot from which the oldest moment is restored", () => {
+  test("objects before the snapshot that the oldest restorable moment needs are pruned", () => {
     assert.deepEqual(gone(three, ranges, 250), ["s10", "11-15", "16-20"]);
     assert.deepEqual(gone(three, ranges, 200), ["s10", "11-15", "16-20"]);
     assert.deepEqual(gone(three, ranges, 199), []);
   });
 
-  test("is nothing while all of it is young, and never the newest snapshot", () => {
+  test("nothing is pruned while everything is recent, and never the newest snapshot", () => {
     assert.deepEqual(gone(three, ranges, 50), []);
     assert.deepEqual(gone([], ranges, 50), []);
     assert.deepEqual(gone(three, ranges, 1e9), ["s10", "s20", "11-15", "16-20", "21-30"]);
   });
 
-  test("is not what a history needs that begins at a lower transaction than one that was dropped", () => {
+  test("objects of a history that restarts at a lower transaction are kept", () => {
     // A primary was lost with transactions up to 40; the next one went on from 30.
     const forked = [snapshot(10, 100), snapshot(40, 200), snapshot(30, 300, 2n)];
     assert.deepEqual(
@@ -63,8 +63,8 @@ suite("what a backup no longer needs", () => {
   });
 });
 
-suite("what a backup has", () => {
-  test("is told also when there are more objects than a call takes arguments", () => {
+suite("backup listing", () => {
+  test("a backup of 150,000 objects is listed", () => {
     const last = { txid: 9, checksum: 1n };
     const changes = Array<string>(150_000).fill(changesKey("db", 8, last));
     const keys = [snapshotKey("db", { txid: 7, checksum: 1n }), ...changes];

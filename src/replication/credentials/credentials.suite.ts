@@ -17,7 +17,7 @@ export function credentialsSuite(name: string, open: (t: TestContext) => Promise
   suite(`credentials: ${name}`, () => {
     const request = { method: "POST", path: "/stream?x=1", body_sha256: sha256("{}") };
 
-    test("a good request is accepted once, and the answer's proof fits it", async (t) => {
+    test("a valid request is accepted once, and the response's proof matches it", async (t) => {
       const { here, there, now_ms } = await open(t);
       const { headers, nonce } = await here.sign(request, now_ms);
       assert.equal(await there.verify(request, headers, now_ms + 1000), nonce);
@@ -29,7 +29,7 @@ export function credentialsSuite(name: string, open: (t: TestContext) => Promise
       assert.ok(!(await here.proves(undefined, nonce, 7, now_ms)));
     });
 
-    test("anything that was changed is refused, and so is anything old", async (t) => {
+    test("a modified or expired request is refused", async (t) => {
       const { here, there, now_ms } = await open(t);
       const { headers } = await here.sign(request, now_ms);
       const refused = async (changed: Partial<typeof request>, given = headers, at_ms = now_ms): Promise<void> =>
@@ -51,7 +51,7 @@ export function credentialsSuite(name: string, open: (t: TestContext) => Promise
       assert.ok(await there.verify(request, headers, now_ms));
     });
 
-    test("a stranger is refused, on both ends", async (t) => {
+    test("a stranger's credentials are refused, on both ends", async (t) => {
       const { here, stranger, now_ms } = await open(t);
       const { headers } = await stranger.sign(request, now_ms);
       assert.equal(await here.verify(request, headers, now_ms), undefined);

@@ -33,7 +33,7 @@ function followed(count: number): { primary: Opened; replica: Opened; app: Appli
   return { primary, replica, app, there };
 }
 
-suite("a replicated database", () => {
+suite("replicated database", () => {
   for (const page_size of [512, 1024, 4096, 16384, 65536]) {
     test(`every transaction reaches a replica, pages of ${page_size} bytes`, async () => {
       const [here, there] = [tempDir(), tempDir()];
@@ -68,7 +68,7 @@ suite("a replicated database", () => {
     });
   }
 
-  test("through many checkpoints, with applications checkpointing too, nothing is missed", () => {
+  test("no transaction is missed through checkpoints of the node and of applications", () => {
     const dir = tempDir();
     const app = new Application(join(dir, "db"));
     const primary = open(dir, "db", { sizes: { checkpoint_frames: 60 } });
@@ -89,7 +89,7 @@ suite("a replicated database", () => {
     app.close();
   });
 
-  test("a log that begins anew between two looks at it is captured from its beginning, once", () => {
+  test("a WAL restarted between two polls is captured from its beginning, once", () => {
     const dir = tempDir();
     const app = new Application(join(dir, "db"));
     const { database } = open(dir, "db", { sizes: { checkpoint_frames: 8 } });
@@ -117,7 +117,7 @@ suite("a replicated database", () => {
     app.close();
   });
 
-  test("a log that grows because its writer never rests is begun anew all the same", () => {
+  test("a WAL that grows under constant writes is restarted all the same", () => {
     const dir = tempDir();
     const app = new Application(join(dir, "db"));
     let now = 0;
@@ -150,7 +150,7 @@ suite("a replicated database", () => {
     app.close();
   });
 
-  test("a reader that never ends keeps the log from being copied back, but writers do not wait for it", () => {
+  test("a long reader prevents the checkpoint, but writers do not wait for it", () => {
     const dir = tempDir();
     const app = new Application(join(dir, "db"));
     const { database } = open(dir, "db", { sizes: { checkpoint_frames: 16 } });
@@ -179,7 +179,7 @@ suite("a replicated database", () => {
     app.close();
   });
 
-  test("a snapshot is whole when the log begins anew while it is read", () => {
+  test("a snapshot is consistent when the WAL restarts while it is read", () => {
     const dir = tempDir();
     const app = new Application(join(dir, "db"));
     const { database } = open(dir, "db");
@@ -204,7 +204,7 @@ suite("a replicated database", () => {
     app.close();
   });
 
-  test("a reader that stays keeps its view while the replica goes on", () => {
+  test("an open read transaction keeps its view while the replica applies transactions", () => {
     const [here, there] = [tempDir(), tempDir()];
     makeOther(there);
     const app = new Application(join(here, "db"));
@@ -254,7 +254,7 @@ suite("a replicated database", () => {
     app.close();
   });
 
-  test("a snapshot of a database that is deleted meanwhile ends with an error, not with pages of another", () => {
+  test("a snapshot of a database that is deleted meanwhile fails instead of mixing pages", () => {
     const dir = tempDir();
     const app = new Application(join(dir, "db"));
     for (let i = 0; i < 300; i++) app.write(3000);
@@ -275,7 +275,7 @@ suite("a replicated database", () => {
     other.close();
   });
 
-  test("transactions that come together are each told and logged, and written to SQLite's log once", () => {
+  test("transactions applied together are announced and logged separately, in one WAL write", () => {
     const { primary, replica, app, there } = followed(20);
     const files = missing(primary.database, replica.database);
     const { txid } = replica.database.position;
@@ -304,7 +304,7 @@ suite("a replicated database", () => {
   });
 
   for (const wal of ["still there", "copied back"]) {
-    test(`a log that lost some of what was applied together claims none of it, SQLite's ${wal}`, () => {
+    test(`a log that lost part of a batch claims none of it, SQLite's ${wal}`, () => {
       const { primary, replica, app, there } = followed(20);
       const files = missing(primary.database, replica.database);
       const { txid } = replica.database.position;
@@ -330,7 +330,7 @@ suite("a replicated database", () => {
     });
   }
 
-  test("what does not follow is refused, and what came before it is applied", () => {
+  test("a transaction out of sequence is refused, and those before it are applied", () => {
     const { primary, replica, app, there } = followed(4);
     const files = missing(primary.database, replica.database);
     const gap = files.filter((_, i) => i !== 2);

@@ -31,7 +31,7 @@ const LATER: Partial<DatabaseOptions> = {
   clock: { ...systemClock, now: () => systemClock.now() + 60 * 60 * 1000 },
 };
 
-suite("a database is opened again", () => {
+suite("recovery of a replicated database", () => {
   function written(count = 20, options: Partial<DatabaseOptions> = {}): Written {
     const dir = tempDir();
     const app = new Application(join(dir, "db"));
@@ -42,7 +42,7 @@ suite("a database is opened again", () => {
     return { dir, app, first };
   }
 
-  test("after a crash, by its log, with what was written meanwhile as transactions of their own", () => {
+  test("after a crash the log gives the position, and writes made meanwhile become transactions", () => {
     const { dir, app, first } = written();
     const { txid } = first.database.position;
     first.database.abandon();
@@ -55,7 +55,7 @@ suite("a database is opened again", () => {
     app.close();
   });
 
-  test("after a clean end, by its mark", () => {
+  test("after a clean close the mark gives the position", () => {
     const { dir, app, first } = written();
     app.close();
     const { position } = first.database;
@@ -67,7 +67,7 @@ suite("a database is opened again", () => {
     again.database.close();
   });
 
-  test("after a clean end and new writes in the log, by its mark, transaction by transaction", () => {
+  test("after a clean close and new writes the mark and the WAL give each transaction", () => {
     const { dir, app, first } = written();
     app.close();
     const { txid } = first.database.position;
@@ -83,7 +83,7 @@ suite("a database is opened again", () => {
     next.close();
   });
 
-  test("when nothing fits any more, what differs becomes one transaction that replicas can apply", () => {
+  test("when nothing matches, the difference becomes one transaction that replicas can apply", () => {
     const there = tempDir();
     makeOther(there);
     const { dir, app, first } = written();
@@ -101,7 +101,7 @@ suite("a database is opened again", () => {
     for (const { database } of [again, replica]) database.close();
   });
 
-  test("without its mark, by reading it", () => {
+  test("without its mark the database is scanned", () => {
     const { dir, app, first } = written();
     app.close();
     const { position } = first.database;
@@ -113,7 +113,7 @@ suite("a database is opened again", () => {
     again.database.close();
   });
 
-  test("with nonsense in place of everything kept, as if it were new", () => {
+  test("with garbage in all metadata files the database counts as new", () => {
     const { dir, app, first } = written();
     app.close();
     first.database.close();
@@ -124,7 +124,7 @@ suite("a database is opened again", () => {
     again.database.close();
   });
 
-  test("when SQLite lost the end of its log but ours has it, the end is put back", () => {
+  test("transactions that SQLite's WAL lost are put back from the transaction log", () => {
     const { dir, app, first } = written(20, LATER);
     const files = ["db", "db-wal"].map((name) => join(dir, name));
     const saved = files.map((file) => readFileSync(file));
@@ -144,7 +144,7 @@ suite("a database is opened again", () => {
     again.database.close();
   });
 
-  test("when the application went on from the older state, the lost transactions are dropped and counted", () => {
+  test("when the application went on from an older state, the lost transactions are dropped and counted", () => {
     const { dir, app, first } = written(20, LATER);
     const files = ["db", "db-wal"].map((name) => join(dir, name));
     const saved = files.map((file) => readFileSync(file));
@@ -173,7 +173,7 @@ suite("a database is opened again", () => {
     ["copied over it with its log", "cp", ["", "-wal"]],
     ["renamed over it with its log", "mv", ["", "-wal"]],
   ] as const) {
-    test(`an older file that was ${how} is the truth: what it undid is one transaction more`, () => {
+    test(`an older file that was ${how} is kept: the rollback becomes one more transaction`, () => {
       const there = tempDir();
       makeOther(there);
       const { dir, app, first } = written();
@@ -201,7 +201,7 @@ suite("a database is opened again", () => {
     });
   }
 
-  test("a deleted database is a transaction, and one of the same name goes on counting", () => {
+  test("a deleted database is a transaction, and a new one of that name continues the count", () => {
     const { dir, app, first } = written();
     app.close();
     const { txid } = first.database.position;

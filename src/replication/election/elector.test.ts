@@ -21,8 +21,8 @@ async function simulateRuns(first: number, count: number, margin_ms: number): Pr
   return sums;
 }
 
-suite("elections, simulated", () => {
-  test("never two primaries in one term, nor two at the same time, whatever happens (R3)", async (t) => {
+suite("simulated elections", () => {
+  test("no term and no moment has two primaries, whatever fails (R3)", async (t) => {
     const rounds = runs(15, 6000, 100_000);
     const { wrong, terms, cuts, stalls } = await simulateRuns(seed(t), rounds, 2000);
     assert.deepEqual(wrong, []);
@@ -30,12 +30,12 @@ suite("elections, simulated", () => {
     t.diagnostic(`${rounds} runs, ${terms} terms, ${cuts} cuts, ${stalls} stalls`);
   });
 
-  test("without the margin it does go wrong, so the simulation would show it", async (t) => {
+  test("control: without the safety margin the simulation finds two primaries", async (t) => {
     const { wrong } = await simulateRuns(seed(t), 200, -3000);
     assert.ok(wrong.length > 0);
   });
 
-  test("who stands twice at once, by the clock and as a named successor, has one term", async () => {
+  test("a node that acquires by timer and as named successor at once gets one term", async () => {
     const world = new World();
     const store = new Store(world);
     const node = new SimulatedNode("a");

@@ -34,7 +34,7 @@ export function leaseStoreSuite(
       });
     };
 
-    story("one of two gets it, and both see who", async ({ a, b }) => {
+    story("one of two nodes acquires the lease, and both see the holder", async ({ a, b }) => {
       const lease = await a.acquire(candidate("one"), ttl_ms);
       assert.ok(lease && lease.term > 0);
       assert.equal(await b.acquire(candidate("two"), ttl_ms), undefined);
@@ -42,7 +42,7 @@ export function leaseStoreSuite(
       assert.equal(lease.url, "http://one:20202");
     });
 
-    story("it runs out, and the next has a higher term", async ({ a, b, pass }) => {
+    story("an expired lease goes to the next node with a higher term", async ({ a, b, pass }) => {
       const first = await a.acquire(candidate("one"), ttl_ms);
       assert.ok(first);
       // Whoever wants it looks all the time; some stores count from what each has seen itself.
@@ -55,7 +55,7 @@ export function leaseStoreSuite(
       assert.deepEqual(await a.holder(), second);
     });
 
-    story("renewing keeps it", async ({ a, b, pass }) => {
+    story("renewing keeps the lease", async ({ a, b, pass }) => {
       const lease = await a.acquire(candidate("one"), ttl_ms);
       assert.ok(lease);
       for (let i = 0; i < 3; i++) {
@@ -65,7 +65,7 @@ export function leaseStoreSuite(
       assert.equal(await b.acquire(candidate("two", lease.term), ttl_ms), undefined);
     });
 
-    story("renewed several times at once, because an answer was late, it is kept", async ({ a, b }) => {
+    story("concurrent renewals keep the lease", async ({ a, b }) => {
       const lease = await a.acquire(candidate("one"), ttl_ms);
       assert.ok(lease);
       const renewed = await Promise.all(Array.from({ length: 5 }, () => a.renew(lease, ttl_ms)));
@@ -73,14 +73,14 @@ export function leaseStoreSuite(
       assert.deepEqual(await b.holder(), lease);
     });
 
-    story("given back while it is being renewed, it is given back", async ({ a, b }) => {
+    story("a release during a renewal releases the lease", async ({ a, b }) => {
       const lease = await a.acquire(candidate("one"), ttl_ms);
       assert.ok(lease && (await a.renew(lease, ttl_ms)));
       await Promise.all([a.renew(lease, ttl_ms), a.release(lease), a.renew(lease, ttl_ms)]);
       assert.equal(await b.holder(), undefined);
     });
 
-    story("given back, it can be taken at once", async ({ a, b }) => {
+    story("a released lease can be acquired at once", async ({ a, b }) => {
       const first = await a.acquire(candidate("one"), ttl_ms);
       assert.ok(first);
       await a.release(first);
@@ -88,21 +88,24 @@ export function leaseStoreSuite(
       assert.ok(await b.acquire(candidate("two", first.term), ttl_ms));
     });
 
-    story("given to a successor, nobody else gets it until its time is over", async ({ a, b, pass }) => {
-      const first = await a.acquire(candidate("one"), ttl_ms);
-      assert.ok(first);
-      await a.release(first, { node: "two", for_ms: ttl_ms });
-      assert.equal(await a.acquire(candidate("three", first.term), ttl_ms), undefined);
-      const second = await b.acquire(candidate("two", first.term), ttl_ms);
-      assert.ok(second);
-      await b.release(second, { node: "nobody", for_ms: ttl_ms });
-      assert.equal(await a.holder(), undefined);
-      assert.equal(await a.acquire(candidate("one", second.term), ttl_ms), undefined);
-      await pass(ttl_ms);
-      assert.ok(await a.acquire(candidate("one", second.term), ttl_ms));
-    });
+    story(
+      "a lease released to a successor is reserved for it until the reservation expires",
+      async ({ a, b, pass }) => {
+        const first = await a.acquire(candidate("one"), ttl_ms);
+        assert.ok(first);
+        await a.release(first, { node: "two", for_ms: ttl_ms });
+        assert.equal(await a.acquire(candidate("three", first.term), ttl_ms), undefined);
+        const second = await b.acquire(candidate("two", first.term), ttl_ms);
+        assert.ok(second);
+        await b.release(second, { node: "nobody", for_ms: ttl_ms });
+        assert.equal(await a.holder(), undefined);
+        assert.equal(await a.acquire(candidate("one", second.term), ttl_ms), undefined);
+        await pass(ttl_ms);
+        assert.ok(await a.acquire(candidate("one", second.term), ttl_ms));
+      },
+    );
 
-    story("a node that was not complete in the last term is not chosen, unless forced", async ({ a, b }) => {
+    story("a node that was not complete in the last term cannot acquire the lease, unless forced", async ({ a, b }) => {
       const first = await a.acquire(candidate("one"), ttl_ms);
       assert.ok(first);
       assert.ok(await a.renew(first, ttl_ms));
@@ -112,7 +115,7 @@ export function leaseStoreSuite(
       assert.equal(await a.acquire(candidate("one", first.term), ttl_ms, true), undefined);
     });
 
-    story("only nodes that are in sync are chosen, unless forced", async ({ a, b, pass }) => {
+    story("only in-sync nodes can acquire the lease, unless forced", async ({ a, b, pass }) => {
       const first = await a.acquire(candidate("one"), ttl_ms);
       assert.ok(first && (await a.renew(first, ttl_ms, { version: 1, nodes: ["one", "two"] })));
       assert.ok(await b.holder());
@@ -127,7 +130,7 @@ export function leaseStoreSuite(
       assert.ok(await a.acquire(candidate("three", first.term), ttl_ms, true));
     });
 
-    story("a list of nodes in sync that comes late does not replace a later one", async ({ a, b }) => {
+    story("a late list of in-sync nodes does not replace a newer one", async ({ a, b }) => {
       const first = await a.acquire(candidate("one"), ttl_ms);
       assert.ok(first && (await a.renew(first, ttl_ms, { version: 2, nodes: ["one"] })));
       assert.equal(await a.renew(first, ttl_ms, { version: 1, nodes: ["one", "two"] }), true);
@@ -143,7 +146,7 @@ export function leaseStoreSuite(
       assert.ok(await b.acquire(candidate("three", third.term), ttl_ms));
     });
 
-    story("a successor is in sync, and so is who named it; nobody else is", async ({ a, b, pass }) => {
+    story("after a handover only the successor and the old primary are in sync", async ({ a, b, pass }) => {
       const first = await a.acquire(candidate("one"), ttl_ms);
       assert.ok(first && (await a.renew(first, ttl_ms, { version: 1, nodes: ["one", "three"] })));
       await a.release(first, { node: "two", for_ms: ttl_ms });
@@ -153,7 +156,7 @@ export function leaseStoreSuite(
       assert.ok(await b.acquire(candidate("two", first.term), ttl_ms));
     });
 
-    story("a term that was given but never had a primary asks nothing of the next candidate", async ({ a, b }) => {
+    story("a term without a primary does not restrict the next candidate", async ({ a, b }) => {
       const first = await a.acquire(candidate("one"), ttl_ms);
       assert.ok(first);
       await a.release(first);
@@ -161,7 +164,7 @@ export function leaseStoreSuite(
       assert.ok(second && second.term > first.term);
     });
 
-    story("a node that comes back takes its own lease anew", async ({ a, b }) => {
+    story("a restarted node acquires its own lease again", async ({ a, b }) => {
       const first = await a.acquire(candidate("one"), ttl_ms);
       assert.ok(first);
       const again = await b.acquire(candidate("one", first.term), ttl_ms);
@@ -169,12 +172,12 @@ export function leaseStoreSuite(
       assert.equal(await a.renew(first, ttl_ms), false);
     });
 
-    story("a node that knows of a higher term than the store is given one above it", async ({ a }) => {
+    story("a node that knows a higher term than the store gets one above it", async ({ a }) => {
       const lease = await a.acquire({ ...candidate("one"), term: 900_000 }, ttl_ms);
       assert.equal(lease?.term, 900_001);
     });
 
-    story("releasing what one no longer has does nothing", async ({ a, b, pass }) => {
+    story("releasing a lost lease does nothing", async ({ a, b, pass }) => {
       const first = await a.acquire(candidate("one"), ttl_ms);
       assert.ok(first && (await b.holder()));
       await pass(ttl_ms);
@@ -183,7 +186,7 @@ export function leaseStoreSuite(
       assert.deepEqual(await a.holder(), second);
     });
 
-    story("of many at once, one gets it", async ({ a, b }) => {
+    story("of many concurrent candidates exactly one acquires the lease", async ({ a, b }) => {
       const names = Array.from({ length: 20 }, (_, i) => `node${i}`);
       const got = await Promise.all(names.map((node, i) => (i % 2 ? a : b).acquire(candidate(node), ttl_ms)));
       assert.equal(got.filter((lease) => lease !== undefined).length, 1);

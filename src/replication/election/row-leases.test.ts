@@ -28,7 +28,7 @@ leaseStoreSuite("a row in SQLite", TTL_MS, async () => {
 });
 
 suite("leases without a common clock", () => {
-  test("who has just come waits a whole time to live before it takes the lease of somebody who is gone", async (t) => {
+  test("a new observer waits a whole ttl before it takes over an abandoned lease", async (t) => {
     const path = join(tempDir(), "lease.db");
     const { clock, pass } = handClock();
     const first = new RowLeases(new SqliteRows(path), clock);
@@ -75,8 +75,8 @@ function opener(dir: string, turns: SharedArrayBuffer): Promise<string[]> {
   });
 }
 
-suite("a lease in a new file", () => {
-  test("nodes that make it at the same moment all get it", async () => {
+suite("lease in a new file", () => {
+  test("nodes that create the lease file concurrently all open it", async () => {
     const dir = tempDir();
     const turns = new SharedArrayBuffer(4);
     assert.deepEqual(await Promise.all([opener(dir, turns), opener(dir, turns)]), [[], []]);

@@ -38,7 +38,7 @@ async function benchInThread(url: string): Promise<{ transactions: number; lag_m
 }
 
 suite("hangar db status, doctor and bench", () => {
-  story("all nodes are found from any of them, and bench measures them and leaves nothing", async (scene) => {
+  story("all nodes are found from any of them, and bench measures them and cleans up", async (scene) => {
     const here = scene.dir();
     const primary = await scene.start(here, { kind: "primary" });
     const replicas = [
@@ -68,7 +68,7 @@ suite("hangar db status, doctor and bench", () => {
     );
   });
 
-  test("the doctor names what is wrong, and what to do", () => {
+  test("the doctor names each problem and its fix", () => {
     const ack = { mode: "one", replicas: 1, inSync: ["a:1"], acknowledged: {} };
     const primary = (more: Partial<NodeInfo> = {}): Surveyed =>
       node("p:1", { isPrimary: true, replicas: [{ node: "a:1", hostname: "a:1" }], ack, ...more });

@@ -30,7 +30,7 @@ function aRecord(txid: number): LogRecord {
 const range = (from: number, to: number): number[] => Array.from({ length: to - from + 1 }, (_, i) => from + i);
 
 suite("transaction log", () => {
-  test("what was written is there after a restart, over many segments", (t) => {
+  test("records survive a restart, over many segments", (t) => {
     const dir = tempDir();
     const log = new TransactionLog(dir, { segment_bytes: 2000, recent_bytes: 1000 });
     for (const txid of range(1, 50)) log.append([aRecord(txid)]);
@@ -49,7 +49,7 @@ suite("transaction log", () => {
     assert.ok(readdirSync(dir).length > 5);
   });
 
-  test("a half-written end is cut off, whatever its length", (t) => {
+  test("a torn tail is truncated, whatever its length", (t) => {
     const dir = tempDir();
     const log = new TransactionLog(dir);
     log.append(range(1, 3).map(aRecord));
@@ -69,7 +69,7 @@ suite("transaction log", () => {
     assert.equal(again.last, 3);
   });
 
-  test("a damaged segment in the middle costs the ones up to it, which are moved aside", (t) => {
+  test("a damaged segment in the middle costs the segments up to it, which are moved aside", (t) => {
     const dir = tempDir();
     const log = new TransactionLog(dir, { segment_bytes: 1000 });
     for (const txid of range(1, 12)) log.append([aRecord(txid)]);
@@ -83,7 +83,7 @@ suite("transaction log", () => {
     assert.equal(again.damaged.length, 3);
   });
 
-  test("cutting back forgets the end, resetting forgets all, and both can be written after", (t) => {
+  test("cutAfter drops the tail, reset drops everything, and both allow new appends", (t) => {
     const dir = tempDir();
     const log = new TransactionLog(dir, { segment_bytes: 1000 });
     for (const txid of range(1, 12)) log.append([aRecord(txid)]);
@@ -100,7 +100,7 @@ suite("transaction log", () => {
     assert.deepEqual([again.base, again.last], [40, 41]);
   });
 
-  test("retention deletes what is old or too much, never what is still needed", (t) => {
+  test("retention deletes old or excess segments, never those still needed", (t) => {
     const log = new TransactionLog(tempDir(), { segment_bytes: 1000 });
     t.after(() => log.close());
     for (const txid of range(1, 20)) log.append([aRecord(txid)]);
@@ -115,7 +115,7 @@ suite("transaction log", () => {
     assert.ok(log.read(20) !== undefined);
   });
 
-  test("those who ask for durability together share the work, and all of it is durable after", async (t) => {
+  test("concurrent callers of sync share one fsync, and all their records are durable after it", async (t) => {
     const log = new TransactionLog(tempDir());
     t.after(() => log.close());
     log.append([aRecord(1)]);
@@ -127,7 +127,7 @@ suite("transaction log", () => {
     assert.equal(log.durable, 2);
   });
 
-  test("memory that is used again never shows one transaction in place of another", (t) => {
+  test("reused memory never returns another transaction", (t) => {
     const log = new TransactionLog(tempDir(), { recent_bytes: 3 * 1024 * 1024 });
     t.after(() => log.close());
     const found = (txid: number): number[] => {

@@ -42,13 +42,13 @@ function slowCrc(data: Uint8Array): bigint {
 }
 
 suite("CRC-64/ISO", () => {
-  test("gives the published check value", () => {
+  test('the checksum of "123456789" is the published value', () => {
     const crc = new Crc64();
     crc.update(Buffer.from("123456789"));
     assert.equal((BigInt(crc.high) << 32n) | BigInt(crc.low), 0xb90956c775a41001n);
   });
 
-  test("agrees with the definition for every length and alignment", (t) => {
+  test("the checksum agrees with the definition for every length and alignment", (t) => {
     const next = random(seed(t));
     const pool = bytes(next, 400);
     for (let length = 0; length < 200; length++) {
@@ -60,8 +60,8 @@ suite("CRC-64/ISO", () => {
   });
 });
 
-suite("a checksum of parts", () => {
-  test("absorbing what was summed before is the same as reading it again", (t) => {
+suite("combined checksums", () => {
+  test("absorbing a computed checksum equals reading the bytes again", (t) => {
     const next = random(seed(t));
     for (let size = 512; size <= 65536; size *= 2) {
       const summed = { data: bytes(next, size) };
@@ -77,7 +77,7 @@ suite("a checksum of parts", () => {
 });
 
 suite("LZ4 blocks", () => {
-  test("what is packed comes back, compressible or not, at every page size", (t) => {
+  test("compressed pages are decompressed unchanged, at every page size", (t) => {
     const next = random(seed(t));
     for (let size = 512; size <= 65536; size *= 2) {
       for (const variety of [1, 2, 5, 256]) {
@@ -93,7 +93,7 @@ suite("LZ4 blocks", () => {
     }
   });
 
-  test("a stored block is known as one, and no other is", (t) => {
+  test("a stored block is recognized as one, and no other is", (t) => {
     const next = random(seed(t));
     for (const size of [1, 14, 15, 16, 269, 270, 271, 512, 4096, 65536]) {
       const page = bytes(next, size, 255);
@@ -116,7 +116,7 @@ suite("LZ4 blocks", () => {
     assert.ok(lz4Compress(Buffer.alloc(4096), packed, 0) < 64);
   });
 
-  test("a damaged block is refused, never read past its end", (t) => {
+  test("a damaged block is refused, and never read past its end", (t) => {
     const next = random(seed(t));
     const page = bytes(next, 4096, 4);
     const packed = Buffer.alloc(lz4Bound(4096));
@@ -136,7 +136,7 @@ suite("LZ4 blocks", () => {
 suite("LTX files", () => {
   const pages = (next: () => number): Page[] => [1, 2, 5, 9].map((number) => ({ number, data: bytes(next, 512, 7) }));
 
-  test("what is written is read back, stored or compressed", (t) => {
+  test("an encoded file is decoded unchanged, stored or compressed", (t) => {
     const next = random(seed(t));
     for (const packing of ["store", "compress"] as const) {
       const written = pages(next);
@@ -145,7 +145,7 @@ suite("LTX files", () => {
     }
   });
 
-  test("a file is read wherever it lies in memory", (t) => {
+  test("a file is decoded at any memory alignment", (t) => {
     const file = encodeLtx(aHeader(), pages(random(seed(t))), NO_PAGES | 77n);
     const original = decodeLtx(file);
     for (let at = 1; at < 9; at++) {
@@ -160,7 +160,7 @@ suite("LTX files", () => {
     assert.equal(decodeLtx(file).header.commit, 0);
   });
 
-  test("a damaged byte is noticed, unless it says the same in other words", (t) => {
+  test("a damaged byte is detected unless the decoded content is the same", (t) => {
     const next = random(seed(t));
     const file = encodeLtx(aHeader(), pages(next), NO_PAGES | 77n, "compress");
     const original = decodeLtx(file);
@@ -178,7 +178,7 @@ suite("LTX files", () => {
     assert.ok(noticed > file.length * 0.95);
   });
 
-  test("a file that ends too early is refused at every length", (t) => {
+  test("a truncated file is refused at every length", (t) => {
     const file = encodeLtx(aHeader(), pages(random(seed(t))), NO_PAGES | 77n);
     for (let length = 0; length < file.length; length += 7) {
       assert.throws(() => decodeLtx(file.subarray(0, length)), LtxError);
@@ -187,7 +187,7 @@ suite("LTX files", () => {
 });
 
 suite("page table", () => {
-  test("the checksum after a change is that of a table made afresh", (t) => {
+  test("the incremental checksum equals that of a new table", (t) => {
     const next = random(seed(t));
     const content = new Map<number, Buffer>();
     const table = new PageTable(512);
@@ -213,7 +213,7 @@ suite("page table", () => {
     }
   });
 
-  test("the lock page counts for nothing", () => {
+  test("the lock page does not count in the checksum", () => {
     assert.equal(lockPage(4096), 262145);
     assert.equal(lockPage(65536), 16385);
     const table = new PageTable(65536);
@@ -222,11 +222,11 @@ suite("page table", () => {
   });
 });
 
-suite("shared memory", () => {
+suite("slab memory", () => {
   const fill = (slab: Slab, pieces: number): Buffer[] =>
     Array.from({ length: pieces }, () => slab.keep(slab.reserve(100_000), 100_000));
 
-  test("a slab is used again when everything in it was given back, and not before", () => {
+  test("a slab is reused only after everything in it was returned", () => {
     const slab = new Slab();
     const first = fill(slab, 10);
     const memory = first[0]?.buffer;
@@ -237,7 +237,7 @@ suite("shared memory", () => {
     assert.equal(fill(slab, 20).filter(({ buffer }) => buffer === memory).length, 10);
   });
 
-  test("what is large, or not from here, can be given back too", () => {
+  test("large or foreign buffers can be returned, too", () => {
     const slab = new Slab();
     const large = slab.reserve(500_000);
     slab.giveBack(slab.keep(large, 400_000));

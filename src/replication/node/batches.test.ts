@@ -87,8 +87,8 @@ const TRANSACTIONS = 1000;
 /** Now and then one that is too large to be copied. */
 const aSize = (next: () => number): number => Math.ceil(next() < 0.02 ? 260_000 + next() * 100_000 : next() * 50_000);
 
-suite("batches", () => {
-  test("replicas that lag get every byte in order, though the memory is used again", async (t) => {
+suite("batches for replicas", () => {
+  test("lagging replicas get every byte in order, although memory is reused", async (t) => {
     const next = random(seed(t));
     const replicas = (await Promise.all([1, 2, 3].map(() => connection(t)))).map((ends) => new Replica(ends));
     const sizes = Array.from({ length: TRANSACTIONS }, () => aSize(next));
@@ -109,7 +109,7 @@ suite("batches", () => {
     }
   });
 
-  test("what is sent to several replicas in one turn is gathered once", () => {
+  test("a batch for several replicas is read from the log once", () => {
     const source = aSource(() => 1000);
     source.log.durable = 10;
     const batches = new Batches();
@@ -122,7 +122,7 @@ suite("batches", () => {
     assert.notEqual(batches.from(source, 1), batch);
   });
 
-  test("what the log does not have is nothing, and what is not durable yet is not sent", () => {
+  test("only durable transactions that the log has are sent", () => {
     const source = aSource(() => 1000);
     source.log.durable = 3;
     const batches = new Batches();
@@ -131,7 +131,7 @@ suite("batches", () => {
     assert.equal(batches.from({ name: "db", log: { durable: 3, read: () => undefined } }, 1), undefined);
   });
 
-  test("a connection that was full says when there is room again, so nobody needs to look", async (t) => {
+  test("a full connection signals when it can take more", async (t) => {
     const [response, answer] = await connection(t);
     const batches = new Batches();
     const source = aSource(() => 18_000);

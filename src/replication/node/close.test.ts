@@ -28,7 +28,7 @@ const writing = (): Promise<void> => new Promise((next) => setTimeout(next, REPL
 const names = (dir: string): string[] => readdirSync(dir, { recursive: true }).map(String).sort();
 
 suite("closing a node", () => {
-  test("status files that are being written are there when they are closed, and none comes later", async (t) => {
+  test("pending status files are written before close returns, and none later", async (t) => {
     await Promise.all(
       Array.from({ length: ROUNDS }, async () => {
         const { dir, files } = statusFiles();
@@ -46,7 +46,7 @@ suite("closing a node", () => {
     );
   });
 
-  test("an older text that is still being written does not replace a newer one", async (t) => {
+  test("an older status file in progress does not replace a newer one", async (t) => {
     await Promise.all(
       Array.from({ length: ROUNDS }, async () => {
         const { dir, files } = statusFiles();
@@ -63,7 +63,7 @@ suite("closing a node", () => {
     );
   });
 
-  story("a closed node takes no role any more, and an import that was running is over", async (scene) => {
+  story("a closed node takes no role any more, and a running import is aborted", async (scene) => {
     const dir = scene.dir();
     const { node, url, close } = await scene.start(dir, { kind: "primary" });
     const asked = request(`${url}/import?name=other`, { method: "POST" });

@@ -14,8 +14,8 @@ function directoryAt(dir: string, clock = systemClock): Directory {
   return new Directory({ ...options, onFailure: (error) => assert.fail(String(error)) });
 }
 
-suite("the databases of a node", () => {
-  test("a large database is opened in slices, and others are there before it", () => {
+suite("databases of a node", () => {
+  test("a large database is opened in slices, and others are opened before it", () => {
     const dir = tempDir();
     const large = new Application(join(dir, "a-large"));
     for (let i = 0; i < 30; i++) large.write(500_000);
@@ -38,7 +38,7 @@ suite("the databases of a node", () => {
     for (const app of [large, small]) app.close();
   });
 
-  test("a database that fails is set apart, with a reason, and opened again; another one goes on", () => {
+  test("a failing database is set apart with a reason and reopened; others go on", () => {
     const dir = tempDir();
     const [bad, good] = ["bad", "good"].map((name) => new Application(join(dir, name)));
     assert.ok(bad && good);
@@ -60,7 +60,7 @@ suite("the databases of a node", () => {
     for (const app of [bad, good]) app.close();
   });
 
-  test("copies kept aside are limited per database, also when one's name begins with another's", () => {
+  test("copies kept aside are limited per database, also when one name is a prefix of another", () => {
     const dir = tempDir();
     const aside = join(dir, ".replication", "aside");
     mkdirSync(aside, { recursive: true });

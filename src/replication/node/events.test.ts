@@ -28,8 +28,8 @@ async function raw(scene: Scene, { url }: RunningNode, head: string): Promise<()
   return () => text;
 }
 
-suite("the event stream of the specification", () => {
-  story("init is always first, and says whether this node is primary and else where the primary is", async (scene) => {
+suite("GET /events", () => {
+  story("init is always first, with isPrimary or the primary's hostname", async (scene) => {
     const primary = await scene.start(scene.dir(), { kind: "primary" });
     const replica = await scene.start(scene.dir(), { kind: "join", url: primary.url });
     await until("connected", () => replica.node.events.status.hostname !== undefined);
@@ -44,7 +44,7 @@ suite("the event stream of the specification", () => {
     assert.deepEqual(alone, [{ type: "init", data: { isPrimary: false, hostname: "" } }], "no primary is known");
   });
 
-  story("primaryChange tells of connecting to a primary and of losing it, each once", async (scene) => {
+  story("primaryChange reports connecting to a primary and losing it, once each", async (scene) => {
     const primary = await scene.start(scene.dir(), { kind: "primary" });
     const { port } = new URL(primary.url);
     const replica = await scene.start(scene.dir(), { kind: "join", url: primary.url });
@@ -66,7 +66,7 @@ suite("the event stream of the specification", () => {
     ]);
   });
 
-  story("primaryChange has a hostname too when the node itself becomes primary, or stops being it", async (scene) => {
+  story("primaryChange has a hostname when the node itself becomes primary or stops being it", async (scene) => {
     const { url, node } = await scene.start(scene.dir(), { kind: "primary" });
     const told = scene.listen(url);
     await until("greeted", () => told.length > 0);
@@ -80,73 +80,67 @@ suite("the event stream of the specification", () => {
     ]);
   });
 
-  story(
-    "tx has its fields in their order, the size of the database, and on a replica the primary's time",
-    async (scene) => {
-      const [here, there] = [scene.dir(), scene.dir()];
-      const primary = await scene.start(here, { kind: "primary" });
-      const replica = await scene.start(there, { kind: "join", url: primary.url });
-      const [told, heard] = [scene.listen(primary.url), scene.listen(replica.url)];
-      await until("greeted", () => told.length > 0 && heard.length > 0);
-      await until("connected", () => primary.node.streams.replicas.length === 1);
-      const app = await scene.app(here, 1024);
-      for (let i = 0; i < 5; i++) await app.write(3000);
-      await until("the same position", same(primary, replica));
-      const position = primary.node.directory.get("db")?.position.txid ?? 0;
-      const all = (lines: Line[]): boolean => Number(`0x${String(lines.at(-1)?.data["txID"])}`) === position;
-      await until("told", () => all(told) && all(heard));
-      for (const line of transactions(told)) {
-        assert.deepEqual(Object.keys(line), ["type", "db", "data"]);
-        assert.deepEqual(Object.keys(line.data), ["txID", "postApplyChecksum", "pageSize", "commit", "timestamp"]);
-        assert.equal(line.data["pageSize"], 1024);
-        assert.ok(Number.isInteger(line.data["commit"]));
-        assert.equal(new Date(String(line.data["timestamp"])).toISOString(), line.data["timestamp"]);
-      }
-      const last = told.at(-1);
-      const file = await (await fetch(`${replica.url}/export?name=db`)).arrayBuffer();
-      assert.equal(Number(last?.data["commit"]) * 1024, file.byteLength);
-      assert.deepEqual(transactions(heard).at(-1), last);
-      const position_text = `${String(last?.data["txID"])}/${String(last?.data["postApplyChecksum"])}`;
-      const { databases } = (await (await fetch(`${replica.url}/info`)).json()) as {
-        databases: Record<string, string>;
-      };
-      assert.equal(databases["db"], position_text);
-    },
-  );
+  story("tx has its fields in order, the database size, and on a replica the primary's time", async (scene) => {
+    const [here, there] = [scene.dir(), scene.dir()];
+    const primary = await scene.start(here, { kind: "primary" });
+    const replica = await scene.start(there, { kind: "join", url: primary.url });
+    const [told, heard] = [scene.listen(primary.url), scene.listen(replica.url)];
+    await until("greeted", () => told.length > 0 && heard.length > 0);
+    await until("connected", () => primary.node.streams.replicas.length === 1);
+    const app = await scene.app(here, 1024);
+    for (let i = 0; i < 5; i++) await app.write(3000);
+    await until("the same position", same(primary, replica));
+    const position = primary.node.directory.get("db")?.position.txid ?? 0;
+    const all = (lines: Line[]): boolean => Number(`0x${String(lines.at(-1)?.data["txID"])}`) === position;
+    await until("told", () => all(told) && all(heard));
+    for (const line of transactions(told)) {
+      assert.deepEqual(Object.keys(line), ["type", "db", "data"]);
+      assert.deepEqual(Object.keys(line.data), ["txID", "postApplyChecksum", "pageSize", "commit", "timestamp"]);
+      assert.equal(line.data["pageSize"], 1024);
+      assert.ok(Number.isInteger(line.data["commit"]));
+      assert.equal(new Date(String(line.data["timestamp"])).toISOString(), line.data["timestamp"]);
+    }
+    const last = told.at(-1);
+    const file = await (await fetch(`${replica.url}/export?name=db`)).arrayBuffer();
+    assert.equal(Number(last?.data["commit"]) * 1024, file.byteLength);
+    assert.deepEqual(transactions(heard).at(-1), last);
+    const position_text = `${String(last?.data["txID"])}/${String(last?.data["postApplyChecksum"])}`;
+    const { databases } = (await (await fetch(`${replica.url}/info`)).json()) as {
+      databases: Record<string, string>;
+    };
+    assert.equal(databases["db"], position_text);
+  });
+
+  story("each database has its own count and any name; a deleted one ends with commit 0", async (scene) => {
+    const here = scene.dir();
+    const primary = await scene.start(here, { kind: "primary" });
+    const told = scene.listen(primary.url);
+    await until("greeted", () => told.length > 0);
+    const names = ['a "quoted" name', "naïve – ünï.sqlite"];
+    for (const name of names) {
+      // Made beside it and moved there: it is found whole, as one transaction.
+      const path = join(here, ".replication", "made");
+      const db = new DatabaseSync(path);
+      db.exec("PRAGMA journal_mode = WAL; CREATE TABLE t (x)");
+      db.close();
+      renameSync(path, join(here, name));
+      await until(`${name} is told of`, () => told.some(({ db: told_name }) => told_name === name));
+    }
+    const first = told.filter(({ db }) => db === names[0]);
+    assert.deepEqual(
+      first.map(({ data }) => data["txID"]),
+      ["0000000000000001"],
+    );
+    const path = join(here, names[0] ?? "");
+    for (const end of ["", "-wal", "-shm"]) if (existsSync(path + end)) rmSync(path + end);
+    await until("it is gone", () => told.at(-1)?.data["commit"] === 0);
+    const last = told.at(-1);
+    assert.deepEqual([last?.db, last?.data["txID"]], [names[0], "0000000000000002"]);
+    assert.equal(last?.data["postApplyChecksum"], "8000000000000000");
+  });
 
   story(
-    "each database has its own count and its name, whatever that is; a deleted one ends with commit 0",
-    async (scene) => {
-      const here = scene.dir();
-      const primary = await scene.start(here, { kind: "primary" });
-      const told = scene.listen(primary.url);
-      await until("greeted", () => told.length > 0);
-      const names = ['a "quoted" name', "naïve – ünï.sqlite"];
-      for (const name of names) {
-        // Made beside it and moved there: it is found whole, as one transaction.
-        const path = join(here, ".replication", "made");
-        const db = new DatabaseSync(path);
-        db.exec("PRAGMA journal_mode = WAL; CREATE TABLE t (x)");
-        db.close();
-        renameSync(path, join(here, name));
-        await until(`${name} is told of`, () => told.some(({ db: told_name }) => told_name === name));
-      }
-      const first = told.filter(({ db }) => db === names[0]);
-      assert.deepEqual(
-        first.map(({ data }) => data["txID"]),
-        ["0000000000000001"],
-      );
-      const path = join(here, names[0] ?? "");
-      for (const end of ["", "-wal", "-shm"]) if (existsSync(path + end)) rmSync(path + end);
-      await until("it is gone", () => told.at(-1)?.data["commit"] === 0);
-      const last = told.at(-1);
-      assert.deepEqual([last?.db, last?.data["txID"]], [names[0], "0000000000000002"]);
-      assert.equal(last?.data["postApplyChecksum"], "8000000000000000");
-    },
-  );
-
-  story(
-    "one JSON object per line, each sent when it happens; to HTTP/1.0 as well; nothing else is taken",
+    "each event is one JSON line, sent at once, to HTTP/1.0 clients too; other methods are refused",
     async (scene) => {
       const here = scene.dir();
       const primary = await scene.start(here, { kind: "primary" });
@@ -169,7 +163,7 @@ suite("the event stream of the specification", () => {
     },
   );
 
-  story("a reader that does not read is cut and counted, and costs the others nothing (E1)", async (scene) => {
+  story("a reader that does not read is cut off and counted, and costs the others nothing (E1)", async (scene) => {
     const { url, node } = await scene.start(scene.dir(), { kind: "primary" });
     const socket = connect(Number(new URL(url).port), "127.0.0.1");
     scene.later(() => socket.destroy());
@@ -197,7 +191,7 @@ suite("the event stream of the specification", () => {
     assert.match(node.metrics.text(), /^hangar_db_event_readers_cut_total 1$/m);
   });
 
-  story("a reader that comes in the middle hears everything from then on, and nothing from before", async (scene) => {
+  story("a reader that connects later gets every event from then on, and none from before", async (scene) => {
     const here = scene.dir();
     const primary = await scene.start(here, { kind: "primary" });
     const app = await scene.app(here);

@@ -43,9 +43,9 @@ const rows = (path: string): number => {
   }
 };
 
-suite("writing from a replica", () => {
+suite("writing from a replica (halt lock)", () => {
   story(
-    "a migration on a replica is on all nodes when it is unlocked; nobody writes on the primary meanwhile",
+    "a migration on a locked replica reaches all nodes at unlock; the primary takes no writes meanwhile",
     async (scene) => {
       const { here, there, primary, replica, client } = await pair(scene);
       const third_dir = scene.dir();
@@ -71,7 +71,7 @@ suite("writing from a replica", () => {
     },
   );
 
-  story("one at a time; bad ids, wrong nodes and unknown databases are told so", async (scene) => {
+  story("only one lock at a time; bad ids, wrong nodes and unknown databases get clear errors", async (scene) => {
     const { primary, client } = await pair(scene);
     const { id } = await client.lock("db");
     await assert.rejects(client.lock("db"), /locked already/);
@@ -84,7 +84,7 @@ suite("writing from a replica", () => {
   });
 
   story(
-    "when the primary is gone at the end, what was written is kept aside, and the replica follows again",
+    "when the primary is lost before unlock, the writes are kept aside and the replica follows again",
     async (scene) => {
       const { here, there, primary, replica, client } = await pair(scene);
       const { id } = await client.lock("db");

@@ -191,7 +191,7 @@ function check(directory: Directory, source: Source, round: number): void {
   }
 }
 
-suite("hostile input", () => {
+suite("hostile input to replication", () => {
   test("whatever a primary sends, a replica is at a state the primary had, and goes on from there", async (t) => {
     const next = random(seed(t));
     const base = tempDir();
@@ -222,7 +222,7 @@ suite("hostile input", () => {
     source.close();
   });
 
-  story("whatever is asked of a node, it answers, and goes on as before", async (scene) => {
+  story("whatever request a node gets, it responds with 200 or 4xx and keeps working", async (scene) => {
     const here = scene.dir();
     const app = await scene.app(here);
     const failures: unknown[] = [];

@@ -76,9 +76,9 @@ class World {
   }
 }
 
-suite("replicas in sync", () => {
+suite("in-sync replicas", () => {
   for (const mode of [ONE, QUORUM_OF_FIVE]) {
-    test(`--ack ${mode.name}: whoever can be elected has what was acknowledged, whatever happens`, async (t) => {
+    test(`--ack ${mode.name}: every electable node has the acknowledged transactions, whatever fails`, async (t) => {
       const next = random(seed(t));
       let acknowledged = 0;
       for (let run = 0; run < runs(60, 2000); run++) {
@@ -114,7 +114,7 @@ suite("replicas in sync", () => {
     });
   }
 
-  test("a replica that is late is left behind once the store knows, and joins again when it has caught up", async () => {
+  test("a slow replica is dropped once the store knows, and joins again when it has caught up", async () => {
     const world = new World(ONE, () => 1);
     const answer = async (): Promise<void> => {
       await settled();

@@ -14,49 +14,46 @@ import { SqliteRows } from "../election/sqlite-rows.ts";
 import { NodeClient } from "../node-client.ts";
 import { type Scene, same, sent, story, until } from "./fixtures.ts";
 
-suite("nodes", () => {
-  story(
-    "a replica follows its primary, and both tell of every transaction in the words of the specification",
-    async (scene) => {
-      const [here, there] = [scene.dir(), scene.dir()];
-      const primary = await scene.start(here, { kind: "primary" });
-      const replica = await scene.start(there, { kind: "join", url: primary.url });
-      const [told, heard] = [scene.listen(primary.url), scene.listen(replica.url)];
-      await until("both readers are greeted", () => told.length > 0 && heard.length > 0);
-      await until("the replica is connected", () => primary.node.streams.replicas.length === 1);
-      const app = await scene.app(here);
-      for (let i = 0; i < 20; i++) await app.write();
-      await until("20 entries", () => existsSync(join(there, "db")) && look(join(there, "db")).entries === 20);
-      await until("the same position", same(primary, replica));
+suite("replication nodes", () => {
+  story("a replica follows its primary, and both report every transaction as specified", async (scene) => {
+    const [here, there] = [scene.dir(), scene.dir()];
+    const primary = await scene.start(here, { kind: "primary" });
+    const replica = await scene.start(there, { kind: "join", url: primary.url });
+    const [told, heard] = [scene.listen(primary.url), scene.listen(replica.url)];
+    await until("both readers are greeted", () => told.length > 0 && heard.length > 0);
+    await until("the replica is connected", () => primary.node.streams.replicas.length === 1);
+    const app = await scene.app(here);
+    for (let i = 0; i < 20; i++) await app.write();
+    await until("20 entries", () => existsSync(join(there, "db")) && look(join(there, "db")).entries === 20);
+    await until("the same position", same(primary, replica));
 
-      assert.deepEqual(told[0], { type: "init", data: { isPrimary: true } });
-      const last = primary.node.directory.get("db")?.position.txid ?? 0;
-      await until("all events", () => told.length > last && heard.at(-1)?.data["txID"] === told.at(-1)?.data["txID"]);
-      const ids = told.slice(1).map((event) => Number(`0x${String(event.data["txID"])}`));
-      assert.deepEqual(
-        ids,
-        ids.map((_, i) => i + 1),
-      );
-      const event = told.at(-1);
-      assert.equal(event?.type, "tx");
-      assert.equal(event.db, "db");
-      assert.match(String(event.data["txID"]), /^[0-9a-f]{16}$/);
-      assert.match(String(event.data["postApplyChecksum"]), /^[0-9a-f]{16}$/);
-      assert.match(String(event.data["timestamp"]), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
-      assert.deepEqual(Object.keys(event.data), ["txID", "postApplyChecksum", "pageSize", "commit", "timestamp"]);
-      assert.deepEqual(heard.at(-1), event);
-      const hostname = new URL(primary.url).host;
-      const changes = heard.filter(({ type }) => type !== "tx").map(({ data }) => data);
-      assert.deepEqual(changes.at(-1), { isPrimary: false, hostname });
-      assert.equal(readFileSync(join(there, ".primary"), "utf8"), `${hostname}\n`);
-      assert.ok(!existsSync(join(here, ".primary")));
-      const file = join(there, "db-pos");
-      const position = (): string => (existsSync(file) ? readFileSync(file, "utf8") : "");
-      await until("the position file", () => position().startsWith(String(event.data["txID"])));
-    },
-  );
+    assert.deepEqual(told[0], { type: "init", data: { isPrimary: true } });
+    const last = primary.node.directory.get("db")?.position.txid ?? 0;
+    await until("all events", () => told.length > last && heard.at(-1)?.data["txID"] === told.at(-1)?.data["txID"]);
+    const ids = told.slice(1).map((event) => Number(`0x${String(event.data["txID"])}`));
+    assert.deepEqual(
+      ids,
+      ids.map((_, i) => i + 1),
+    );
+    const event = told.at(-1);
+    assert.equal(event?.type, "tx");
+    assert.equal(event.db, "db");
+    assert.match(String(event.data["txID"]), /^[0-9a-f]{16}$/);
+    assert.match(String(event.data["postApplyChecksum"]), /^[0-9a-f]{16}$/);
+    assert.match(String(event.data["timestamp"]), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+    assert.deepEqual(Object.keys(event.data), ["txID", "postApplyChecksum", "pageSize", "commit", "timestamp"]);
+    assert.deepEqual(heard.at(-1), event);
+    const hostname = new URL(primary.url).host;
+    const changes = heard.filter(({ type }) => type !== "tx").map(({ data }) => data);
+    assert.deepEqual(changes.at(-1), { isPrimary: false, hostname });
+    assert.equal(readFileSync(join(there, ".primary"), "utf8"), `${hostname}\n`);
+    assert.ok(!existsSync(join(here, ".primary")));
+    const file = join(there, "db-pos");
+    const position = (): string => (existsSync(file) ? readFileSync(file, "utf8") : "");
+    await until("the position file", () => position().startsWith(String(event.data["txID"])));
+  });
 
-  story("a replica says how far it is behind as soon as it has a snapshot", async (scene) => {
+  story("a replica reports its lag as soon as it has a snapshot", async (scene) => {
     const [here, there] = [scene.dir(), scene.dir()];
     await scene.app(here);
     // A second of the primary's takes a quarter of an hour: no heartbeat comes. The replica has just begun to count.
@@ -70,7 +67,7 @@ suite("nodes", () => {
     assert.match(readFileSync(join(there, ".lag"), "utf8"), /^\d+\n$/);
   });
 
-  story("a replica that comes back goes on where it was, without a snapshot", async (scene) => {
+  story("a restarted replica resumes without a snapshot", async (scene) => {
     const [here, there] = [scene.dir(), scene.dir()];
     const primary = await scene.start(here, { kind: "primary" });
     const app = await scene.app(here);
@@ -83,37 +80,34 @@ suite("nodes", () => {
     assert.equal(sent(primary), 1);
   });
 
-  story(
-    "a replica whose own log lost more than SQLite's when the power went has lost count, and nothing else",
-    async (scene) => {
-      const [here, there] = [scene.dir(), scene.dir()];
-      const primary = await scene.start(here, { kind: "primary" });
-      const app = await scene.app(here);
-      const first = await scene.start(there, { kind: "join", url: primary.url });
-      await until("the first copy", () => same(primary, first)() && sent(primary) === 1);
-      await first.close();
-      for (let i = 0; i < 10; i++) await app.write();
-      const theirs = primary.node.directory.get("db");
-      assert.ok(theirs);
-      const dir = first.node.directory.stateDir("db");
-      const { database } = open(there, "db", { dir });
-      const before = database.position.txid;
-      const lost = scene.dir();
-      cpSync(join(dir, "log"), lost, { recursive: true });
-      await until("all of it is captured", () => theirs.position.txid === before + 10);
-      const files = Array.from({ length: 10 }, (_, i) => Buffer.from(theirs.log.read(before + 1 + i) ?? ""));
-      database.apply(files, 1);
-      database.abandon();
-      rmSync(join(dir, "log"), { recursive: true });
-      cpSync(lost, join(dir, "log"), { recursive: true });
-      const again = await scene.start(there, { kind: "join", url: primary.url });
-      await app.write();
-      await until("caught up", () => same(primary, again)() && look(join(there, "db")).entries === 11);
-      assert.equal(sent(primary), 1);
-      assert.equal(again.node.metrics.dropped, 0);
-      assert.equal(again.node.directory.get("db")?.position.txid, before + 11);
-    },
-  );
+  story("a replica whose log lost more than SQLite's in a power cut resyncs without losing data", async (scene) => {
+    const [here, there] = [scene.dir(), scene.dir()];
+    const primary = await scene.start(here, { kind: "primary" });
+    const app = await scene.app(here);
+    const first = await scene.start(there, { kind: "join", url: primary.url });
+    await until("the first copy", () => same(primary, first)() && sent(primary) === 1);
+    await first.close();
+    for (let i = 0; i < 10; i++) await app.write();
+    const theirs = primary.node.directory.get("db");
+    assert.ok(theirs);
+    const dir = first.node.directory.stateDir("db");
+    const { database } = open(there, "db", { dir });
+    const before = database.position.txid;
+    const lost = scene.dir();
+    cpSync(join(dir, "log"), lost, { recursive: true });
+    await until("all of it is captured", () => theirs.position.txid === before + 10);
+    const files = Array.from({ length: 10 }, (_, i) => Buffer.from(theirs.log.read(before + 1 + i) ?? ""));
+    database.apply(files, 1);
+    database.abandon();
+    rmSync(join(dir, "log"), { recursive: true });
+    cpSync(lost, join(dir, "log"), { recursive: true });
+    const again = await scene.start(there, { kind: "join", url: primary.url });
+    await app.write();
+    await until("caught up", () => same(primary, again)() && look(join(there, "db")).entries === 11);
+    assert.equal(sent(primary), 1);
+    assert.equal(again.node.metrics.dropped, 0);
+    assert.equal(again.node.directory.get("db")?.position.txid, before + 11);
+  });
 
   // The three ways in which a replica can differ from its primary.
   for (const [shape, here_writes, there_writes, dropped] of [
@@ -121,7 +115,7 @@ suite("nodes", () => {
     ["ahead of its primary", 0, 3, 3],
     ["behind, with another state before", 5, 1, 1],
   ] as const) {
-    story(`a replica that is ${shape} is healed, and what it alone had is counted and kept (R2)`, async (scene) => {
+    story(`a replica that is ${shape} is healed, and its own transactions are counted and kept (R2)`, async (scene) => {
       const [here, there] = [scene.dir(), scene.dir()];
       const app = await scene.app(here);
       const primary = await scene.start(here, { kind: "primary" });
@@ -140,7 +134,7 @@ suite("nodes", () => {
     });
   }
 
-  story("without the key nothing but events, info and metrics is answered", async (scene) => {
+  story("without the key only events, info and metrics are served", async (scene) => {
     const [here, there] = [scene.dir(), scene.dir()];
     await scene.app(here);
     const primary = await scene.start(here, { kind: "primary" }, { credentials: new SharedKey("one") });
@@ -162,7 +156,7 @@ suite("nodes", () => {
     assert.equal(((await new NodeClient(primary.url, systemClock).info()) as { isPrimary: boolean }).isPrimary, true);
   });
 
-  story("with a key a body is covered too: one that was changed on the way is not imported", async (scene) => {
+  story("the signature covers the body: a modified import is refused", async (scene) => {
     const here = scene.dir();
     const app = await scene.app(here);
     await app.write();
@@ -185,7 +179,7 @@ suite("nodes", () => {
     assert.ok(!existsSync(join(here, "third")));
   });
 
-  story("without a key a node listens on loopback only, and answers no web page", async (scene) => {
+  story("without a key a node listens on loopback only, and refuses browsers' cross-origin requests", async (scene) => {
     const primary = await scene.start(scene.dir(), { kind: "primary" });
     const post = (headers: Record<string, string>): Promise<number> =>
       new Promise((done) => {
@@ -202,7 +196,7 @@ suite("nodes", () => {
     assert.equal(open.node.role.kind, "primary");
   });
 
-  story("export gives a database, import takes one, bad requests get clear answers", async (scene) => {
+  story("export returns a database, import stores one, bad requests get clear errors", async (scene) => {
     const here = scene.dir();
     const app = await scene.app(here);
     await app.write();
@@ -238,7 +232,7 @@ suite("nodes", () => {
     assert.match(await stale.text(), /term 1 is over, 99 was seen/);
   });
 
-  story("of two imports of one name at once, the second is refused, and the first is whole", async (scene) => {
+  story("of two concurrent imports of one name the second is refused, and the first is complete", async (scene) => {
     const here = scene.dir();
     await (await scene.app(here)).write();
     const primary = await scene.start(here, { kind: "primary" });
@@ -268,7 +262,7 @@ function candidates(scene: Scene): () => Election {
 }
 
 suite("elected nodes", () => {
-  story("a node that may lack transactions leads only when it is forced to; what is lost is counted", async (scene) => {
+  story("a node that may lack transactions becomes primary only when forced; the loss is counted", async (scene) => {
     const [here, there] = [scene.dir(), scene.dir()];
     const elected = candidates(scene);
     const app = await scene.app(here);
@@ -337,33 +331,30 @@ suite("elected nodes", () => {
     );
   });
 
-  story(
-    "what is written up to the moment of a handover is told on the old primary, without a gap (E2)",
-    async (scene) => {
-      const dirs = [scene.dir(), scene.dir()] as const;
-      const elected = candidates(scene);
-      const a = await scene.start(dirs[0], elected());
-      await until("the first is primary", () => a.node.role.kind === "primary");
-      const app = await scene.app(dirs[0]);
-      await app.write();
-      const b = await scene.start(dirs[1], elected());
-      await until("the second has everything", () => same(a, b)() && b.node.complete_term === a.node.term);
-      const heard = scene.listen(a.url);
-      await until("greeted", () => heard.length === 1);
-      const before = a.node.directory.get("db")?.position.txid ?? 0;
-      for (let i = 0; i < 20; i++) await app.write();
-      await new NodeClient(b.url, systemClock).promote();
-      app.close();
-      await until("the old one follows", () => a.node.role.kind === "replica" && b.node.streams.replicas.length === 1);
-      const told = heard.filter(({ type }) => type === "tx").map(({ data }) => Number(`0x${String(data["txID"])}`));
-      assert.deepEqual(
-        told,
-        Array.from({ length: 20 }, (_, i) => before + 1 + i),
-      );
-    },
-  );
+  story("transactions up to a handover are announced by the old primary, without a gap (E2)", async (scene) => {
+    const dirs = [scene.dir(), scene.dir()] as const;
+    const elected = candidates(scene);
+    const a = await scene.start(dirs[0], elected());
+    await until("the first is primary", () => a.node.role.kind === "primary");
+    const app = await scene.app(dirs[0]);
+    await app.write();
+    const b = await scene.start(dirs[1], elected());
+    await until("the second has everything", () => same(a, b)() && b.node.complete_term === a.node.term);
+    const heard = scene.listen(a.url);
+    await until("greeted", () => heard.length === 1);
+    const before = a.node.directory.get("db")?.position.txid ?? 0;
+    for (let i = 0; i < 20; i++) await app.write();
+    await new NodeClient(b.url, systemClock).promote();
+    app.close();
+    await until("the old one follows", () => a.node.role.kind === "replica" && b.node.streams.replicas.length === 1);
+    const told = heard.filter(({ type }) => type === "tx").map(({ data }) => Number(`0x${String(data["txID"])}`));
+    assert.deepEqual(
+      told,
+      Array.from({ length: 20 }, (_, i) => before + 1 + i),
+    );
+  });
 
-  story("a lease that is renewed at the last moment costs readers of events nothing", async (scene) => {
+  story("a lease renewed at the last moment loses no events", async (scene) => {
     const dir = scene.dir();
     const app = await scene.app(dir);
     await app.write();

@@ -38,8 +38,8 @@ async function ask(peer: Peer, soon: () => Promise<void> = async () => undefined
 
 const numbered = (bytes: number): Buffer => Buffer.from(Uint32Array.from({ length: bytes / 4 }, (_, i) => i).buffer);
 
-suite("answers of a peer", () => {
-  test("all of it comes, in order, whatever came with the head and whatever came before anybody read", async (t) => {
+suite("responses of a peer", () => {
+  test("the whole body arrives in order, whatever came with the headers or before it was read", async (t) => {
     const { peer, answering } = await asked(t);
     const sent = numbered(8 * 1024 * 1024);
     const [early, later] = [300_000, 1_000_000];
@@ -58,7 +58,7 @@ suite("answers of a peer", () => {
     assert.ok(bytes.equals(sent), `${bytes.length} of ${sent.length} bytes`);
   });
 
-  test("a head in pieces is one head", async (t) => {
+  test("headers in several packets are read as one", async (t) => {
     const { peer, answering } = await asked(t);
     const answered = ask(peer);
     const socket = await answering;
@@ -71,7 +71,7 @@ suite("answers of a peer", () => {
     assert.equal((await answered).bytes.toString(), "the body");
   });
 
-  test("a connection that breaks is the end of it", async (t) => {
+  test("a broken connection ends the response", async (t) => {
     const { peer, answering } = await asked(t);
     const answered = ask(peer, async () => {
       (await answering).resetAndDestroy();
@@ -80,7 +80,7 @@ suite("answers of a peer", () => {
     assert.equal((await answered).bytes.toString(), "some of it");
   });
 
-  test("a file whose end never came is not left behind, and one that was there before is not touched", async (t) => {
+  test("an incomplete download leaves no file, and an existing file is untouched", async (t) => {
     const file = join(tempDir(), "copy.db");
     const fetched = async (): Promise<void> => {
       const { peer, answering } = await asked(t);
@@ -97,7 +97,7 @@ suite("answers of a peer", () => {
     assert.equal(readFileSync(file, "utf8"), "somebody's");
   });
 
-  test("a no is read to its end and told", async (t) => {
+  test("an error response is read to its end and reported", async (t) => {
     const { peer, answering } = await asked(t);
     const answered = ask(peer);
     const socket = await answering;

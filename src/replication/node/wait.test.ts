@@ -16,7 +16,7 @@ async function wait(url: string, query: string): Promise<Waited> {
 }
 
 suite("GET /wait", () => {
-  story("the position after a write has the write, and a replica that has reached it shows it", async (scene) => {
+  story("the position after a write includes it, and a replica at that position shows it", async (scene) => {
     const [here, there] = [scene.dir(), scene.dir()];
     const primary = await scene.start(here, { kind: "primary" });
     const replica = await scene.start(there, { kind: "join", url: primary.url });
@@ -34,7 +34,7 @@ suite("GET /wait", () => {
     }
   });
 
-  story("many writes that nobody has looked at yet are all before the position", async (scene) => {
+  story("the position includes all writes that were not captured yet", async (scene) => {
     const here = scene.dir();
     const primary = await scene.start(here, { kind: "primary" });
     const app = await scene.app(here);
@@ -44,7 +44,7 @@ suite("GET /wait", () => {
     assert.equal(Number(`0x${String(after.body["txid"])}`) - Number(`0x${String(before.body["txid"])}`), 3000);
   });
 
-  story("a transaction that does not come is a 408 that says where the database is", async (scene) => {
+  story("a transaction that does not arrive is 408 with the current position", async (scene) => {
     const here = scene.dir();
     const primary = await scene.start(here, { kind: "primary" });
     await scene.app(here);
@@ -54,7 +54,7 @@ suite("GET /wait", () => {
     assert.match(JSON.stringify(body), new RegExp(`is at ${String(now["position"])}`));
   });
 
-  story("what comes while a request waits ends the wait", async (scene) => {
+  story("a transaction that arrives ends the wait", async (scene) => {
     const here = scene.dir();
     const primary = await scene.start(here, { kind: "primary" });
     const app = await scene.app(here);
@@ -67,7 +67,7 @@ suite("GET /wait", () => {
     assert.equal(primary.node.waits.count, 0);
   });
 
-  story("a position that is not in the database's history is a 409, not a wait", async (scene) => {
+  story("a position that is not in the database's history is 409 at once", async (scene) => {
     const here = scene.dir();
     const primary = await scene.start(here, { kind: "primary" });
     const app = await scene.app(here);
@@ -80,7 +80,7 @@ suite("GET /wait", () => {
     assert.deepEqual([refused.status, refused.body.status], [409, "transaction_lost"]);
   });
 
-  story("bad questions are told what is allowed", async (scene) => {
+  story("invalid parameters are refused with the allowed values", async (scene) => {
     const primary = await scene.start(scene.dir(), { kind: "primary" });
     const replica = await scene.start(scene.dir(), { kind: "join", url: primary.url });
     const cases: [url: string, query: string, status: number, words: RegExp][] = [
@@ -104,7 +104,7 @@ suite("GET /wait", () => {
     }
   });
 
-  story("a client that goes away is not waited with", async (scene) => {
+  story("a client that disconnects ends its wait", async (scene) => {
     const here = scene.dir();
     const primary = await scene.start(here, { kind: "primary" });
     await scene.app(here);
@@ -116,7 +116,7 @@ suite("GET /wait", () => {
     await until("it is let go", () => primary.node.waits.count === 0);
   });
 
-  story("the client waits longer than one request may", async (scene) => {
+  story("the client repeats requests to wait longer than one may", async (scene) => {
     const here = scene.dir();
     const primary = await scene.start(here, { kind: "primary" });
     await scene.app(here);

@@ -19,9 +19,9 @@ function entriesIn(path: string): number | undefined {
   }
 }
 
-suite("a WAL that is deleted on a replica", () => {
+suite("WAL file deleted on a replica", () => {
   story(
-    "is noticed, what it had is in the database, and the replica follows again without a snapshot",
+    "a deleted WAL is detected, its content is in the database, and the replica goes on without a snapshot",
     async (scene) => {
       const [here, there] = [scene.dir(), scene.dir()];
       const primary = await scene.start(here, { kind: "primary" });
@@ -38,21 +38,26 @@ suite("a WAL that is deleted on a replica", () => {
     },
   );
 
-  story("is waited with while a program has it open, which is named; then the replica follows", async (scene) => {
-    const [here, there] = [scene.dir(), scene.dir()];
-    const primary = await scene.start(here, { kind: "primary" });
-    const replica = await scene.start(there, { kind: "join", url: primary.url });
-    const app = await scene.app(here);
-    await app.write();
-    await until("the replica has it", () => same(primary, replica)() && look(join(there, "db")).entries === 1);
-    const holder = spawn(process.execPath, ["-e", HOLDER, join(there, "db")], { stdio: ["ignore", "pipe", "inherit"] });
-    scene.later(() => holder.kill("SIGKILL"));
-    await once(holder.stdout, "data");
-    rmSync(join(there, "db-wal"));
-    const reason = (): string => replica.node.directory.problems.get("db")?.reason ?? "";
-    await until("it says who has it open", () => reason().includes(`process ${holder.pid} still has it open`));
-    await app.write();
-    holder.kill("SIGKILL");
-    await until("it follows", () => same(primary, replica)() && look(join(there, "db")).entries === 2);
-  });
+  story(
+    "a deleted WAL that a program has open is waited for and the program named; then the replica follows",
+    async (scene) => {
+      const [here, there] = [scene.dir(), scene.dir()];
+      const primary = await scene.start(here, { kind: "primary" });
+      const replica = await scene.start(there, { kind: "join", url: primary.url });
+      const app = await scene.app(here);
+      await app.write();
+      await until("the replica has it", () => same(primary, replica)() && look(join(there, "db")).entries === 1);
+      const holder = spawn(process.execPath, ["-e", HOLDER, join(there, "db")], {
+        stdio: ["ignore", "pipe", "inherit"],
+      });
+      scene.later(() => holder.kill("SIGKILL"));
+      await once(holder.stdout, "data");
+      rmSync(join(there, "db-wal"));
+      const reason = (): string => replica.node.directory.problems.get("db")?.reason ?? "";
+      await until("it says who has it open", () => reason().includes(`process ${holder.pid} still has it open`));
+      await app.write();
+      holder.kill("SIGKILL");
+      await until("it follows", () => same(primary, replica)() && look(join(there, "db")).entries === 2);
+    },
+  );
 });

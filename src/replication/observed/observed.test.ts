@@ -56,8 +56,8 @@ const has = (messages: NodeMessage[], ...types: string[]): boolean =>
 
 const silent = (messages: NodeMessage[]): boolean => messages.some((one) => one.type === "node" && one.state === null);
 
-suite("nodes that are watched", () => {
-  test("how it is comes first, then what happens; transactions that come together are one message", async (t) => {
+suite("observed nodes", () => {
+  test("the state comes first, then updates; transactions that arrive together are one message", async (t) => {
     const tx = (n: number): string =>
       `${JSON.stringify({ type: "tx", db: "app.db", data: { txID: n.toString(16) } })}\n`;
     const address = await answering(t, INFO, (response) => {
@@ -80,7 +80,7 @@ suite("nodes that are watched", () => {
     assert.deepEqual(change?.type === "primary" && [change.primary, change.hostname], [false, "h:1"]);
   });
 
-  test("what is no node, or says too much, is let go with the reason", async (t) => {
+  test("a server that is no node, or sends too much, is dropped with the reason", async (t) => {
     const nothing = (response: ServerResponse): void => response.flushHeaders();
     const hostile: [RegExp, unknown, (response: ServerResponse) => void][] = [
       [/is no node/, { hello: "world" }, nothing],
@@ -103,7 +103,7 @@ suite("nodes that are watched", () => {
     }
   });
 
-  test("a machine that stops is gone, and a reader that leaves takes its connections along", async (t) => {
+  test("a stopped machine is removed, and a reader that leaves closes its connections", async (t) => {
     let open = 0;
     let there = true;
     const address = await answering(t, INFO, (response) => {
@@ -121,7 +121,7 @@ suite("nodes that are watched", () => {
     await until("every connection is closed", () => open === 0);
   });
 
-  test("nothing is kept of messages that a reader has had", async (t) => {
+  test("delivered messages are not kept in memory", async (t) => {
     const address = await answering(t, INFO, (response) => {
       const line = '{"type":"tx","db":"app.db","data":{"txID":"1"}}\n';
       const timer = setInterval(() => response.write(line), 1);
@@ -143,7 +143,7 @@ suite("nodes that are watched", () => {
     assert.ok(after - before < 100, `${after - before} promises more after 100 messages`);
   });
 
-  test("too many readers are refused, and one that left makes room", async () => {
+  test("too many readers are refused, and one that leaves makes room", async () => {
     const observer = new Observer({ clock: systemClock, nodes: async () => [] });
     const ending = new AbortController();
     const readers = Array.from({ length: REPLICATION_LIMITS.observers }, () => observer.follow("org", ending.signal));
@@ -154,7 +154,7 @@ suite("nodes that are watched", () => {
     await observer.follow("org", ending.signal).next();
   });
 
-  test("what waits for a slow reader does not grow with what happens", () => {
+  test("the queue of a slow reader does not grow with the number of updates", () => {
     const outbox = new Outbox(() => 0);
     for (let txid = 1; txid <= 10_000; txid++) {
       outbox.news(NODE, { type: "tx", db: "app.db", txid });
@@ -168,7 +168,7 @@ suite("nodes that are watched", () => {
     assert.equal(outbox.take().length, REPLICATION_LIMITS.observed_databases);
   });
 
-  test("words that mean nothing are passed over", () => {
+  test("invalid updates are ignored", () => {
     for (const line of [
       "null",
       "[]",

@@ -17,8 +17,8 @@ import { PROXY_OPTIONS, proxyIn } from "./flags.ts";
 import { txidOf } from "./http-proxy.ts";
 import { mayRepeat, patternOf, Router } from "./rules.ts";
 
-suite("where requests go", () => {
-  test("by method, and by patterns of paths", () => {
+suite("request routing", () => {
+  test("requests are routed by method and by path patterns", () => {
     const router = new Router({ local: ["/static/*", "*.css", "/health"], primary: ["/visit", "/api/*/now"] });
     const cases: [method: string, target: string, kind: string][] = [
       ["GET", "/", "read"],
@@ -42,14 +42,14 @@ suite("where requests go", () => {
     assert.throws(() => patternOf("static/*"), /begins with \/ or \*/);
   });
 
-  test("a request is sent again only when it may be done twice", () => {
+  test("only idempotent requests are retried", () => {
     for (const method of ["GET", "PUT", "DELETE"]) assert.equal(mayRepeat(method, undefined), true);
     assert.equal(mayRepeat("POST", undefined), false);
     assert.equal(mayRepeat("POST", ""), false);
     assert.equal(mayRepeat("PATCH", "key"), true);
   });
 
-  test("a transaction is read from the header or the cookie, and nonsense is none", () => {
+  test("a transaction id is read from the header or the cookie, and invalid ones are ignored", () => {
     assert.equal(txidOf({ headers: { "hangar-txid": "ff" } }), 255);
     assert.equal(txidOf({ headers: { cookie: "a=b; __txid=0000000000000010; c" } }), 16);
     assert.equal(txidOf({ headers: { cookie: "x__txid=10" } }), undefined);
@@ -57,7 +57,7 @@ suite("where requests go", () => {
       assert.equal(txidOf({ headers: { "hangar-txid": nonsense } }), undefined, nonsense);
   });
 
-  test("bad options are named", () => {
+  test("invalid options are named", () => {
     const none = Object.fromEntries(Object.keys(PROXY_OPTIONS).map((name) => [name, undefined]));
     const base = { "proxy-listen": "127.0.0.1:0", "proxy-app": "http://127.0.0.1:1", "proxy-db": "db" };
     assert.deepEqual(proxyIn(none, undefined), {});
@@ -99,8 +99,8 @@ const NO_LEASES: LeaseStore = {
 
 const codeIn = async (response: Response): Promise<unknown> => ((await response.json()) as { status: unknown }).status;
 
-suite("the HTTP proxy of a node", () => {
-  story("without a primary reads are answered, and writes wait, then fail with nothing done", async (scene) => {
+suite("HTTP proxy of a node", () => {
+  story("without a primary reads are served, and writes wait, then fail without effect", async (scene) => {
     let writes = 0;
     const { app } = await serve(scene, (request, response) => {
       if (request.method === "POST") writes++;
@@ -127,7 +127,7 @@ suite("the HTTP proxy of a node", () => {
     assert.deepEqual([node.proxy?.waiting, node.proxy?.counts.queued], [0, 1]);
   });
 
-  story("an application that is down is waited for, and named when it does not come", async (scene) => {
+  story("an unreachable application is waited for, and named after the timeout", async (scene) => {
     const { app, server } = await serve(scene, () => undefined);
     server.close();
     const node = await scene.start(scene.dir(), { kind: "primary" }, place(app, 30));
@@ -136,7 +136,7 @@ suite("the HTTP proxy of a node", () => {
     assert.equal((await fetch(urlOf(node))).status, 502);
   });
 
-  story("a request whose application dies in the middle is repeated only when it may be", async (scene) => {
+  story("a request whose application dies is retried only if it is idempotent", async (scene) => {
     let asked = 0;
     const { app } = await serve(scene, (request, response) => {
       request.resume().on("end", () => (++asked % 2 ? request.socket.destroy() : response.end(`at ${asked}`)));
@@ -149,7 +149,7 @@ suite("the HTTP proxy of a node", () => {
     assert.deepEqual([keyed.status, await keyed.text(), node.proxy?.counts.repeated], [200, "at 2", 1]);
   });
 
-  story("an answer to a write waits for replicas, and comes with the first that has it", async (scene) => {
+  story("a write's response waits for replicas and is sent with the first acknowledgement", async (scene) => {
     const here = scene.dir();
     const app_db = await scene.app(here);
     const { app } = await serve(scene, (_, response) => {
@@ -164,7 +164,7 @@ suite("the HTTP proxy of a node", () => {
     await replica.close();
   });
 
-  story("an answer to a write that no replica has in time says that it is not safe", async (scene) => {
+  story("a write that no replica acknowledges in time is 504 not_acknowledged", async (scene) => {
     const here = scene.dir();
     const app_db = await scene.app(here);
     const { app } = await serve(scene, (_, response) => {
@@ -176,7 +176,7 @@ suite("the HTTP proxy of a node", () => {
     assert.deepEqual([answer.status, await codeIn(answer)], [504, "not_acknowledged"]);
   });
 
-  story("bodies of any size go through as they are, and headers of one connection stay there", async (scene) => {
+  story("bodies of any size pass unchanged, and hop-by-hop headers are removed", async (scene) => {
     const seen: IncomingMessage["headers"][] = [];
     const { app } = await serve(scene, (request, response) => {
       seen.push(request.headers);

@@ -7,7 +7,7 @@ import { test } from "node:test";
 import { DatabaseFiles } from "./files.ts";
 import { OverwriteWatch } from "./overwrite-watch.ts";
 
-test("writes past SQLite are noticed; commits and checkpoints of every kind are none", (t) => {
+test("writes that bypass SQLite are detected; commits and checkpoints are not reported", (t) => {
   const dir = mkdtempSync(join(tmpdir(), "hangar-overwrite-"));
   const path = join(dir, "db");
   const db = new DatabaseSync(path);
