@@ -6,7 +6,7 @@ import { attenuate, parse, serialize } from "#core/macaroon.ts";
 import { testPlatform } from "./platform.ts";
 
 suite("orgs and apps", () => {
-  test("an organization is created, seen, and deleted only when empty", async (t) => {
+  test("an organization is created, read, and deleted only when empty", async (t) => {
     const { ask } = await testPlatform(t);
     const created = await ask("POST /v1/orgs", { body: { name: "Acme & Söhne" } });
     assert.equal(created.status, 201);
@@ -41,7 +41,7 @@ suite("orgs and apps", () => {
     assert.equal((await ask("GET /v1/apps/web")).status, 404);
   });
 
-  test("taken and impossible names are refused with 422 and what is allowed", async (t) => {
+  test("taken and invalid names are refused with 422 and what is allowed", async (t) => {
     const { ask } = await testPlatform(t);
     await ask("POST /v1/apps", { body: { app_name: "web" } });
     const taken = await ask("POST /v1/apps", { body: { app_name: "web" } });
@@ -55,7 +55,7 @@ suite("orgs and apps", () => {
     assert.equal(org.body.status, "invalid_name");
   });
 
-  test("every problem of a request is told at once, with its path", async (t) => {
+  test("all problems of a request are reported at once, with their paths", async (t) => {
     const { ask } = await testPlatform(t);
     const bad = await ask("POST /v1/orgs/personal/tokens", { body: { kind: "none", name: 5, expiry: [] } });
     assert.deepEqual([bad.status, bad.body.status], [400, "invalid_request"]);
@@ -66,7 +66,7 @@ suite("orgs and apps", () => {
     assert.equal(query.body.details[0].path, "query.force");
   });
 
-  test("null is absence, an unknown field is told, [] is an empty object", async (t) => {
+  test("null is absence, an unknown field gives a warning, [] is an empty object", async (t) => {
     const { ask } = await testPlatform(t);
     const created = await ask("POST /v1/apps", { body: { app_name: "web", network: null, netwrok: "x" } });
     assert.equal(created.status, 201);
@@ -77,7 +77,7 @@ suite("orgs and apps", () => {
 });
 
 suite("secrets", () => {
-  test("values go in and never come out; the digest changes with the value", async (t) => {
+  test("secret values are never returned; the digest changes with the value", async (t) => {
     const { ask } = await testPlatform(t);
     await ask("POST /v1/apps", { body: { app_name: "web" } });
     const canary = "canary-9f8e7d6c";
@@ -106,7 +106,7 @@ suite("secrets", () => {
     assert.equal((await ask("DELETE /v1/apps/web/secrets/KEY")).status, 404);
   });
 
-  test("bad names and long values are refused all at once, and nothing is kept", async (t) => {
+  test("invalid names and long values are refused together, and nothing is stored", async (t) => {
     const { ask } = await testPlatform(t);
     await ask("POST /v1/apps", { body: { app_name: "web" } });
     const values = { "A-B": "1", "1A": "1", LONG: "x".repeat(65 * 1024), FINE: "1" };
@@ -118,7 +118,7 @@ suite("secrets", () => {
 });
 
 suite("tokens", () => {
-  test("an org token works in its organization only; another's things are not visible", async (t) => {
+  test("an org token works in its organization only; resources of others are 404", async (t) => {
     const { ask } = await testPlatform(t);
     await ask("POST /v1/orgs", { body: { name: "acme" } });
     await ask("POST /v1/apps", { body: { app_name: "theirs", org_slug: "personal" } });
@@ -133,7 +133,7 @@ suite("tokens", () => {
     assert.equal((await ask("POST /v1/orgs/acme/tokens", { token, body: { kind: "org" } })).status, 403);
   });
 
-  test("a read-only token reads, and is refused by name on anything that writes", async (t) => {
+  test("a read-only token reads, and writes are refused with the reason", async (t) => {
     const { ask } = await testPlatform(t);
     await ask("POST /v1/apps", { body: { app_name: "web" } });
     const token: string = (await ask("POST /v1/orgs/personal/tokens", { body: { kind: "readonly" } })).body.token;
@@ -153,7 +153,7 @@ suite("tokens", () => {
     }
   });
 
-  test("a token its holder narrowed offline is held to it, and the refusal names the caveat", async (t) => {
+  test("an attenuated token is restricted accordingly, and the refusal names the caveat", async (t) => {
     const { ask } = await testPlatform(t);
     for (const app_name of ["web", "api"]) await ask("POST /v1/apps", { body: { app_name } });
     const wide: string = (await ask("POST /v1/orgs/personal/tokens", { body: { kind: "org" } })).body.token;
@@ -171,7 +171,7 @@ suite("tokens", () => {
     assert.match((await ask("GET /v1/apps/web", { token: elsewhere })).body.error, /caveat from_machine/);
   });
 
-  test("revoking works at once and shows; what was made from the token falls with it (A5)", async (t) => {
+  test("revoking takes effect at once, also for tokens derived from it (A5)", async (t) => {
     const { ask } = await testPlatform(t);
     const { token, id } = (await ask("POST /v1/orgs/personal/tokens", { body: { kind: "org" } })).body;
     const child = serialize(attenuate(parse(token), [{ type: "actions", actions: 1 }]));
@@ -189,7 +189,7 @@ suite("tokens", () => {
     assert.equal((await ask("DELETE /v1/orgs/personal/tokens/nobody")).status, 404);
   });
 
-  test("an expired token is refused and says since when", async (t) => {
+  test("an expired token is refused with the time of its expiry", async (t) => {
     const clock = virtualClock(1_800_000_000_000);
     const { ask } = await testPlatform(t, {}, { clock });
     const token: string = (await ask("POST /v1/orgs/personal/tokens", { body: { kind: "org", expiry: "1h" } })).body
@@ -201,7 +201,7 @@ suite("tokens", () => {
     assert.match(refused.body.error, /expired 2027-01-15T09:00:00Z/);
   });
 
-  test("a token says in words what it may do, and answers may-I", async (t) => {
+  test("a token describes its permissions, and answers whether an action is allowed", async (t) => {
     const { ask } = await testPlatform(t);
     const token: string = (await ask("POST /v1/orgs/personal/tokens", { body: { kind: "readonly", name: "grafana" } }))
       .body.token;
@@ -215,7 +215,7 @@ suite("tokens", () => {
     assert.equal((await ask("POST /v1/tokens/authorize", { body: { action: "delete" } })).body.allowed, true);
   });
 
-  test("a deploy token is for one app", async (t) => {
+  test("a deploy token works for one app only", async (t) => {
     const { ask } = await testPlatform(t);
     for (const app_name of ["web", "api"]) await ask("POST /v1/apps", { body: { app_name } });
     const token: string = (await ask("POST /v1/apps/web/deploy_token", { body: {} })).body.token;

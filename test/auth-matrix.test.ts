@@ -147,7 +147,7 @@ async function furnish(platform: TestPlatform): Promise<Furniture> {
 }
 
 suite("auth matrix (A1)", () => {
-  test("every route answers every caller as its access rule says", async (t) => {
+  test("every route responds to every caller as its access rule says", async (t) => {
     const platform = await testPlatform(t, { HANGAR_ACME_DIRECTORY: "http://127.0.0.1:9/directory" });
     const furniture = await furnish(platform);
     const wrong: string[] = [];

@@ -7,7 +7,7 @@ import { PrintedReport } from "../bench/report.ts";
 import { TOP_LINES, topLines } from "../bench/top.ts";
 
 suite("benchmark report", () => {
-  test("figures are shown as multiples of their peer, and against their target", () => {
+  test("figures are shown as multiples of their peer and against their target", () => {
     const lines: string[] = [];
     const report = new PrintedReport((line) => lines.push(line));
     report.section("speed");
@@ -35,7 +35,7 @@ suite("benchmark report", () => {
     );
   });
 
-  test("a peer that was not measured in the same section is a mistake", () => {
+  test("a peer that was not measured in the same section is an error", () => {
     const report = new PrintedReport(() => {});
     report.section("one");
     report.add({ what: "theirs", value: 1, unit: "s" });
@@ -43,7 +43,7 @@ suite("benchmark report", () => {
     assert.throws(() => report.add({ what: "ours", value: 1, unit: "s", to: "theirs" }), /no figure "theirs"/);
   });
 
-  test("a ratio that is a fifth worse than it was is told, whichever way is worse", () => {
+  test("a ratio that got a fifth worse is reported, in either direction", () => {
     const measured = (requests: number, time: number): Measured => {
       const report = new PrintedReport(() => {});
       report.section("speed & size");
@@ -68,7 +68,7 @@ suite("benchmark report", () => {
     assert.equal(plot("api", before.figures.slice(0, 1)), undefined);
   });
 
-  test("every line of the front page has its figure", () => {
+  test("every benchmark line of README.md has its figure", () => {
     const lines = topLines(readMeasured());
     assert.equal(lines.length, TOP_LINES.length, `a figure was renamed:\n${lines.join("\n")}`);
     for (const line of lines) assert.match(line, /^\| [A-Z].* \| [\d.,]+ .*\|$/);

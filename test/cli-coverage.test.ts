@@ -67,7 +67,7 @@ function namedIn(folder: string): Set<string> {
 
 const isForPrograms = (route: string): boolean => FOR_PROGRAMS.some(([pattern]) => pattern.test(route));
 
-test("every row of the API has a verb, or a reason why not", async (t) => {
+test("every API route has a CLI command, or a reason why not", async (t) => {
   const { rows } = await testPlatform(t);
   const named = new Set([...namedIn("src/cli"), ...namedIn("src/client")]);
   const all = rows.map(({ method, path }) => `${method} ${path}`);

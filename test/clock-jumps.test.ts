@@ -24,8 +24,8 @@ const JUMPS: [name: string, by: readonly number[]][] = [
 const between = ([least, most]: [number, number], count = 0, what: string): void =>
   assert.ok(count >= least && count <= most, `${what}: ${count}`);
 
-suite("a wall clock that jumps", () => {
-  test("machines go on: their schedule, their restarts, their checks and their leases (O2)", async (t) => {
+suite("wall clock jumps", () => {
+  test("schedules, restarts, checks and leases of machines continue after a clock jump (O2)", async (t) => {
     const began = new Map<string, number>();
     let probes = 0;
     const harness = await MachineHarness.open({
@@ -70,7 +70,7 @@ suite("a wall clock that jumps", () => {
     t.diagnostic(`${jumps.flat().length} jumps, each followed for two hours`);
   });
 
-  test("the next run is the first after now, whenever now is (O2)", () => {
+  test("the next run is the first one after now, whenever now is (O2)", () => {
     const created = Date.UTC(2026, 0, 31, 12);
     const cases: [schedule: "hourly" | "weekly" | "monthly", now: number, next: number][] = [
       ["hourly", created, created + HOUR],
@@ -84,7 +84,7 @@ suite("a wall clock that jumps", () => {
       assert.equal(new Date(nextRun(schedule, created, now)).toISOString(), new Date(next).toISOString(), schedule);
   });
 
-  test("nothing that is kept is lost by it, daily snapshots go on, and what is old goes in the end (O2)", async (t) => {
+  test("a clock jump deletes nothing, daily snapshots continue, and expired data are deleted in the end (O2)", async (t) => {
     const clock = virtualClock();
     const { ask } = await testPlatform(t, { HANGAR_VOLUME_UNDELETE_HOURS: "48" }, { clock });
     await ask("POST /v1/apps", { body: { app_name: "web" } });
@@ -130,7 +130,7 @@ suite("a wall clock that jumps", () => {
     await comes("what is old is gone", async () => !(await snapshots()).some(({ id }) => id === first));
   });
 
-  test("a token that ran out by a wrong clock is good again by a right one, others never notice (O2)", async (t) => {
+  test("a token that expired by a wrong clock is valid again by a right one (O2)", async (t) => {
     const clock = virtualClock();
     const { ask } = await testPlatform(t, {}, { clock });
     const made = await ask("POST /v1/orgs/personal/tokens", { body: { kind: "org", expiry: "1h" } });

@@ -5,8 +5,8 @@ import { inside } from "./inside.ts";
 
 const SECRET = "canary-token-4f1c9b";
 
-suite("connectors: the resource", () => {
-  test("create with a key, list, get, delete; no secret in any answer", async (t) => {
+suite("connectors API", () => {
+  test("a connector is created with a key, listed, read and deleted; no response shows its secret", async (t) => {
     const platform = await inside(t);
     const { ask } = platform;
     const made = await ask("POST /v1/oauth/connections/api_key", { body: { provider: "github", api_key: SECRET } });
@@ -36,7 +36,7 @@ suite("connectors: the resource", () => {
     assert.equal((await ask(`GET ${path}`)).status, 404);
   });
 
-  test("PUT replaces the whole policy; 400, 401 and 404 as specified", async (t) => {
+  test("PUT replaces the whole policy; errors are 400, 401 and 404 as specified", async (t) => {
     const { ask } = await inside(t);
     const key = { provider: "github", api_key: SECRET, name: "the team's" };
     const body = { ...key, access_policy: { allow_all: true, name_prefix: "x" } };
@@ -67,7 +67,7 @@ suite("connectors: the resource", () => {
     assert.equal((await ask("PUT /v1/oauth/connections/nothing", { body: { access_policy } })).status, 404);
   });
 
-  test("another organization's connector does not exist", async (t) => {
+  test("another organization's connector is 404", async (t) => {
     const { ask } = await inside(t);
     await ask("POST /v1/orgs", { body: { name: "acme" } });
     const { token } = (await ask("POST /v1/orgs/acme/tokens", { body: { kind: "org" } })).body;
@@ -78,7 +78,7 @@ suite("connectors: the resource", () => {
     assert.equal((await ask(`PUT /v1/oauth/connections/${id}`, { token, body: { access_policy: {} } })).status, 404);
   });
 
-  test("what cannot work is refused when it is made, with the reason", async (t) => {
+  test("a connector that cannot work is refused at creation, with the reason", async (t) => {
     const { ask } = await inside(t);
     const cases: [string, object, RegExp][] = [
       ["api_key", { provider: "githup", api_key: "x" }, /did you mean github/],

@@ -31,8 +31,8 @@ async function admin(platform: Inside, machine: Machine, token: string | undefin
   return { id, call };
 }
 
-suite("what a token makes", () => {
-  test("a connector to the platform does no more than the token that made it", async (t) => {
+suite("credentials made by a token", () => {
+  test("a connector to the platform has at most the permissions of the token that made it", async (t) => {
     const platform = await inside(t);
     const machine = await platform.machine("web-1");
     const { token } = await orgToken(platform);
@@ -42,7 +42,7 @@ suite("what a token makes", () => {
     assert.equal((await call("POST /v1/apps", { app_name: "made" })).status, 201);
   });
 
-  test("a connector falls with the token that made it, and with that token's own maker", async (t) => {
+  test("a connector is revoked with the token that made it, and with that token's parent", async (t) => {
     const platform = await inside(t);
     const machine = await platform.machine("web-1");
     const { token, id } = await orgToken(platform);
@@ -60,7 +60,7 @@ suite("what a token makes", () => {
     assert.equal((await platform.from(machine, `GET ${path}`)).status, 403);
   });
 
-  test("a connector ends when the token that made it does", async (t) => {
+  test("a connector expires with the token that made it", async (t) => {
     const clock = new MovingClock({ start_ms: Date.UTC(2030, 0, 1), frozen: true });
     const platform = await inside(t, {}, { clock });
     const machine = await platform.machine("web-1");
@@ -76,7 +76,7 @@ suite("what a token makes", () => {
     assert.equal((await call("GET /v1/apps/web/machines")).status, 403);
   });
 
-  test("a connector's credential reaches no route that makes credentials", async (t) => {
+  test("a connector's credential reaches no route that creates credentials", async (t) => {
     const platform = await inside(t);
     const machine = await platform.machine("web-1");
     const { id, call } = await admin(platform, machine, undefined);
@@ -96,7 +96,7 @@ suite("what a token makes", () => {
     }
   });
 
-  test("every route that makes a credential says so in its row", async (t) => {
+  test("every route that creates a credential is marked so in its row", async (t) => {
     const { rows } = await inside(t);
     const makes = /token|secret|code|connection/;
     const suspects = rows.filter(
@@ -108,7 +108,7 @@ suite("what a token makes", () => {
 });
 
 suite("Idempotency-Key", () => {
-  test("a narrowed token does not get the answer that the wider one got", async (t) => {
+  test("an attenuated token does not get the response recorded for the wider one", async (t) => {
     const platform = await inside(t);
     const { token } = await orgToken(platform);
     const headers = { "idempotency-key": "k1" };
@@ -122,7 +122,7 @@ suite("Idempotency-Key", () => {
     assert.equal((await platform.ask("POST /v1/apps", { token: cousin, body, headers })).status, 422, "a new request");
   });
 
-  test("an answer that holds a credential is recorded nowhere, and a repeat is still the same token", async (t) => {
+  test("a response with a credential is not recorded, and a repeat returns the same token", async (t) => {
     const platform = await inside(t);
     const headers = { "idempotency-key": "k2" };
     const body = { kind: "org" };
@@ -136,7 +136,7 @@ suite("Idempotency-Key", () => {
   });
 });
 
-test("one token's sign-in codes do not push out another's", async (t) => {
+test("sign-in codes of one token do not evict another's", async (t) => {
   const platform = await inside(t);
   const { token } = (await platform.ask("POST /v1/orgs/personal/tokens", { body: { kind: "readonly" } })).body;
   const { code } = (await platform.ask("POST /v1/tokens/sign_in_codes")).body;
@@ -144,7 +144,7 @@ test("one token's sign-in codes do not push out another's", async (t) => {
   assert.equal((await platform.ask("POST /v1/tokens/sign_in", { token: null, body: { code } })).status, 200);
 });
 
-suite("sessions that last", () => {
+suite("long-lived sessions", () => {
   const open = async (platform: Inside, path: string, token: string): Promise<Response> =>
     await fetch(`${platform.base_url}${path}`, { headers: { authorization: `Bearer ${token}` } });
 
@@ -165,7 +165,7 @@ suite("sessions that last", () => {
     });
   }
 
-  test("a terminal ends when its token is revoked, and says why", async (t) => {
+  test("a terminal ends when its token is revoked, with the reason", async (t) => {
     const platform = await inside(t);
     const machine = await platform.machine("web-1");
     const { token, id } = await orgToken(platform);

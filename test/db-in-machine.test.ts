@@ -15,8 +15,8 @@ async function believes(one: InMachine, other: InMachine): Promise<boolean> {
   return (await one.credentials.verify(REQUEST, headers, systemClock.now())) === nonce;
 }
 
-suite("a node in a machine", () => {
-  test("has its app's lease, is known to its app's machines, and to no others", async (t) => {
+suite("replication node in a machine", () => {
+  test("a node uses its app's lease, and only machines of its app find it", async (t) => {
     const platform = await inside(t);
     await platform.ask("POST /v1/apps", { body: { app_name: "other" } });
     const [web1, web2, stranger] = [
@@ -43,11 +43,11 @@ suite("a node in a machine", () => {
     assert.equal(await believes(one, three), false);
   });
 
-  test("says so when it is not in a machine", async () => {
+  test("a node outside of a machine is refused with the options to use instead", async () => {
     await assert.rejects(inMachine(join(tempDir(), "api")), /works inside machines; elsewhere say --primary/);
   });
 
-  test("reaches nothing else of its app, and no other app's leases", async (t) => {
+  test("a node reaches nothing else of its app, and no other app's leases", async (t) => {
     const platform = await inside(t);
     await platform.ask("POST /v1/apps", { body: { app_name: "other" } });
     const machine = await platform.machine("web-1");

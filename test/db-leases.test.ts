@@ -27,8 +27,8 @@ leaseStoreSuite("the platform's API", TTL_MS, async (t) => {
   return { a: open(), b: open(), pass, close: () => platform.close() };
 });
 
-suite("leases over the API", () => {
-  test("each app has its own, a stranger's token has none, and they go with their app", async (t) => {
+suite("replication leases over the API", () => {
+  test("each app has its own leases, other organizations' tokens have none, and they go with their app", async (t) => {
     const platform = await testPlatform(t);
     for (const app of ["web", "other"]) await withApp(platform, app);
     const on = (app: string, token = platform.token): HttpLeases =>
@@ -43,7 +43,7 @@ suite("leases over the API", () => {
     assert.equal(await on("web").holder(), undefined);
   });
 
-  test("a node that knows of a higher term gets one above it after the platform forgot", async (t) => {
+  test("a node that knows a higher term gets one above it after the platform lost its state", async (t) => {
     const platform = await testPlatform(t);
     await withApp(platform, "web");
     const leases = new HttpLeases({ app: "web", name: "x", send: sendTo(platform.base_url, () => platform.token) });

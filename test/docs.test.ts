@@ -91,7 +91,7 @@ suite("documents", () => {
     );
   });
 
-  test("commands are found however they are written", () => {
+  test("commands are found in every notation", () => {
     const page =
       "    hangar apps list\n\n```sh tour\nls\n```\n\n```json\n    curl x\n```\n\n```\nnpm start\n```\n\n- one\n\n      A=1 npx hangar up";
     assert.deepEqual(
@@ -108,7 +108,7 @@ suite("documents", () => {
     assert.equal(status, 0, stderr);
   });
 
-  test("links between documents lead somewhere", () => {
+  test("links between documents resolve", () => {
     const broken = pages.flatMap((page) =>
       [...readFileSync(join(root, page), "utf8").matchAll(/\]\((?!https?:|#)([^)#]+)/g)]
         .map(([, link]) => link ?? "")
@@ -118,7 +118,7 @@ suite("documents", () => {
     assert.deepEqual(broken, []);
   });
 
-  test("every row of the threat model names tests, and they are there", () => {
+  test("every row of the threat model names existing tests", () => {
     const page = readFileSync(join(root, "docs/security.md"), "utf8");
     const table = page.split("## Threat model")[1]?.split("\n## ")[0] ?? "";
     const rows = table.split("\n").filter((line) => line.startsWith("| ") && !line.startsWith("| who |"));
@@ -155,7 +155,7 @@ suite("documents", () => {
     );
   });
 
-  test("decisions fit on a page", () => {
+  test("ADRs have at most 40 lines", () => {
     const long = pages.filter(
       (page) =>
         page.startsWith("docs/adr/") && readFileSync(join(root, page), "utf8").trimEnd().split("\n").length > 40,
@@ -175,8 +175,8 @@ function defines(file: string, name: string): boolean {
   });
 }
 
-suite("the OpenAPI document", () => {
-  test("is valid 3.1 and has every row, and its connector part the versions of the specification", async (t) => {
+suite("OpenAPI document", () => {
+  test("the document is valid OpenAPI 3.1, has every route, and its connector part the specified versions", async (t) => {
     const platform = await testPlatform(t);
     const { text } = await platform.ask("GET /openapi.json", { token: null });
     const result = await new Validator().validate(JSON.parse(text) as Record<string, unknown>);

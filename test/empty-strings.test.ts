@@ -15,7 +15,7 @@ async function filled({ ask }: TestPlatform) {
   return { app, volume, machine };
 }
 
-suite("empty strings of clients that cannot leave a field out", () => {
+suite("empty strings from clients that cannot omit a field", () => {
   test("an app gets the default network, a volume and a machine their default region", async (t) => {
     const { app, volume, machine } = await filled(await testPlatform(t));
     assert.deepEqual(
@@ -28,7 +28,7 @@ suite("empty strings of clients that cannot leave a field out", () => {
     assert.notEqual(machine.body.name, "");
   });
 
-  test("actions, metadata, leases, addresses and releases take them too", async (t) => {
+  test("actions, metadata, leases, addresses and releases accept empty strings, too", async (t) => {
     const platform = await testPlatform(t);
     const { machine } = await filled(platform);
     const own = `/v1/apps/web/machines/${machine.body.id}`;
@@ -52,7 +52,7 @@ suite("empty strings of clients that cannot leave a field out", () => {
     assert.equal(stopped.status, 200, stopped.text);
   });
 
-  test("what is required is still required, and an empty name of a network elsewhere is still refused", async (t) => {
+  test("required fields stay required, and an empty network name elsewhere is refused", async (t) => {
     const { ask } = await testPlatform(t);
     const nameless = await ask("POST /v1/apps", { body: { app_name: "" } });
     assert.deepEqual([nameless.status, nameless.body.status], [422, "invalid_name"], nameless.text);

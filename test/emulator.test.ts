@@ -19,8 +19,8 @@ const launch = ({ client }: Emulator, env: Record<string, string> = {}, more: ob
 const stateOf = async (emulator: Emulator, id: string) =>
   (await machinesOf(emulator)).find((machine) => machine.id === id)?.state;
 
-suite("the emulator", () => {
-  test("time is moved by hand: a slow boot, a run that ends, a lease that runs out", async (t) => {
+suite("emulator", () => {
+  test("the clock is advanced by hand: a slow boot, an exit and an expired lease follow", async (t) => {
     const emulator = await start(t, { time: new Date("2030-01-01T00:00:00Z") });
     const { id } = await launch(emulator, { SIM_BOOT_MS: "30000", SIM_RUN_MS: "3600000", SIM_EXIT_CODE: "3" });
     await emulator.clock.advance("29s");
@@ -42,7 +42,7 @@ suite("the emulator", () => {
     assert.equal(new Date(emulator.clock.now()).toISOString(), "2030-01-01T00:01:31.000Z");
   });
 
-  test("reset: everything is as at the start, and the token is still good", async (t) => {
+  test("reset restores the initial state, and the token stays valid", async (t) => {
     const emulator = await start(t, { time: new Date("2030-01-01T00:00:00Z") });
     await launch(emulator);
     const { base_url, token } = emulator;
@@ -54,7 +54,7 @@ suite("the emulator", () => {
     assert.equal(new Date(emulator.clock.now()).toISOString(), "2030-01-01T00:00:00.000Z");
   });
 
-  test("a state is saved, and loaded elsewhere: what ran runs, secrets and tokens included", async (t) => {
+  test("a saved state is loaded elsewhere with its running machines, secrets and tokens", async (t) => {
     const emulator = await start(t);
     const { id } = await launch(emulator);
     await emulator.client.call("POST /v1/apps/:app_name/secrets", { params: web, body: { values: { KEY: "1" } } });
@@ -74,7 +74,7 @@ suite("the emulator", () => {
     assert.equal(await stateOf(other, id), "started");
   });
 
-  test("requests go wrong as told: refused, delayed, cut off before and after the work", async (t) => {
+  test("injected request faults refuse, delay and cut off requests, before and after the work", async (t) => {
     const emulator = await start(t);
     const { client, faults, clock } = emulator;
     const route = "POST /v1/apps/:app_name/machines";
@@ -106,7 +106,7 @@ suite("the emulator", () => {
     await slow;
   });
 
-  test("the host fails as told, and a machine crashes and is restarted by its policy", async (t) => {
+  test("injected host faults fail a start, and a crashed machine restarts by its policy", async (t) => {
     const emulator = await start(t);
     emulator.faults.add({ host: "start", fail: "no room on the disk" });
     const broken = await launch(emulator, {}, { restart: { policy: "no" } });
@@ -125,7 +125,7 @@ suite("the emulator", () => {
     assert.equal(emulator.crash("none"), false);
   });
 
-  test("a flowing clock passes by itself, and several emulators know nothing of each other", async (t) => {
+  test("a running clock advances by itself, and several emulators are independent", async (t) => {
     const listeners = process.listenerCount("exit");
     const [one, two] = await Promise.all([start(t, { frozen: false }), startPlatform()]);
     assert.equal(process.listenerCount("exit"), listeners, "any number of them can run");
@@ -143,7 +143,7 @@ suite("the emulator", () => {
     );
   });
 
-  test("settings come as in the config file, and a wrong one is told in words", async (t) => {
+  test("settings are read as from the config file, and an invalid one is named", async (t) => {
     const config =
       'rate_limit = 2\n[[hosts]]\nid = "aaaa"\nregion = "north"\n[[hosts]]\nid = "bbbb"\nregion = "south"\n';
     const emulator = await start(t, { config });
@@ -154,7 +154,7 @@ suite("the emulator", () => {
     await assert.rejects(emulator.clock.advance("soon"), /1h30m, not soon/);
   });
 
-  test("other programs tell it over HTTP what to do, with its token", async (t) => {
+  test("the emulator is controlled over HTTP with its token", async (t) => {
     const emulator = await start(t, { time: new Date("2030-01-01T00:00:00Z") });
     const control = await openControl(emulator, { host: "127.0.0.1", port: 0 });
     t.after(() => control.close());

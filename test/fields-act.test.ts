@@ -11,7 +11,7 @@ import { withHosts } from "./volumes-api.ts";
 const resting = (config: object): object => ({ config: { image: IMAGE, ...config }, skip_launch: true });
 
 suite("fields that act: machines", () => {
-  test("an informational check that fails keeps nobody waiting; a readiness check does", async (t) => {
+  test("a failing informational check delays no wait; a readiness check does", async (t) => {
     const { create, wait } = await bench(t);
     const failing = (kind: string) => ({
       image: IMAGE,
@@ -24,7 +24,7 @@ suite("fields that act: machines", () => {
     assert.equal((await wait(gated.id, "healthy", "&timeout=1")).status, 408);
   });
 
-  test("a mount that names its volume takes a free one of that name, and keeps it in updates", async (t) => {
+  test("a mount by volume name takes a free volume of that name, and keeps it in updates", async (t) => {
     const { create, on, ask } = await bench(t);
     const volume = async () =>
       (await ask("POST /v1/apps/web/volumes", { body: { name: "data", require_unique_zone: false } })).body.id;
@@ -44,7 +44,7 @@ suite("fields that act: machines", () => {
     assert.equal(renamed.body.details[0].path, "body.config.mounts.0.name", renamed.text);
   });
 
-  test("a mount says what its volume is: another name is refused, and so is encryption that is not there", async (t) => {
+  test("a mount whose name or encryption does not match its volume is refused", async (t) => {
     const { create, on, ask } = await bench(t);
     const body = { name: "data", encrypted: false, size_gb: 2 };
     const { id: volume } = (await ask("POST /v1/apps/web/volumes", { body })).body;
@@ -62,7 +62,7 @@ suite("fields that act: machines", () => {
     assert.equal((await on(`POST ${made.body.id}`, mount({ size_gb: 2 }))).body.warnings, undefined);
   });
 
-  test("standbys are machines of the app; those that are gone since stay", async (t) => {
+  test("standbys must be machines of the app; deleted ones stay in the list", async (t) => {
     const { create, on, ask, wait } = await bench(t);
     await ask("POST /v1/apps", { body: { app_name: "other" } });
     const foreign = (await ask("POST /v1/apps/other/machines", { body: resting({}) })).body.id;
@@ -82,7 +82,7 @@ suite("fields that act: machines", () => {
     assert.equal((await create(resting({ standbys: [primary] }))).status, 400);
   });
 
-  test("the id in the body of an update or a stop is the machine's own", async (t) => {
+  test("the id in the body of an update or a stop must be the machine's own", async (t) => {
     const { create, on } = await bench(t);
     const { id } = (await create(resting({}))).body;
     for (const [path, body] of [
@@ -94,7 +94,7 @@ suite("fields that act: machines", () => {
     }
   });
 
-  test("a version of the secrets that there is not yet is refused", async (t) => {
+  test("a secrets version that does not exist yet is refused", async (t) => {
     const { create, on, ask } = await bench(t);
     const { version } = (await ask("POST /v1/apps/web/secrets", { body: { values: { A: "1" } } })).body;
     const made = await create({ ...resting({}), min_secrets_version: version });
@@ -106,7 +106,7 @@ suite("fields that act: machines", () => {
     }
   });
 
-  test("a region that no host has is refused, or told where no hosts are declared", async (t) => {
+  test("a region without a host is refused, or a warning where no hosts are declared", async (t) => {
     const { create, ask } = await bench(t);
     const made = await create({ ...resting({}), region: "mars" });
     const told = "region mars is a name only: this box declares no hosts, so everything runs in region local";
@@ -126,7 +126,7 @@ suite("fields that act: machines", () => {
 });
 
 suite("fields that act: volumes", () => {
-  test("min_add_size_gb: a volume that grows by a share of its size grows by at least so much", async (t) => {
+  test("min_add_size_gb is the least that a volume grows by with add_size_percent", async (t) => {
     const clock = virtualClock();
     const { ask, on, data_dir } = await bench(t, {}, { clock });
     const { id: volume } = (await ask("POST /v1/apps/web/volumes", { body: { name: "data", size_gb: 1 } })).body;
@@ -142,7 +142,7 @@ suite("fields that act: volumes", () => {
     assert.equal((await ask(`GET /v1/apps/web/volumes/${volume}`)).body.size_gb, 4);
   });
 
-  test("compute: the volume goes where that machine fits, and only kinds of CPU that there are", async (t) => {
+  test("compute places the volume where that machine fits, with existing CPU kinds only", async (t) => {
     const { volumes } = await withHosts(t);
     const create = (compute: object) => volumes("POST", { name: "data", region: "ams", compute });
     assert.equal((await create({ cpus: 8, memory_mb: 4096 })).body.zone, "a2");
@@ -153,7 +153,7 @@ suite("fields that act: volumes", () => {
     assert.match(odd.body.details[0].problem, /"shared" or "performance"/);
   });
 
-  test("unique_zone_app_wide: a zone without any other volume of the app", async (t) => {
+  test("unique_zone_app_wide chooses a zone without another volume of the app", async (t) => {
     const { volumes } = await withHosts(t);
     const create = (name: string) => volumes("POST", { name, region: "ams", unique_zone_app_wide: true });
     const zones = new Set([(await create("a")).body.zone, (await create("b")).body.zone]);

@@ -62,7 +62,7 @@ const shownPath = (schema: JsonSchema, names: readonly string[]): string => {
   return shown.join(".");
 };
 
-suite("fields of requests", () => {
+suite("request fields", () => {
   let platform: Awaited<ReturnType<typeof bench>>;
   let sections: { title: string; row: Row }[];
   const ends: (() => unknown)[] = [];
@@ -93,7 +93,7 @@ suite("fields of requests", () => {
     );
   });
 
-  test("every field says whether it acts, is refused or is warned about", () => {
+  test("every field is marked as acting, refused or warned about", () => {
     const unmarked = sections.flatMap(({ row }) =>
       sectionFields(row)
         .filter(({ schema }) => !schema["x-support"] || !schema.description)
@@ -102,14 +102,14 @@ suite("fields of requests", () => {
     assert.deepEqual(unmarked, []);
   });
 
-  test("every field that acts is read by something", () => {
+  test("every acting field is read by code", () => {
     const unread = marked("acts")
       .filter(({ path }) => !isRead(path.split(".").at(-1) ?? ""))
       .map(({ path }) => path);
     assert.deepEqual(unread, []);
   });
 
-  test("every field that has no effect is told in the answer to create and to update", async () => {
+  test("every field without effect gives a warning in create and update", async () => {
     const { on, ask } = platform;
     const fields = marked("warned");
     assert.ok(fields.length >= 12, String(fields.length));
@@ -129,7 +129,7 @@ suite("fields of requests", () => {
     }
   });
 
-  test("every field that asks for what no host has is refused by its name", async () => {
+  test("every field that no host supports is refused by its name", async () => {
     const { on, ask } = platform;
     const { id } = (await on("POST", { config: { image: "x" }, skip_launch: true })).body;
     const fields = marked("refused");
@@ -150,7 +150,7 @@ suite("fields of requests", () => {
     }
   });
 
-  test("a zero value of such a field is the same as none", async () => {
+  test("a zero value of an unsupported field counts as absent", async () => {
     const guest = { gpu_kind: "", gpus: 0, host_dedication_id: null, kernel_args: [], required_host_features: [] };
     const made = await platform.on("POST", {
       config: { image: "x", guest, containers: [], spot: null, rootfs: {} },
@@ -165,7 +165,7 @@ suite("fields of requests", () => {
     assert.deepEqual([status, body.warnings], [200, undefined]);
   });
 
-  test("one GPU without a kind, which is the default, is told rather than refused", async () => {
+  test("one GPU without a kind, which is the default, gives a warning instead of an error", async () => {
     const made = await platform.on("POST", { config: { image: "x", guest: { gpus: 1 } }, skip_launch: true });
     assert.deepEqual(made.body.warnings, ["config.guest.gpus has no effect here: no host has a GPU"]);
   });

@@ -21,8 +21,8 @@ async function custom(platform: Inside, base_api_url: string, more: object = {})
   return answer.body.connection as { id: string; usage_snippet: string };
 }
 
-suite("the gateway", () => {
-  test("keeps method, query, body and headers; replaces the credential; passes the answer through (G6)", async (t) => {
+suite("connector gateway", () => {
+  test("method, query, body and headers pass; the credential is replaced; the response is unchanged (G6)", async (t) => {
     const platform = await inside(t, PRIVATE);
     const upstream = await provider(t, (_request, response) => {
       response.writeHead(418, { "x-provider": "yes", "set-cookie": "session=1", "content-type": "text/plain" });
@@ -55,7 +55,7 @@ suite("the gateway", () => {
       assert.equal(headers[gone], undefined, gone);
   });
 
-  test("puts the credential where the connector says: header, query, path", async (t) => {
+  test("the credential is put where the connector says: header, query or path", async (t) => {
     const platform = await inside(t, PRIVATE);
     const upstream = await provider(t);
     const machine = await platform.machine("web-1");
@@ -76,7 +76,7 @@ suite("the gateway", () => {
     assert.equal((await call(path, "/getMe", `${upstream.url}/bot{token}`)).url, `/bot${SECRET}/getMe`);
   });
 
-  test("every denial says which rule, and is counted and in the audit log", async (t) => {
+  test("every denial names its rule, is counted and is in the audit log", async (t) => {
     const platform = await inside(t, PRIVATE);
     const upstream = await provider(t);
     const { id } = await custom(platform, upstream.url, { access_policy: {} });
@@ -116,7 +116,7 @@ suite("the gateway", () => {
     assert.deepEqual([refused.actor, refused.path, refused.status], ["machine dev-1", "/repos/secret-1", 403]);
   });
 
-  test("only machines may call: no token of any kind opens it from outside", async (t) => {
+  test("only machines may call: no token opens the gateway from outside", async (t) => {
     const platform = await inside(t, PRIVATE);
     const upstream = await provider(t);
     const { id } = await custom(platform, upstream.url);
@@ -131,7 +131,7 @@ suite("the gateway", () => {
     assert.equal(upstream.seen.length, 0);
   });
 
-  test("a machine is known by an identity token for the gateway, and by no other", async (t) => {
+  test("a machine is authenticated by an identity token for the gateway, and by no other", async (t) => {
     const platform = await inside(t, PRIVATE);
     const upstream = await provider(t);
     const { id } = await custom(platform, upstream.url);
@@ -152,7 +152,7 @@ suite("the gateway", () => {
     assert.match((await call(token)).body.error, /is stopped/);
   });
 
-  test("addresses inside are refused when the operator has not allowed them", async (t) => {
+  test("private addresses are refused unless the operator allows them", async (t) => {
     const platform = await inside(t);
     const upstream = await provider(t);
     const machine = await platform.machine("web-1");
@@ -165,7 +165,7 @@ suite("the gateway", () => {
     assert.equal(upstream.seen.length, 0);
   });
 
-  test("redirects are handed back, and a credential that comes back is masked (G5, G7)", async (t) => {
+  test("redirects are returned to the caller, and a credential in the response is masked (G5, G7)", async (t) => {
     const platform = await inside(t, PRIVATE);
     const elsewhere = await provider(t);
     const upstream = await provider(t, (request, response) => {
@@ -184,7 +184,7 @@ suite("the gateway", () => {
     assert.equal(answer.text, `you sent ${"*".repeat(SECRET.length)}!`);
   });
 
-  test("a new policy, a new key and an end count from the next request on (G9)", async (t) => {
+  test("a new policy, a new key and a deletion apply from the next request on (G9)", async (t) => {
     const platform = await inside(t, PRIVATE);
     const upstream = await provider(t);
     const { id } = await custom(platform, upstream.url);
@@ -201,7 +201,7 @@ suite("the gateway", () => {
     assert.equal((await call()).status, 404);
   });
 
-  test("answers without a body, and questions without one, are what they are", async (t) => {
+  test("requests and responses without a body pass unchanged", async (t) => {
     const platform = await inside(t, PRIVATE);
     const upstream = await provider(t, (request, response) => {
       response.setHeader("etag", '"1"');
@@ -228,7 +228,7 @@ suite("the gateway", () => {
     );
   });
 
-  test("labels are those of now", async (t) => {
+  test("a machine's current labels decide", async (t) => {
     const platform = await inside(t, PRIVATE);
     const upstream = await provider(t);
     const { id } = await custom(platform, upstream.url, { access_policy: { sprite_labels: ["prod"] } });
@@ -244,7 +244,7 @@ suite("the gateway", () => {
     assert.equal((await platform.from(machine, self, { body: '{"value":"all"}' })).status, 401);
   });
 
-  test("a provider that is not there is 502, and counted as a failure", async (t) => {
+  test("an unreachable provider is 502, and counted as a failure", async (t) => {
     const platform = await inside(t, PRIVATE);
     const { id } = await custom(platform, "http://127.0.0.1:9");
     const answer = await platform.from(await platform.machine("web-1"), `GET /v1/gateway/custom_api/${id}/`);
@@ -252,7 +252,7 @@ suite("the gateway", () => {
     assert.equal((await platform.ask(`GET /v1/oauth/connections/${id}/usage`)).body.failures, 1);
   });
 
-  test("test_gateway and explain say how it would go", async (t) => {
+  test("test_gateway and explain show what a request would do", async (t) => {
     const platform = await inside(t, PRIVATE);
     const upstream = await provider(t, (request, response) => {
       response.statusCode = request.url === "/me" ? 200 : 401;
@@ -279,7 +279,7 @@ suite("the gateway", () => {
     assert.deepEqual([known.body.allowed, known.body.rule], [true, "sprite_labels"]);
   });
 
-  test("the platform's own connector manages the organization as far as its policy lets it", async (t) => {
+  test("the platform's own connector manages the organization within its policy", async (t) => {
     const platform = await inside(t);
     const access_policy = {
       allow_all: true,

@@ -74,7 +74,7 @@ const claim = ({ ask }: TestPlatform, app: string, hostname: string, token?: str
 };
 
 suite("host names between organizations", () => {
-  test("a name leads to who has proved it, and to nobody before", async (t) => {
+  test("a host name routes to the organization that verified it, and to nobody before", async (t) => {
     const records = await nameServer(t);
     const { platform, tokens, says } = await twoOrganizations(t);
     const { attacker = "", victim = "" } = tokens;
@@ -100,7 +100,7 @@ suite("host names between organizations", () => {
     assert.match((await check("attacker", attacker)).body.problem, /another app has proved/);
   });
 
-  test("a full-access token is trusted, and with the setting off everyone is", async (t) => {
+  test("a full-access token skips verification, and with the setting off everyone does", async (t) => {
     const { platform, says } = await twoOrganizations(t);
     const { body } = await claim(platform, "victim", "shop.example");
     assert.deepEqual([body.status, body.ownership.proved], ["ready", true]);
@@ -110,7 +110,7 @@ suite("host names between organizations", () => {
     assert.deepEqual([made.body.status, made.body.ownership.proved], ["ready", true]);
   });
 
-  test("name servers that do not answer are told as that", async (t) => {
+  test("name servers that do not respond are reported as such", async (t) => {
     const records = await nameServer(t);
     const { platform, tokens } = await twoOrganizations(t);
     await claim(platform, "victim", "shop.example", tokens["victim"]);
@@ -120,7 +120,7 @@ suite("host names between organizations", () => {
     assert.match(body.problem, /the name servers did not answer \(E\w+\): set the TXT record/);
   });
 
-  test("a name that became the platform's own leads to no app", async (t) => {
+  test("a host name that became the platform's own routes to no app", async (t) => {
     const { platform } = await twoOrganizations(t);
     await claim(platform, "victim", "api.shop.example");
     const services = async ({ ask }: TestPlatform) => (await ask("GET /v1/apps/victim/services")).text;

@@ -36,7 +36,7 @@ async function house(t: Parameters<typeof bench>[0], toml = HOSTS) {
 }
 
 suite("hosts and placement", () => {
-  test("machines spread over a region's hosts until it is full; then 412 with what was asked, what is free, where it fits", async (t) => {
+  test("machines spread over a region's hosts until it is full; then 412 with free capacity and fits_in", async (t) => {
     const { create, on, wait } = await house(t);
     const config = { image: IMAGE, guest: { cpus: 1, memory_mb: 512 } };
     const made = [];
@@ -59,7 +59,7 @@ suite("hosts and placement", () => {
     assert.match(refused.body.error, /could not reserve resource for machine: insufficient memory/);
   });
 
-  test("a machine too large for every host, an unknown region, an update that outgrows its host", async (t) => {
+  test("a machine too large for every host, an unknown region and an update too large for its host are refused", async (t) => {
     const { create, on, wait } = await house(t);
     const large = await create({ config: { image: IMAGE, guest: { cpus: 64, memory_mb: 65_536 } } });
     assert.deepEqual([large.status, large.body.fits_in], [412, []]);
@@ -72,7 +72,7 @@ suite("hosts and placement", () => {
     assert.equal((await on(`GET ${id}`)).body.config.guest.memory_mb, 256, "nothing was changed");
   });
 
-  test("a failed host: its machines say so, nothing can be asked of them, and it comes back", async (t) => {
+  test("machines of a failed host report it and refuse actions, until the host is back", async (t) => {
     const { create, on, ask, wait } = await house(t);
     const main = (await create()).body;
     const standby = (await create({ skip_launch: true, config: { image: IMAGE, standbys: [main.id] } })).body;
@@ -107,7 +107,7 @@ suite("hosts and placement", () => {
     );
   });
 
-  test("without declared hosts there is one, in region local, and it is wherever a machine wants to be", async (t) => {
+  test("without declared hosts there is one, in region local, that accepts any region", async (t) => {
     const { create, ask } = await bench(t);
     assert.equal((await create()).body.region, "local");
     assert.equal((await create({ region: "iad" })).body.region, "iad");
@@ -117,7 +117,7 @@ suite("hosts and placement", () => {
     );
   });
 
-  test("a wrong table in the config file is told with its place", () => {
+  test("an invalid table in the config file is reported with its position", () => {
     const dir = tempDir();
     const read = (toml: string) => {
       writeFileSync(join(dir, "c.toml"), toml);

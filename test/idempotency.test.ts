@@ -12,7 +12,7 @@ import { inlineSqlite } from "#stores/sqlite/inline.ts";
 import { testPlatform } from "./platform.ts";
 
 suite("Idempotency-Key", () => {
-  test("a hundred parallel creates with one key make one app, and all get its answer", async (t) => {
+  test("a hundred parallel creates with one key make one app, and all get its response", async (t) => {
     const { ask } = await testPlatform(t);
     const headers = { "idempotency-key": "deploy-42" };
     const answers = await Promise.all(
@@ -24,7 +24,7 @@ suite("Idempotency-Key", () => {
     assert.equal((await ask("GET /v1/apps")).body.total_apps, 1);
   });
 
-  test("a created token is given again to the same caller, and to nobody else", async (t) => {
+  test("a created token is returned again to the same caller, and to nobody else", async (t) => {
     const clock = new MovingClock({});
     const { ask } = await testPlatform(t, {}, { clock });
     const headers = { "idempotency-key": "k" };
@@ -44,7 +44,7 @@ suite("Idempotency-Key", () => {
     assert.equal((await ask("POST /v1/apps", { body, headers, token: other })).body.status, "name_taken");
   });
 
-  test("the same key with another body is refused; a refused request leaves its key free", async (t) => {
+  test("a key with another body is refused; a refused request leaves its key unused", async (t) => {
     const { ask } = await testPlatform(t);
     const headers = { "idempotency-key": "k" };
     assert.equal((await ask("POST /v1/apps", { body: { app_name: "Bad Name" }, headers })).status, 422);
@@ -57,7 +57,7 @@ suite("Idempotency-Key", () => {
     );
   });
 
-  test("a run that died in the middle is run again with the same ids, by its own process at once", async () => {
+  test("a request that crashed is run again with the same ids, by its own process at once", async () => {
     const database = inlineSqlite();
     await migrate(database);
     const parts = { store: sqlIdempotencyStore(database), sealer: new Sealer(randomBytes(32)), clock: systemClock };

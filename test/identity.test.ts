@@ -44,7 +44,7 @@ function believer(issuer: string): (token: string, audience: string) => Promise<
 }
 
 suite("identity tokens", () => {
-  test("hold all 17 claims, and foreign libraries believe them (J6)", async (t) => {
+  test("tokens hold all 17 claims and are verified by independent libraries (J6)", async (t) => {
     const platform = await inside(t);
     const { body: made } = await platform.ask("POST /v1/orgs", { body: { name: "acme" } });
     await platform.ask("POST /v1/apps", { body: { app_name: "shop", org_slug: "acme" } });
@@ -80,7 +80,7 @@ suite("identity tokens", () => {
     assert.equal(plain.aud, `${platform.base_url}/acme`);
   });
 
-  test("the request may come without a body, in any content type; a wrong one is 400", async (t) => {
+  test("a token request may have no body or any content type; an invalid body is 400", async (t) => {
     const platform = await inside(t);
     const machine = await platform.machine("web-1");
     const ask = (body: string, type?: string) =>
@@ -98,7 +98,7 @@ suite("identity tokens", () => {
     assert.notEqual((await platform.from(machine, "POST /v1/tokens/oidc", { headers: key })).text, first.text);
   });
 
-  test("what is forged, stale or meant for others is believed by nobody (J1)", async (t) => {
+  test("forged, expired and foreign tokens are rejected everywhere (J1)", async (t) => {
     const platform = await inside(t);
     const machine = await platform.machine("web-1");
     await platform.ask("POST /v1/orgs", { body: { name: "other" } });
@@ -154,7 +154,7 @@ suite("identity tokens", () => {
     await assert.rejects(believer(`${platform.base_url}/oidc/other`)(good, audience));
   });
 
-  test("a token ends with its time, and with its machine", async (t) => {
+  test("a token expires with its lifetime, and is refused after its machine is destroyed", async (t) => {
     const clock = virtualClock();
     const platform = await inside(t, { HANGAR_OIDC_TOKEN_LIFETIME: "60" }, { clock });
     const machine = await platform.machine("web-1");
@@ -174,7 +174,7 @@ suite("identity tokens", () => {
     });
   });
 
-  test("names that could split a subject are refused where they are given (J3)", async (t) => {
+  test("names that could split a subject are refused at creation (J3)", async (t) => {
     const { ask } = await inside(t);
     for (const name of ["a:b", "a*", "a?b", "a/b", "A", "а", "a b", "a\u0000", "-a", "ａ"]) {
       assert.equal((await ask("POST /v1/apps", { body: { app_name: name } })).status, 422, name);
@@ -184,7 +184,7 @@ suite("identity tokens", () => {
     }
   });
 
-  test("the issuer is open and nothing but public; unknown organizations have none", async (t) => {
+  test("the issuer's endpoints are open and hold only public data; unknown organizations are 404", async (t) => {
     const platform = await inside(t, { HANGAR_OIDC_ISSUER_URL: "https://id.example/tokens" });
     const config = await platform.ask("GET /oidc/personal/.well-known/openid-configuration", { token: null });
     assert.equal(config.body.issuer, "https://id.example/tokens/personal");
@@ -197,7 +197,7 @@ suite("identity tokens", () => {
     assert.equal((await platform.ask("POST /v1/tokens/oidc")).status, 404);
   });
 
-  test("keys change every 30 days, and no token is ever without its key (J4)", async (t) => {
+  test("keys rotate every 30 days, and every valid token has its key published (J4)", async (t) => {
     const clock = virtualClock();
     const platform = await inside(t, {}, { clock });
     const machine = await platform.machine("web-1");
@@ -232,8 +232,8 @@ suite("identity tokens", () => {
   });
 });
 
-suite("the API inside a machine", () => {
-  test("a machine is itself at its own socket and nobody else: it may look and act on itself alone (J5)", async (t) => {
+suite("API inside a machine", () => {
+  test("a machine's socket gives access to that machine only (J5)", async (t) => {
     const platform = await inside(t);
     const machines = await Promise.all(["a", "b", "c"].map((name) => platform.machine(name)));
     for (const machine of machines) {
@@ -263,7 +263,7 @@ suite("the API inside a machine", () => {
     await platform.ask(`GET /v1/apps/web/machines/${a.id}/wait?state=suspended`);
   });
 
-  test("sockets come back with the platform, any user may use them, and a destroyed machine's goes", async (t) => {
+  test("sockets are reopened after a restart, usable by any user, and removed with their machine", async (t) => {
     const data_dir = tempDir();
     const first = await inside(t, { HANGAR_DATA_DIR: data_dir });
     const [stays, goes] = [await first.machine("stays"), await first.machine("goes")];
@@ -283,7 +283,7 @@ suite("the API inside a machine", () => {
     assert.equal(existsSync(dirname(goes.socket)), false);
   });
 
-  test("quiet ends open connections and takes new ones; remove ends all; a long path is no obstacle", async (t) => {
+  test("quiet() closes open connections, remove() closes all, and long socket paths work", async (t) => {
     const data_dir = join(tempDir(), "x".repeat(120));
     const platform = await inside(t, { HANGAR_DATA_DIR: data_dir });
     const machine = await platform.machine("web-1");
@@ -311,7 +311,7 @@ suite("the API inside a machine", () => {
     assert.equal(existsSync(dirname(machine.socket)), false);
   });
 
-  test("a machine that asks for too many tokens is told to wait; others are not", async (t) => {
+  test("a machine over its token rate limit gets 429; others do not", async (t) => {
     const platform = await inside(t, {}, { clock: virtualClock() });
     const [greedy, modest] = [await platform.machine("greedy"), await platform.machine("modest")];
     const answers = await Promise.all(
@@ -322,7 +322,7 @@ suite("the API inside a machine", () => {
     assert.equal((await platform.from(modest, "POST /v1/tokens/oidc")).status, 200);
   });
 
-  test("AWS_ROLE_ARN gives a token file that is kept fresh, and the variables to find it", async (t) => {
+  test("AWS_ROLE_ARN provides a token file that is renewed, and the variables for it", async (t) => {
     const clock = virtualClock();
     const platform = await inside(t, {}, { clock });
     const env = { AWS_ROLE_ARN: "arn:aws:iam::123456789012:role/web" };

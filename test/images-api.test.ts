@@ -5,8 +5,8 @@ import { fail } from "#core/errors.ts";
 import type { RuntimeDriver } from "#machines/runtime/driver.ts";
 import { testPlatform } from "./platform.ts";
 
-suite("resolving an image", () => {
-  test("a name resolves to a digest and a reference that machines take", async (t) => {
+suite("image resolve API", () => {
+  test("a name resolves to a digest and a reference that machines accept", async (t) => {
     const { ask } = await testPlatform(t);
     await ask("POST /v1/apps", { body: { app_name: "web" } });
     const path = "GET /v1/apps/web/images/resolve?image=";
@@ -26,7 +26,7 @@ suite("resolving an image", () => {
     assert.deepEqual([made.body.image_ref.tag, made.body.image_ref.digest], ["7", found.body.digest]);
   });
 
-  test("the reference names the tag also where none was written", async (t) => {
+  test("the reference includes the tag even if none was given", async (t) => {
     const { ask } = await testPlatform(t);
     await ask("POST /v1/apps", { body: { app_name: "web" } });
     const resolve = async (image: string) =>
@@ -39,7 +39,7 @@ suite("resolving an image", () => {
     assert.equal((await resolve(`web@${digest}`)).reference, `web@${digest}`);
   });
 
-  test("an image that does not exist is a 404 that names registry, repository and tag", async (t) => {
+  test("a missing image is 404 with registry, repository and tag", async (t) => {
     const around = (driver: RuntimeDriver): RuntimeDriver =>
       Object.assign(driver, {
         resolve: async () => fail("image_not_found", 'the image is not here: repository "library/web", tag "9"'),
@@ -51,7 +51,7 @@ suite("resolving an image", () => {
     assert.match(body.error, /repository "library\/web", tag "9"/);
   });
 
-  test("what is no image name is refused with where it stands", async (t) => {
+  test("an invalid image name is refused with its field", async (t) => {
     const { ask } = await testPlatform(t);
     await ask("POST /v1/apps", { body: { app_name: "web" } });
     for (const image of ["Web", "web:", "web@sha256:1", "a b", "../x"]) {
@@ -66,7 +66,7 @@ suite("resolving an image", () => {
 suite("images of releases", () => {
   const digest = `sha256:${"a".repeat(64)}`;
 
-  test("a release keeps the image's name and digest", async (t) => {
+  test("a release stores the image's name and digest", async (t) => {
     const { ask } = await testPlatform(t);
     await ask("POST /v1/apps", { body: { app_name: "web" } });
     const body = { definition: {}, image: "web:1", image_digest: digest };
@@ -82,7 +82,7 @@ suite("images of releases", () => {
     assert.equal((await ask("GET /v1/apps/web/releases/1")).body.image_digest, digest);
   });
 
-  test("what is no digest is refused with the field", async (t) => {
+  test("an invalid digest is refused with its field", async (t) => {
     const { ask } = await testPlatform(t);
     await ask("POST /v1/apps", { body: { app_name: "web" } });
     for (const image_digest of ["sha256:1", digest.toUpperCase(), 5]) {

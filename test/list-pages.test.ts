@@ -35,7 +35,7 @@ function isList({ method, path, style, response }: Row): boolean {
   return schema.type === "array" || Object.values(schema.properties ?? {}).some(isObjects);
 }
 
-suite("lists in pages", () => {
+suite("pagination of every list", () => {
   let platform: Furnished;
   const ends: (() => Promise<void>)[] = [];
   before(async () => {
@@ -45,7 +45,7 @@ suite("lists in pages", () => {
     for (const end of ends) await end();
   });
 
-  test("every list takes limit and cursor", () => {
+  test("every list accepts limit and cursor", () => {
     const { rows } = platform;
     const lists = rows.filter((row) => isList(row));
     const without = lists.filter(({ pages, path }) => !pages && NOT_LISTS[path] === undefined).map(({ path }) => path);
@@ -54,7 +54,7 @@ suite("lists in pages", () => {
     assert.deepEqual(stale, [], "these are no lists, or have pages");
   });
 
-  test("the pages of every list together are the whole list, in its order", async () => {
+  test("the pages of every list add up to the whole list, in order", async () => {
     for (const row of platform.rows.filter(({ pages }) => pages)) {
       const path = platform.url(row);
       const whole = await walk(platform, row, path, LIMITS.page_items);
@@ -66,7 +66,7 @@ suite("lists in pages", () => {
     }
   });
 
-  test("a cursor or limit that cannot be used is 400 and says what is allowed", async () => {
+  test("an invalid cursor or limit is 400 with what is allowed", async () => {
     for (const row of platform.rows.filter(({ pages }) => pages)) {
       for (const bad of ["cursor=odd", "cursor=%00", "limit=0", `limit=${LIMITS.page_items + 1}`, "limit=x"]) {
         const { status, body } = await platform.ask(`GET ${withQuery(platform.url(row), bad)}`);
@@ -77,7 +77,7 @@ suite("lists in pages", () => {
     }
   });
 
-  test("machines, apps and tokens that come and go between two pages hide no others", async () => {
+  test("items added or deleted between two pages hide no others", async () => {
     const { ask } = platform;
     const steady = async (path: string, idOf: (item: Item) => string, change: (gone: Item) => Promise<void>) => {
       const all = itemsOf((await ask(`GET ${withQuery(path, "limit=1000")}`)).body).map(idOf);

@@ -17,8 +17,8 @@ const root = join(import.meta.dirname, "..");
 /** Request lines that are not of HTTP/1.0 or 1.1. Node's own parser answers all but the last two with 200. */
 const VERSIONS = ["", " HTTP/0.9", " HTTP/2.0", " HTTP/1", " HTTP/3.0"];
 
-suite("every listener", () => {
-  test("a plain server of Node answers requests without a version: the attack works where nothing is done", async (t) => {
+suite("every HTTP listener", () => {
+  test("control: a plain Node server answers requests without an HTTP version", async (t) => {
     const server = createServer({ requireHostHeader: false }, (_request, response) => response.end("ok"));
     await once(server.listen(0, "127.0.0.1"), "listening");
     t.after(() => server.close());
@@ -42,7 +42,7 @@ suite("every listener", () => {
     });
   }
 
-  test("headers that drip in are cut off on each of them, and so is a handshake that stops", async (t) => {
+  test("slow headers and stalled TLS handshakes are cut off on every listener", async (t) => {
     const { "the edge proxy": _edge, ...nodes } = LISTENERS; // Its own clock: src/proxy/plane/listen/timeouts.test.ts.
     const started = performance.now();
     const cut = Object.entries(nodes).map(async ([name, start]) => {
@@ -60,7 +60,7 @@ suite("every listener", () => {
     assert.ok(took < 55_000, `${took} ms`);
   });
 
-  test("connections that never show the platform's key keep no host out of the channel", async (t) => {
+  test("connections without the platform's key do not keep hosts out of the channel", async (t) => {
     const { address, sealer } = await openChannel(t);
     const channel = new Channel(sealer, systemClock);
     t.after(() => channel.close());
@@ -76,7 +76,7 @@ suite("every listener", () => {
     await until("the oldest ones are closed", () => closed >= 20);
   });
 
-  test("no HTTP server in the code does without these bounds", () => {
+  test("every HTTP server in the code has these limits", () => {
     const files = globSync("src/**/*.ts", {
       cwd: root,
       exclude: (name) => /\.test\.ts$|fixtures\.ts$/.test(String(name)),

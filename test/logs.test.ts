@@ -4,7 +4,7 @@ import { Client } from "#client/client.ts";
 import { testPlatform } from "./platform.ts";
 
 suite("logs", () => {
-  test("lines of an app's machines come merged by time, and go on as they are written", async (t) => {
+  test("logs of an app's machines are merged by time, and followed", async (t) => {
     const platform = await testPlatform(t);
     await platform.ask("POST /v1/apps", { body: { app_name: "web" } });
     const create = async (image: string): Promise<string> => {

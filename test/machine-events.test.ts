@@ -55,8 +55,8 @@ async function open(
   };
 }
 
-suite("event streams", () => {
-  test("an app's events come as they happen, in order, and go on where a reader left off", async (t) => {
+suite("machine event streams", () => {
+  test("an app's events arrive in order as they happen, and resume after a reconnect", async (t) => {
     const { create, wait, ask, base_url, token } = await bench(t);
     await ask("POST /v1/apps", { body: { app_name: "other" } });
     const stream = await open(base_url, token, "/v1/apps/web/events");
@@ -78,7 +78,7 @@ suite("event streams", () => {
     back.close();
   });
 
-  test("an organization's log can be read in pages without a gap", async (t) => {
+  test("an organization's event log is read in pages without a gap", async (t) => {
     const { create, wait, ask } = await bench(t);
     for (let i = 0; i < 4; i++) await wait((await create()).body.id, "started");
     const cursors: number[] = [];
@@ -94,7 +94,7 @@ suite("event streams", () => {
     );
   });
 
-  test("a platform that stops ends its streams and its waiters at once", async (t) => {
+  test("a stopping platform ends its streams and waits at once", async (t) => {
     // A waiter that has set its alarm is there; nothing else sleeps for just so long.
     const waits = Promise.withResolvers<void>();
     const sleep: Clock["sleep"] = (ms, signal) => {
@@ -117,7 +117,7 @@ suite("event streams", () => {
 });
 
 suite("webhooks", () => {
-  test("an organization does not say where they go: 403, and nothing is asked", async (t) => {
+  test("an organization's webhook to a private address is 403, and nothing is sent", async (t) => {
     let asked = 0;
     const server = createServer((_incoming, answer) => {
       asked++;
@@ -142,7 +142,7 @@ suite("webhooks", () => {
     await until("it was asked", () => asked > 0);
   });
 
-  test("events are sent signed and in order, tried again until they arrive, and not after the webhook is gone", async (t) => {
+  test("events are signed, sent in order and retried, and not sent after the webhook is deleted", async (t) => {
     const received: { status: string; signed: boolean }[] = [];
     let refuse = 2;
     let secret = "";

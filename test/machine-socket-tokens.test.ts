@@ -20,7 +20,7 @@ const bearing = (platform: Inside, machine: Machine, target: string, token: stri
   });
 
 suite("tokens at a machine's socket", () => {
-  test("one that was narrowed to the inside of a machine works there, and nowhere else", async (t) => {
+  test("a token bound to a machine works at its socket, and nowhere else", async (t) => {
     const { platform, one, two, bound } = await setup(t);
     const listed = await bearing(platform, one, "GET /v1/apps/web/machines", bound);
     assert.equal(listed.status, 200, listed.text);
@@ -36,7 +36,7 @@ suite("tokens at a machine's socket", () => {
     }
   });
 
-  test("its other caveats hold as well", async (t) => {
+  test("other caveats of the token apply as well", async (t) => {
     const { platform, one, narrowed } = await setup(t);
     const reader = narrowed({ type: "from_machine", machine: one.id }, { type: "actions", actions: 1 });
     assert.equal((await bearing(platform, one, "GET /v1/apps/web", reader)).status, 200);
@@ -44,13 +44,13 @@ suite("tokens at a machine's socket", () => {
     assert.deepEqual([refused.status, /caveat actions/.test(refused.body.error)], [403, true]);
   });
 
-  test("a revoked or made-up token is refused, and is not taken for the machine", async (t) => {
+  test("a revoked or invalid token is refused instead of falling back to the machine", async (t) => {
     const { platform, one } = await setup(t);
     for (const target of [`GET /v1/apps/web/machines/${one.id}`, "GET /v1/apps/web/machines"])
       assert.equal((await bearing(platform, one, target, "made-up")).status, 401, target);
   });
 
-  test("one that is for everywhere does not work there: who finds it inside has nothing", async (t) => {
+  test("a token that is not bound to the machine does not work at its socket", async (t) => {
     const { platform, one, narrowed } = await setup(t);
     for (const token of [platform.token, narrowed()]) {
       const { status, body } = await bearing(platform, one, "GET /v1/apps", token);
@@ -58,7 +58,7 @@ suite("tokens at a machine's socket", () => {
     }
   });
 
-  test("without a token a machine still sees itself alone", async (t) => {
+  test("without a token a machine sees only itself", async (t) => {
     const { platform, one, two } = await setup(t);
     const statuses = async (...targets: string[]): Promise<number[]> =>
       await Promise.all(targets.map(async (target) => (await platform.from(one, target)).status));

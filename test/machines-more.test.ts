@@ -5,8 +5,8 @@ import { bench, IMAGE } from "./machine-bench.ts";
 import { testPlatform } from "./platform.ts";
 import { runs } from "./support.ts";
 
-suite("machines: beyond the table", () => {
-  test("restart, signal, exec, ps, logs", async (t) => {
+suite("machines: beyond the specification's table", () => {
+  test("restart, signal, exec, ps and logs work", async (t) => {
     const { create, on, wait } = await bench(t);
     const { id, instance_id } = (await create({ config: { image: IMAGE, restart: { policy: "no" } } })).body;
     assert.equal((await on("GET x/ps")).status, 404);
@@ -49,7 +49,7 @@ suite("machines: beyond the table", () => {
     assert.equal(wrong.details[0].path, "body.config.guest.memory_mb");
   });
 
-  test("requests for a busy machine queue and are carried out in order", async (t) => {
+  test("requests for a busy machine queue and run in order", async (t) => {
     const { create, on, wait } = await bench(t);
     const { id } = (await create({ config: { image: IMAGE, env: { SIM_BOOT_MS: "30", SIM_STOP_MS: "10" } } })).body;
     for (const verb of ["stop", "start", "suspend", "start", "restart", "stop"]) {
@@ -65,7 +65,7 @@ suite("machines: beyond the table", () => {
     assert.equal(seen.join(" "), expected);
   });
 
-  test("an organization's machines come in pages", async (t) => {
+  test("an organization's machines are listed in pages", async (t) => {
     const { create, ask, wait } = await bench(t);
     for (let i = 0; i < 5; i++) await wait((await create({ name: `m-${i}` })).body.id, "started");
     const first = (await ask("GET /v1/orgs/personal/machines?limit=3")).body;
@@ -77,7 +77,7 @@ suite("machines: beyond the table", () => {
     assert.equal((await ask("GET /v1/orgs/personal/machines?cursor=odd")).status, 400);
   });
 
-  test("names are unique in an app, and the same Idempotency-Key makes one machine of a hundred (M7)", async (t) => {
+  test("names are unique in an app, and one Idempotency-Key makes one machine of a hundred requests (M7)", async (t) => {
     const { create, on } = await bench(t);
     const many = await Promise.all(Array.from({ length: 100 }, () => create({ name: "one" })));
     assert.equal(many.filter((answer) => answer.status === 200).length, 1);
@@ -92,7 +92,7 @@ suite("machines: beyond the table", () => {
       assert.equal((await create({ name })).body.status, "invalid_name", name);
   });
 
-  test("what is written can be read at once: no 404 right after create (M6)", async (t) => {
+  test("a created machine can be read at once, without a 404 (M6)", async (t) => {
     const { create, on } = await bench(t);
     for (let i = 0; i < runs(300, 10_000); i++) {
       const { id } = (await create({ skip_launch: true })).body;
@@ -100,7 +100,7 @@ suite("machines: beyond the table", () => {
     }
   });
 
-  test("deleting an app needs force while it has machines, and takes them along", async (t) => {
+  test("deleting an app with machines needs force, and deletes them", async (t) => {
     const { create, ask, wait } = await bench(t);
     const { id } = (await create()).body;
     await wait(id, "started");
@@ -112,7 +112,7 @@ suite("machines: beyond the table", () => {
     assert.equal((await ask(`GET /v1/apps/web/machines/${id}`)).status, 404);
   });
 
-  test("machines run on through a restart of the platform, and unfinished work is finished", async (t) => {
+  test("machines keep running through a restart of the platform, and pending operations complete", async (t) => {
     const one = await bench(t);
     const { id } = (await one.create()).body;
     await one.wait(id, "started");

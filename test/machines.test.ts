@@ -4,7 +4,7 @@ import { suite, test } from "node:test";
 import { bench, IMAGE } from "./machine-bench.ts";
 
 suite("machines: the specification's table", () => {
-  test("create answers the machine, it boots, and a second look finds it", async (t) => {
+  test("create returns the machine, it boots, and can be read", async (t) => {
     const { create, on, wait } = await bench(t);
     const { status, body } = await create({ name: "first", region: "local" });
     assert.equal(status, 200);
@@ -30,7 +30,7 @@ suite("machines: the specification's table", () => {
     assert.deepEqual(told, ["start/started", "start/starting", "launch/created"]);
   });
 
-  test("skip_launch makes a machine that rests until it is started", async (t) => {
+  test("skip_launch creates a machine that stays stopped until it is started", async (t) => {
     const { create, on, wait } = await bench(t);
     const { id } = (await create({ skip_launch: true, skip_service_registration: true })).body;
     const settled = await wait(id, "settled");
@@ -42,7 +42,7 @@ suite("machines: the specification's table", () => {
     assert.equal((await on(`GET ${id}`)).body.cordoned, true);
   });
 
-  test("stop, start, suspend, resume, stop a suspended one", async (t) => {
+  test("a machine is stopped, started, suspended, resumed, and stopped while suspended", async (t) => {
     const { create, on, wait } = await bench(t);
     const { id, instance_id } = (await create()).body;
     await wait(id, "started");
@@ -69,7 +69,7 @@ suite("machines: the specification's table", () => {
     assert.deepEqual([refused.status, refused.details[0].path], ["invalid_request", "body.signal"]);
   });
 
-  test("a machine that cannot be suspended is stopped, and its log says why", async (t) => {
+  test("a machine that cannot be suspended is stopped, and its event says why", async (t) => {
     const { create, on, wait } = await bench(t);
     const { id } = (await create({ config: { image: IMAGE, env: { SIM_SUSPEND: "a tty is open" } } })).body;
     await wait(id, "started");
@@ -83,7 +83,7 @@ suite("machines: the specification's table", () => {
     assert.match(refused.body.error, /unable to suspend machine from current state: 'stopped'/);
   });
 
-  test("update replaces the whole config, restarts what runs and boots what does not, unless skip_launch", async (t) => {
+  test("update replaces the whole config and boots the machine, unless skip_launch", async (t) => {
     const { create, on, wait } = await bench(t);
     const { id, instance_id } = (await create({ config: { image: IMAGE, env: { A: "1" } } })).body;
     await wait(id, "started");
@@ -119,7 +119,7 @@ suite("machines: the specification's table", () => {
     );
   });
 
-  test("delete needs force while it runs; afterwards the machine can still be read", async (t) => {
+  test("deleting a running machine needs force; a deleted machine can still be read", async (t) => {
     const { create, on, wait } = await bench(t);
     const { id } = (await create({ name: "gone" })).body;
     await wait(id, "started");
@@ -138,7 +138,7 @@ suite("machines: the specification's table", () => {
     assert.match((await on("GET 00000000000000")).body.error, /machine not found/);
   });
 
-  test("force stops by the stop_config of the version that runs, kill at once; an update stops with the old one", async (t) => {
+  test("force stops with the running version's stop_config, kill at once; an update stops with the old one", async (t) => {
     const { create, on, wait } = await bench(t);
     const config = (signal: string, more: object = {}) => ({
       config: { image: "web:1", stop_config: { signal }, ...more },
@@ -194,7 +194,7 @@ suite("machines: the specification's table", () => {
     assert.deepEqual([short.config, short.events, short.id], [undefined, undefined, made[0]]);
   });
 
-  test("cordon, uncordon, and metadata change nothing else", async (t) => {
+  test("cordon, uncordon and metadata change nothing else", async (t) => {
     const { create, on, wait } = await bench(t);
     const { id, instance_id } = (await create()).body;
     await wait(id, "started");
@@ -222,7 +222,7 @@ suite("machines: the specification's table", () => {
 });
 
 suite("machines: leases and waiting", () => {
-  test("a lease is taken, shown, refreshed with its nonce, and given back", async (t) => {
+  test("a lease is acquired, read, refreshed with its nonce, and released", async (t) => {
     const { create, on } = await bench(t);
     const { id, instance_id } = (await create({ skip_launch: true })).body;
     const none = await on(`GET ${id}/lease`);
@@ -253,7 +253,7 @@ suite("machines: leases and waiting", () => {
     assert.equal((await on(`POST ${id}/lease/?ttl=5`)).status, 201, "a trailing slash is no other path");
   });
 
-  test("every call that changes a leased machine needs the nonce", async (t) => {
+  test("every change of a leased machine needs the nonce", async (t) => {
     const { create, on, wait } = await bench(t);
     const { id, nonce } = (await create({ lease_ttl: 100 })).body;
     assert.match(nonce, /^[0-9a-f]{32}$/);
@@ -285,7 +285,7 @@ suite("machines: leases and waiting", () => {
     }
   });
 
-  test("queueing for a lease gets it when it is given back", async (t) => {
+  test("a queued lease request succeeds when the lease is released", async (t) => {
     const { create, on } = await bench(t);
     const { id } = (await create({ skip_launch: true })).body;
     const { nonce } = (await on(`POST ${id}/lease`, { ttl: 600 })).body.data;
@@ -296,7 +296,7 @@ suite("machines: leases and waiting", () => {
     assert.notEqual(body.data.nonce, nonce);
   });
 
-  test("wait: the default is started, stopped needs an instance, a timeout says where the machine is", async (t) => {
+  test("wait defaults to started, stopped needs an instance, and a timeout reports the state", async (t) => {
     const { create, on } = await bench(t);
     const { id, instance_id } = (await create({ skip_launch: true })).body;
     assert.equal((await on(`GET ${id}/wait?state=stopped`)).status, 400);

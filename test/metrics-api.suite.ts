@@ -66,7 +66,7 @@ const forgeries = (org: string): Record<string, string>[] => [
 
 export function metricsApiSuite(name: string, harness: ApiRig): void {
   suite(`metrics query API, ${name}`, () => {
-    test("query and query_range answer GET and POST forms in the standard format", async (t) => {
+    test("query and query_range accept GET and POST forms and respond in the standard format", async (t) => {
       const platform = await harness.platform(t);
       const time = await withRequests(platform, harness);
       const query = "sum by (app) (rate(svc_edge_http_responses_count[5m]))";
@@ -89,7 +89,7 @@ export function metricsApiSuite(name: string, harness: ApiRig): void {
       assert.equal(one.body.data.result[0].value[1], "2");
     });
 
-    test("extensions of the language: rate without brackets, label_set, topk_avg with the rest under other", async (t) => {
+    test("MetricsQL extensions work: rate without brackets, label_set, topk_avg", async (t) => {
       const platform = await harness.platform(t);
       const time = await withRequests(platform, harness);
       const ask = async (query: string) =>
@@ -108,7 +108,7 @@ export function metricsApiSuite(name: string, harness: ApiRig): void {
       assert.equal((await ask("drop_common_labels(svc_edge_http_responses_count)"))[0].metric.region, undefined);
     });
 
-    test("series, labels, label values, status, federate, metadata and what else Grafana asks", async (t) => {
+    test("series, labels, label values, status, federate and metadata work as Grafana calls them", async (t) => {
       const platform = await harness.platform(t);
       const time = await withRequests(platform, harness);
       const get = async (path: string) => (await platform.ask(`GET ${BASE}${path}`)).body.data;
@@ -130,7 +130,7 @@ export function metricsApiSuite(name: string, harness: ApiRig): void {
       assert.match(federated.text, /svc_edge_http_responses_count\{app="web",region="local",status="200"\} 7170 \d+/);
     });
 
-    test("limit leaves out what is more, with Prometheus' warning; 0 and no value are no limit", async (t) => {
+    test("limit truncates the result with Prometheus' warning; 0 and empty are no limit", async (t) => {
       const platform = await harness.platform(t);
       const time = await withRequests(platform, harness);
       const range = `start=${time - 60}&end=${time}`;
@@ -154,7 +154,7 @@ export function metricsApiSuite(name: string, harness: ApiRig): void {
       }
     });
 
-    test("parameters without a value are as if they were not there, in the address and in a form", async (t) => {
+    test("empty parameters count as absent, in the URL and in a form", async (t) => {
       const platform = await harness.platform(t);
       const time = await withRequests(platform, harness);
       const base = { query: "svc_edge_http_responses_count" };
@@ -177,7 +177,7 @@ export function metricsApiSuite(name: string, harness: ApiRig): void {
       assert.equal((await platform.ask(`GET ${BASE}/query?query=`)).status, 400, "a query is required");
     });
 
-    test("mistakes are answered in Prometheus' shape, and say where", async (t) => {
+    test("errors have Prometheus' format and a position", async (t) => {
       const platform = await harness.platform(t);
       const cases: [string, number, string, RegExp][] = [
         [`${BASE}/query?query=sum(`, 400, "bad_data", /1:5: parse error/],
@@ -207,7 +207,7 @@ export function metricsApiSuite(name: string, harness: ApiRig): void {
       assert.equal((await platform.ask(`POST ${BASE}/read`)).status, 400);
     });
 
-    test("an organization's token sees its own series and no others", async (t) => {
+    test("an organization's token sees its own series only", async (t) => {
       const platform = await harness.platform(t);
       const time = await withRequests(platform, harness);
       await platform.ask("POST /v1/orgs", { body: { name: "other" } });
@@ -222,7 +222,7 @@ export function metricsApiSuite(name: string, harness: ApiRig): void {
       assert.equal((await platform.ask(`GET ${BASE}/query?query=up`, { token: null, headers })).status, 404);
     });
 
-    test("no field, header or label of a request opens another organization", async (t) => {
+    test("no field, header or label of a request reaches another organization's series", async (t) => {
       const platform = await harness.platform(t);
       await withRequests(platform, harness);
       const theirs: string = (await platform.ask("GET /v1/orgs/personal")).body.id;

@@ -21,7 +21,7 @@ async function query(platform: TestPlatform, clock: VirtualClock, text: string):
 }
 
 suite("built-in metrics", () => {
-  test("every series of the specification is there, by name, with the standard labels", async (t) => {
+  test("every series of the specification exists by name, with the standard labels", async (t) => {
     const clock = clockHere();
     const platform = await bench(t, {}, { clock });
     const { create, on } = platform;
@@ -83,7 +83,7 @@ suite("built-in metrics", () => {
     assert.ok(Math.abs(Number(spent?.value[1]) - 2 * 4500) < 300, spent?.value[1]);
   });
 
-  test("a machine that stops ends its series and tells how it ended", async (t) => {
+  test("a stopped machine ends its series and reports its exit", async (t) => {
     const clock = clockHere();
     const platform = await bench(t, {}, { clock });
     const { create, on } = platform;
@@ -103,7 +103,7 @@ suite("built-in metrics", () => {
     assert.equal((await query(platform, clock, "svc_instance_exit_code"))[0]?.value[1], "0");
   });
 
-  test("an organization that is deleted takes its metrics with it", async (t) => {
+  test("deleting an organization deletes its metrics", async (t) => {
     const clock = clockHere();
     const platform = await bench(t, {}, { clock });
     await platform.ask("POST /v1/orgs", { body: { name: "gone" } });

@@ -58,8 +58,8 @@ async function dataSource(t: TestContext): Promise<(path: string, fields: Record
   };
 }
 
-suite("what is ready for Grafana", () => {
-  test("every panel of every dashboard shows something", async (t) => {
+suite("Grafana dashboards and alerts", () => {
+  test("every panel of every dashboard shows data", async (t) => {
     const ask = await dataSource(t);
     const panels = DASHBOARDS.flatMap((name) => dashboard(name).panels.map((panel) => ({ name, ...panel })));
     let asked = 0;
@@ -85,7 +85,7 @@ suite("what is ready for Grafana", () => {
     }
   });
 
-  test("every alert's expression is one that the endpoint understands", async (t) => {
+  test("every alert expression is accepted by the query endpoint", async (t) => {
     const ask = await dataSource(t);
     const rules = [...file("alerts.yml").matchAll(/alert: (\w+)\n +expr: (?:>\n((?: {10}.*\n)+)|(.*))/g)];
     assert.ok(rules.length >= 8, `${rules.length} rules were found`);
@@ -101,7 +101,7 @@ suite("what is ready for Grafana", () => {
     }
   });
 
-  test("the data source points at the organization and uses the dashboards' name for it", () => {
+  test("the data source points to the organization and has the dashboards' uid", () => {
     const source = file("datasource.yml");
     assert.match(source, /url: \$HANGAR_URL\/prometheus\/\$HANGAR_ORG\n/);
     const [, uid] = /uid: (\w+)/.exec(source) ?? [];

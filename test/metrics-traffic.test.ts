@@ -68,8 +68,8 @@ async function settle(platform: TestPlatform, clock: VirtualClock, name: string,
   await rounds(platform, clock, 1);
 }
 
-suite("traffic in metrics", () => {
-  test("requests are counted for the app at the edge and for the machine that answered", async (t) => {
+suite("traffic metrics", () => {
+  test("requests are counted for the app at the edge and for the machine that served them", async (t) => {
     const teapot: RequestListener = (_request, response) => response.writeHead(418).end(Buffer.alloc(SIZE));
     const { port, platform, machine, settle, value } = await harness(t, teapot);
     const ask = async (): Promise<void> => {
@@ -112,7 +112,7 @@ suite("traffic in metrics", () => {
     assert.equal(((await before) ?? 0) + ((await after) ?? 0), 7 + more);
   });
 
-  test("what goes through an upgraded connection is counted, and its end", async (t) => {
+  test("bytes of an upgraded connection are counted, and its end", async (t) => {
     const { port, settle, value } = await harness(
       t,
       (_request, response) => response.end(),

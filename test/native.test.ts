@@ -14,7 +14,7 @@ for (const arch of ARCHES) {
   const compiler = `${arch === "x64" ? "x86_64" : "aarch64"}-linux-gnu-gcc`;
   const version = spawnSync(compiler, ["-dumpfullversion"], { encoding: "utf8" }).stdout?.trim();
   const skip = version === COMPILER ? undefined : `there is no ${compiler} ${COMPILER}`;
-  test(`the native programs for ${arch} are what their source says`, { skip }, () => {
+  test(`the native programs for ${arch} match their source`, { skip }, () => {
     const dir = tempDir();
     for (const program of PROGRAM_NAMES) {
       assert.equal(buildNative(program, arch, join(dir, program)), undefined);
@@ -26,7 +26,7 @@ for (const arch of ARCHES) {
 const clang = /version ([\d.]+)/.exec(spawnSync("clang", ["--version"], { encoding: "utf8" }).stdout ?? "")?.[1];
 const CLANG = "14.0.6";
 const noClang = clang === CLANG ? undefined : `there is no clang ${CLANG} with lld`;
-test("the program that writes numbers is what its source says", { skip: noClang }, () => {
+test("points.wasm matches its source", { skip: noClang }, () => {
   const built = join(tempDir(), "points.wasm");
   assert.equal(buildPoints(built), undefined);
   assert.ok(readFileSync(built).equals(readFileSync(join(POINTS, "points.wasm"))));

@@ -59,8 +59,8 @@ async function call(port: number, options: ConnectionOptions): Promise<string> {
   });
 }
 
-suite("the hosts' channel", () => {
-  test("answers who has this platform's key for the channel, and nobody else", async (t) => {
+suite("channel between hosts", () => {
+  test("the channel accepts only holders of this platform's key", async (t) => {
     const { sealer, port } = await openChannel(t);
     const psk = (key: Buffer, identity = "hangar") => ({
       pskCallback: () => ({ identity, psk: key }),
@@ -86,7 +86,7 @@ suite("the hosts' channel", () => {
     assert.match(await call(port, psk(sealer.derive(PURPOSE))), /^HTTP\/1\.1 200 /);
   });
 
-  test("is not opened to a server that has a good certificate instead of the key", async (t) => {
+  test("the channel does not connect to a server with a valid certificate instead of the key", async (t) => {
     const { key, chain: cert } = selfSigned(["localhost"], systemClock.now());
     const before = getCACertificates("default");
     setDefaultCACertificates([...before, cert]);
@@ -136,7 +136,7 @@ const POSITIONS = '{"databases":{}}';
 const signedBy = async (credentials: Credentials, now_ms = systemClock.now(), path = "/positions") =>
   (await credentials.sign({ method: "POST", path, body_sha256: sha256(POSITIONS) }, now_ms)).headers;
 
-suite("a replication node", () => {
+suite("credentials of a replication node", () => {
   test("with a shared key: unsigned, foreign, expired, replayed and borrowed signatures are 401", async (t) => {
     const key = new SharedKey("cluster");
     const ask = await aNode(t, key);
@@ -159,7 +159,7 @@ suite("a replication node", () => {
       assert.equal(await ask(path, {}), 401, path);
   });
 
-  test("with machine identities: expired, foreign, forged tokens and those of other apps are 401", async (t) => {
+  test("with machine identities: expired, foreign and forged tokens, and those of other apps, are 401", async (t) => {
     const { privateKey, publicKey } = await generateKeyPair("ES256", { extractable: true });
     const foreign = await generateKeyPair("ES256");
     const jwk = { ...(await exportJWK(publicKey)), kid: "k1", alg: "ES256", use: "sig" };

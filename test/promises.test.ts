@@ -12,7 +12,7 @@ import { withBlock } from "../scripts/readme-block.ts";
 const root = join(import.meta.dirname, "..");
 
 suite("promises", () => {
-  test("every one that a test names is there", () => {
+  test("every promise that a test names exists", () => {
     const files = ["src", "test"].flatMap((folder) =>
       readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
         .filter((file) => /\.(test|suite)\.ts$/.test(file))
@@ -29,7 +29,7 @@ suite("promises", () => {
     );
   });
 
-  test("the page says what the last runs showed", () => {
+  test("RELIABILITY.md matches the recorded runs", () => {
     assert.equal(readFileSync(join(root, "docs/RELIABILITY.md"), "utf8"), reliabilityPage(readProofs()));
   });
 
@@ -43,7 +43,7 @@ suite("promises", () => {
     assert.throws(() => withBlock("# Hangar", "proved", []), /no block proved/);
   });
 
-  test("a run is read: what was said belongs to the test before it, what was skipped shows nothing", () => {
+  test("figures belong to the test before them, and a skipped test proves nothing", () => {
     const at = `${root}/a.test.ts:1`;
     const ended = { at, file: `${root}/a.test.ts`, promises: ["S1"], skipped: undefined, ms: 1234, passed: true };
     const proofs = proofsOf(

@@ -66,7 +66,7 @@ async function say(address: string, port: number, words: string): Promise<string
 
 const refused = { code: "ECONNREFUSED" };
 
-suite("an app's own address", () => {
+suite("dedicated addresses of apps", () => {
   test("two apps have the same port, each on its own address and under any name", async (t) => {
     const { platform, app } = await house(t);
     const port = await freePort();
@@ -88,7 +88,7 @@ suite("an app's own address", () => {
     assert.equal(await get(second, port), "two");
   });
 
-  test("one that speaks another protocol leaves the shared address to the others, though it came first", async (t) => {
+  test("an app with another protocol leaves the shared address to the others, though it came first", async (t) => {
     const { app, platform } = await house(t);
     const port = await freePort();
     const web = await aBackend(t, (_request, response) => response.end("web"));
@@ -102,7 +102,7 @@ suite("an app's own address", () => {
     assert.equal(await say(raw, port, "again"), "raw got again");
   });
 
-  test("the machine is told which address the client came to", async (t) => {
+  test("the machine learns which address the client connected to", async (t) => {
     const { app } = await house(t);
     const port = await freePort();
     const own = await app("raw", await sayer(t, "raw"), { ports: [{ port, handlers: ["tcp", "proxy_proto"] }] });
@@ -110,7 +110,7 @@ suite("an app's own address", () => {
     assert.match(told, new RegExp(`^raw got PROXY TCP4 127\\.\\S+ ${own.replaceAll(".", "\\.")} \\d+ ${port}\r\n`));
   });
 
-  test("datagrams come back from the address that they were sent to", async (t) => {
+  test("UDP responses come from the address that the datagram was sent to", async (t) => {
     const { app } = await house(t);
     const port = await freePort();
     const echo = createSocket("udp4");
@@ -136,8 +136,8 @@ suite("an app's own address", () => {
   });
 });
 
-suite("the URLs of an app's services", () => {
-  test("name the address where the proxy listens when names under localhost do not lead there", async (t) => {
+suite("URLs of an app's services", () => {
+  test("the URL has the proxy's address when names under localhost do not resolve to it", async (t) => {
     const { platform, app } = await house(t, { HANGAR_PROXY_LISTEN_HOST: "127.0.0.3" });
     const port = await freePort();
     const web = await aBackend(t, (_request, response) => response.end("web"));
@@ -147,7 +147,7 @@ suite("the URLs of an app's services", () => {
     assert.equal(await (await fetch(body.services[0].urls[0])).text(), "web");
   });
 
-  test("name the app where the proxy listens on every address", async (t) => {
+  test("the URL has the app's name when the proxy listens on every address", async (t) => {
     const { platform, app } = await house(t, { HANGAR_PROXY_LISTEN_HOST: "0.0.0.0" });
     const [port, raw] = [await freePort(), await freePort()];
     const web = await aBackend(t, (_request, response) => response.end("web"));

@@ -53,8 +53,8 @@ async function harness(t: TestContext, listener: RequestListener, env: Record<st
   };
 }
 
-suite("the edge proxy of a platform", () => {
-  test("an app is closed until it has an address, and closed again without", async (t) => {
+suite("edge proxy of a platform", () => {
+  test("an app is unreachable until it has an address, and again without one", async (t) => {
     const { platform, machine, get, served, until } = await harness(t, (_request, response) => response.end("hello"));
     await machine({});
     await assert.rejects(get());
@@ -78,14 +78,14 @@ suite("the edge proxy of a platform", () => {
     );
   });
 
-  test("the first port of all is open when its machine is told as started", async (t) => {
+  test("the first port is open when its machine is reported as started", async (t) => {
     const { platform, machine, get } = await harness(t, (_request, response) => response.end("hello"));
     await platform.ask("POST /v1/apps/web/ip_assignments", { body: { type: "shared_v4" } });
     await machine({});
     assert.equal(await (await get()).text(), "hello");
   });
 
-  test("the first port of all is open when its address is given, and closed when that is taken away", async (t) => {
+  test("the first port opens when its address is assigned, and closes when that is removed", async (t) => {
     const { platform, machine, get } = await harness(t, (_request, response) => response.end("hello"));
     await machine({});
     await platform.ask("POST /v1/apps/web/ip_assignments", { body: { type: "shared_v4" } });
@@ -94,7 +94,7 @@ suite("the edge proxy of a platform", () => {
     await assert.rejects(get());
   });
 
-  test("a stopped machine is started by a request, once, and says why", async (t) => {
+  test("a request starts a stopped machine, once, and the event says why", async (t) => {
     const { platform, machine, get, served } = await harness(t, (_request, response) => response.end("awake"));
     const id = await machine({ autostart: true });
     await platform.ask("POST /v1/apps/web/ip_assignments", { body: { type: "shared_v4" } });
@@ -112,7 +112,7 @@ suite("the edge proxy of a platform", () => {
     assert.match(starts[0].request.reason, /no machine was running/);
   });
 
-  test("a stopped machine that requests may not start: the answer says how it is started", async (t) => {
+  test("without autostart a request to a stopped machine gets an error that says how to start it", async (t) => {
     const { platform, machine, get, until } = await harness(t, (_request, response) => response.end("awake"));
     const id = await machine({});
     await platform.ask("POST /v1/apps/web/ip_assignments", { body: { type: "shared_v4" } });
@@ -126,7 +126,7 @@ suite("the edge proxy of a platform", () => {
     await until(async () => (await get()).ok);
   });
 
-  test("an idle machine is put to rest, and one that must run is not", async (t) => {
+  test("an idle machine is suspended, and one of min_machines_running is not", async (t) => {
     const { platform, machine, get, until } = await harness(t, (_request, response) => response.end("ok"), {
       HANGAR_AUTOSTOP_IDLE: "1",
     });
@@ -172,7 +172,7 @@ suite("the edge proxy of a platform", () => {
       assert.ok(names.has(name), name);
   });
 
-  test("connections are counted while they carry something, not while they are only kept", async (t) => {
+  test("connections are counted while they carry a request, not while they are idle", async (t) => {
     const held: (() => void)[] = [];
     const { platform, machine, get, served, until } = await harness(t, (request, response) => {
       if (request.url !== "/held") response.end("ok");
@@ -191,7 +191,7 @@ suite("the edge proxy of a platform", () => {
     await until(async () => sum("svc_app_concurrency") === 0);
   });
 
-  test("files that cannot be served are the machine's to answer, and the services say why", async (t) => {
+  test("static files that cannot be served are left to the machine, and the services say why", async (t) => {
     const { platform, machine, get, until } = await harness(t, (_request, response) => response.end("machine"));
     await platform.ask("POST /v1/apps/web/ip_assignments", { body: { type: "shared_v4" } });
     const statics = [

@@ -82,7 +82,7 @@ async function open(t: TestContext, env: Record<string, string> = {}): Promise<C
 }
 
 suite("registry", () => {
-  test("base endpoint asks for a password, and takes a token as one", async (t) => {
+  test("the base endpoint asks for basic auth, and accepts a token as the password", async (t) => {
     const client = await open(t);
     const refused = await client.expect(401, "GET /v2/", { token: null });
     assert.match(refused.headers.get("www-authenticate") ?? "", /^Basic realm=/);
@@ -95,7 +95,7 @@ suite("registry", () => {
     });
   });
 
-  test("blob is uploaded whole, in chunks, in one request, and mounted from another repository", async (t) => {
+  test("a blob is uploaded whole, in chunks, in one request, and mounted from another repository", async (t) => {
     const client = await open(t);
     const bytes = randomBytes(300_000);
     const digest = digestOf(bytes);
@@ -140,7 +140,7 @@ suite("registry", () => {
     await client.expect(202, `POST /v2/personal/other/blobs/uploads/?mount=${digestOf("no")}&from=personal/web`);
   });
 
-  test("same bytes in several repositories are stored once", async (t) => {
+  test("equal blobs in several repositories are stored once", async (t) => {
     const client = await open(t);
     const bytes = randomBytes(5000);
     for (const name of ["a", "b", "c"]) await client.pushBlob(`personal/${name}`, bytes);
@@ -151,7 +151,7 @@ suite("registry", () => {
     assert.equal(files.filter((file) => /blobs\/sha256-[0-9a-f]{64}\/./.test(file)).length, 1);
   });
 
-  test("blob with another digest is refused and leaves nothing", async (t) => {
+  test("a blob with another digest is refused and leaves nothing", async (t) => {
     const client = await open(t);
     const begun = await client.expect(202, "POST /v2/personal/web/blobs/uploads/");
     const at = begun.headers.get("location");
@@ -162,7 +162,7 @@ suite("registry", () => {
       assert.equal(await client.refused(400, `GET /v2/personal/web/blobs/${digest}`), "DIGEST_INVALID");
   });
 
-  test("manifest is put by tag and digest, and needs its blobs", async (t) => {
+  test("a manifest is put by tag and digest, and needs its blobs", async (t) => {
     const client = await open(t);
     const digest = await client.pushImage("personal/web", "1");
     for (const reference of ["1", digest]) {
@@ -188,7 +188,7 @@ suite("registry", () => {
       );
   });
 
-  test("index lists manifests of the repository, referrers list what is attached", async (t) => {
+  test("an index lists manifests of its repository, and referrers list attached ones", async (t) => {
     const client = await open(t);
     const image = await client.pushImage("personal/web", "1");
     const size = (await (await client.expect(200, "GET /v2/personal/web/manifests/1")).arrayBuffer()).byteLength;
@@ -237,7 +237,7 @@ suite("registry", () => {
     );
   });
 
-  test("deletes: a tag, a manifest with its tags, a blob that no manifest needs", async (t) => {
+  test("a tag, a manifest with its tags, and an unreferenced blob are deleted", async (t) => {
     const client = await open(t);
     const digest = await client.pushImage("personal/web", "1");
     const { config } = (await (await client.expect(200, "GET /v2/personal/web/manifests/1")).json()) as {
@@ -252,7 +252,7 @@ suite("registry", () => {
     assert.equal(await client.refused(404, `GET /v2/personal/web/blobs/${config.digest}`), "BLOB_UNKNOWN");
   });
 
-  test("organizations and narrowed tokens: another's repository is not there, a readonly token does not push", async (t) => {
+  test("another organization's repository is 404, and a readonly token cannot push", async (t) => {
     const client = await open(t);
     const digest = await client.pushImage("personal/web", "1");
     await client.platform.ask("POST /v1/orgs", { body: { name: "other" } });
@@ -270,7 +270,7 @@ suite("registry", () => {
     assert.equal(await client.refused(403, "POST /v2/personal/web/blobs/uploads/", { token: reader }), "DENIED");
   });
 
-  test("names that no repository can have are refused", async (t) => {
+  test("invalid repository names are refused", async (t) => {
     const client = await open(t);
     for (const name of [
       "Personal/web",
@@ -286,7 +286,7 @@ suite("registry", () => {
     assert.equal(await client.refused(400, "GET /v2/personal/WEB/tags/list"), "NAME_INVALID");
   });
 
-  test("deploy token of an app pushes to the app's repository and to no other", async (t) => {
+  test("an app's deploy token pushes to the app's repository and to no other", async (t) => {
     const client = await open(t);
     await client.platform.ask("POST /v1/apps", { body: { app_name: "web", org_slug: "personal" } });
     const { body } = await client.platform.ask("POST /v1/apps/web/deploy_token", { body: {} });

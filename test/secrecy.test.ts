@@ -50,7 +50,7 @@ suite("secrecy", () => {
     assert.equal(statSync(data_dir).mode & 0o777, 0o700);
   });
 
-  test("no route that reads answers a secret, and neither do metrics, events and logs (A6)", async (t) => {
+  test("no GET route, metric, event or log returns a secret (A6)", async (t) => {
     const platform = await testPlatform(t);
     const { ask, data_dir, token } = platform;
     const canary = "canary-77ab31d0";

@@ -20,7 +20,7 @@ const lockProblems = (lock: LockFile): string[] =>
   ]);
 
 suite("dependencies", () => {
-  test("every package of the lock file has one version and its hash, and no registry's name", () => {
+  test("every package in the lock file has one version and a hash, and no registry host", () => {
     const text = readFileSync(join(root, "package-lock.json"), "utf8");
     assert.deepEqual(lockProblems(readLock()), []);
     assert.doesNotMatch(text, /\.tgz"/);
@@ -50,7 +50,7 @@ suite("dependencies", () => {
     assert.deepEqual(loose, []);
   });
 
-  test("licences are allowed ones; one that is not, and one that is missing, are refused", () => {
+  test("all licences are allowed; an unknown or missing one is refused", () => {
     const packages = packagesOf(readLock());
     assert.deepEqual(refusedLicences(packages), []);
     assert.match(licenceList(packages), /^MIT \(\d+\): .*fastify /m);
@@ -66,26 +66,26 @@ suite("dependencies", () => {
   });
 });
 
-suite("the audit", () => {
+suite("npm audit", () => {
   const found = (severity: string) =>
     JSON.stringify({
       vulnerabilities: { x: { severity, range: "<2", via: [{ title: "a hole", url: "https://example.org/1" }] } },
       metadata: { vulnerabilities: { [severity]: 1 } },
     });
 
-  test("fails for a high or critical vulnerability, and names it", () => {
+  test("the audit fails for a high or critical vulnerability, and names it", () => {
     for (const severity of ["high", "critical"]) {
       const { verdict, words } = judgeAudit(found(severity));
       assert.deepEqual([verdict, words], ["vulnerable", `x <2 (${severity}): a hole https://example.org/1`]);
     }
   });
 
-  test("does not fail for a lesser one, nor for none", () => {
+  test("the audit passes for lesser vulnerabilities and for none", () => {
     assert.deepEqual(judgeAudit(found("moderate")).verdict, "clean");
     assert.equal(judgeAudit('{"vulnerabilities":{},"metadata":{"vulnerabilities":{}}}').verdict, "clean");
   });
 
-  test("says that nothing was checked when the registry does not answer", () => {
+  test("the audit reports that nothing was checked when the registry does not respond", () => {
     for (const answer of ["", "<html>", "{}", '{"message":"405 Method Not Allowed","error":{"code":"E405"}}', "null"]) {
       const { verdict, words } = judgeAudit(answer);
       assert.equal(verdict, "not answered", answer);
@@ -130,10 +130,10 @@ function bomProblems(bom: Bom): string[] {
   ];
 }
 
-suite("the bill of materials", () => {
+suite("bill of materials", () => {
   const isPassedOn = (name: string): boolean => !/^(node-linux|@esbuild)/.test(name);
 
-  test("holds to the rules of CycloneDX and lists all that is passed on, and nothing else", () => {
+  test("the bill of materials is valid CycloneDX and lists exactly the packages that are shipped", () => {
     const bom = sbomOf(readLock(), isPassedOn);
     assert.deepEqual([bom.bomFormat, bom.specVersion], ["CycloneDX", "1.6"]);
     assert.deepEqual(bomProblems(bom), []);
@@ -143,11 +143,11 @@ suite("the bill of materials", () => {
     assert.deepEqual(names(bom.components), names(passed_on));
   });
 
-  test("is the same for the same lock file", () => {
+  test("the bill of materials is the same for the same lock file", () => {
     assert.equal(JSON.stringify(sbomOf(readLock(), isPassedOn)), JSON.stringify(sbomOf(readLock(), isPassedOn)));
   });
 
-  test("finds the version that a package itself has, before that of the project", () => {
+  test("a nested dependency's own version is found before the project's", () => {
     const entry = (version: string, dependencies = {}) => ({
       version,
       integrity: `sha512-${"A".repeat(86)}==`,

@@ -110,8 +110,8 @@ const COMMANDS = [
   "logs web --json",
 ];
 
-suite("escape sequences", () => {
-  test("of names, logs, events and errors are shown by every command, and none is obeyed", async (t) => {
+suite("terminal escape sequences", () => {
+  test("every command prints escape sequences of names, logs, events and errors as text", async (t) => {
     const url = await hostilePlatform(t);
     for (const command of COMMANDS) {
       const printed = await onTerminal(url, command);
@@ -123,7 +123,7 @@ suite("escape sequences", () => {
     assert.ok(raw.includes("a\u001b]0;owned\u0007b"), "unless one asks for them");
   });
 
-  test("nothing of the command line writes past the one place that makes them visible", () => {
+  test("all CLI output goes through the function that escapes control characters", () => {
     const WRITES = /process\.std(out|err)\.write\(|console\.|\bstyleText\(/g;
     /** Own cursor movements, a terminal or a program that the person chose, and the place itself. */
     const MAY = [

@@ -29,8 +29,8 @@ const errorOf = async (work: Promise<unknown>): Promise<Partial<ClientError["bod
   return thrown.body;
 };
 
-suite("terminals", () => {
-  test("keys go in, the screen comes out, the size follows, the exit code is the last word", async (t) => {
+suite("terminals over WebSocket", () => {
+  test("a terminal takes keys, shows output, can be resized, and ends with the exit code", async (t) => {
     const { open } = await opened(t);
     const terminal = await open();
     await terminal.shows(/\$ $/);
@@ -47,14 +47,14 @@ suite("terminals", () => {
     assert.deepEqual(await terminal.ended, { exit_code: 42, reason: "the program has ended" });
   });
 
-  test("a program of one's own; much output arrives whole", async (t) => {
+  test("a terminal runs a given program, and large output arrives complete", async (t) => {
     const { open } = await opened(t);
     const terminal = await open(["seq", "20000"]);
     await terminal.shows(/^1\r\n[\s\S]*\n20000\r\n$/);
     assert.equal((await terminal.ended).exit_code, 0);
   });
 
-  test("refusals come in words: no token, a reader's token, a machine that does not run", async (t) => {
+  test("a missing token, a read-only token and a stopped machine get clear errors", async (t) => {
     const { open, ask, on, wait, id } = await opened(t);
     assert.equal((await errorOf(open(undefined, "nonsense"))).status, "unauthorized");
     const made = await ask("POST /v1/orgs/personal/tokens", { body: { kind: "readonly" } });
@@ -67,7 +67,7 @@ suite("terminals", () => {
     assert.equal((await errorOf(open())).status, "wrong_state");
   });
 
-  test("a machine has so many terminals and no more; one that is closed makes room", async (t) => {
+  test("the terminal limit of a machine holds, and a closed terminal makes room", async (t) => {
     const { open } = await opened(t);
     const all = [];
     for (let n = 0; n < MACHINE_LIMITS.terminals_per_machine; n++) all.push(await open());
@@ -80,7 +80,7 @@ suite("terminals", () => {
     for (const one of all) one.close();
   });
 
-  test("a terminal ends with its machine, with the platform, and when nothing happens for too long", async (t) => {
+  test("a terminal ends with its machine, with the platform, and after the idle timeout", async (t) => {
     const clock = new MovingClock({});
     const { open, on, wait, id, close } = await opened(t, { clock });
     const first = await open();
@@ -95,7 +95,7 @@ suite("terminals", () => {
     assert.match((await third.ended).reason, /the platform is shutting down/);
   });
 
-  test("what cannot be read ends the line; a handshake that is none is answered", async (t) => {
+  test("an invalid message closes the terminal; an invalid handshake gets an error response", async (t) => {
     const { open, base_url, token, id } = await opened(t);
     const terminal = await open();
     terminal.resize({ rows: 0, cols: 5000 });

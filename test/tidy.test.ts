@@ -104,8 +104,8 @@ const sources = walk("src");
 /** Pages for the browser: they see each other, and of the rest only the typed client. */
 const pages = walk("web");
 
-suite("the house", () => {
-  test("files of the command's bundle look for others from as deep as its first one, where all of them take themselves to be", () => {
+suite("repository rules", () => {
+  test("files of the command's bundle that use their own path are at the depth of its entry file", () => {
     const bundled = sources.filter(
       (file) => ["cli", "client", "core", "archive"].includes(moduleOf(file)) && !isTest(file),
     );
@@ -128,7 +128,7 @@ suite("the house", () => {
     assert.deepEqual(wrong, []);
   });
 
-  test("no file imports itself through others", () => {
+  test("there are no import cycles, types included", () => {
     const graph = new Map(
       // Types too: files that know each other's types can only be understood together.
       [...sources.filter((file) => !isTest(file)), ...pages].map((file) => [file, importsOf(file).map((i) => i.to)]),
@@ -158,7 +158,7 @@ suite("the house", () => {
     assert.deepEqual(long, []);
   });
 
-  test("nothing is left behind: no notes to self, no test that runs alone", () => {
+  test("no FIXME or TODO, and no test that runs alone", () => {
     const left = [...sources, ...pages, ...walk("test"), ...walk("bench"), ...walk("scripts")].filter((file) => {
       const source = readFileSync(join(root, file), "utf8");
       return file !== "test/tidy.test.ts" && /\b(FIXME|TODO|XXX)\b|\b(test|suite)\.only\(/.test(source);
@@ -167,7 +167,7 @@ suite("the house", () => {
   });
 
   const unversioned = existsSync(join(root, ".git")) ? undefined : "this is no checkout";
-  test("the root holds only what belongs there", { skip: unversioned }, () => {
+  test("the root folder holds only the listed files", { skip: unversioned }, () => {
     const { status, stdout, stderr } = spawnSync("git", ["ls-files"], { cwd: root, encoding: "utf8" });
     assert.equal(status, 0, stderr);
     const names = new Set(stdout.split("\n").flatMap((file) => (file === "" ? [] : [file.split("/")[0] ?? ""])));
@@ -177,13 +177,13 @@ suite("the house", () => {
     );
   });
 
-  test("the lists of long tests name tests that are there", () => {
+  test("the lists of long tests name existing tests", () => {
     const files = [...NIGHT, ...TIMED].map((name) => `test/system/${name}.test.ts`);
     const gone = [...files, ...LONG_AT_NIGHT].filter((file) => !existsSync(join(root, file)));
     assert.deepEqual(gone, []);
   });
 
-  test("only the clock reads the clock", () => {
+  test("only src/core/clock.ts reads the clock", () => {
     const readers = sources.filter((file) => {
       const source = readFileSync(join(root, file), "utf8");
       return !isTest(file) && file !== "src/core/clock.ts" && /\bDate\.now\(\)|\bnew Date\(\)/.test(source);

@@ -39,8 +39,8 @@ async function orgTokens(platform: TestPlatform): Promise<[string, string]> {
   return [await make(), await make()];
 }
 
-suite("what one token may have open", () => {
-  test("streams: one more is 429 that names the limit, others are served, and one that ends makes room", async (t) => {
+suite("limits per token", () => {
+  test("a stream over the limit is 429 with the limit's name, others are served, and an ended one makes room", async (t) => {
     const platform = await testPlatform(t);
     const [greedy, modest] = await orgTokens(platform);
     const ask = client(t, platform);
@@ -57,7 +57,7 @@ suite("what one token may have open", () => {
     assert.deepEqual(statuses(await many(LIMITS.streams_per_token + 10, () => stream(platform.token))), [200]);
   });
 
-  test("connections: one more is 429 and closed, and others are served", async (t) => {
+  test("a connection over the limit is 429 and closed, and others are served", async (t) => {
     const platform = await testPlatform(t);
     const [greedy, modest] = await orgTokens(platform);
     const { body } = await platform.ask("POST /v1/apps", { body: { app_name: "web", org_slug: "personal" } });

@@ -10,7 +10,7 @@ import { tempDir, until } from "./support.ts";
 import { openApi } from "./volumes-api.ts";
 
 suite("volumes: snapshots", () => {
-  test("on demand: `prepare`, then listed with size and digest; restored as `restoring`, then `created`", async (t) => {
+  test("a snapshot on demand is prepared, listed with size and digest, and restored", async (t) => {
     const { volumes, until } = await openApi(t);
     const { id } = (await volumes("POST", { name: "data", size_gb: 1, snapshot_retention: 7 })).body;
     const { status, body } = await volumes(`POST /${id}/snapshots`);
@@ -39,7 +39,7 @@ suite("volumes: snapshots", () => {
     assert.deepEqual((await volumes(`GET /${id}/snapshots`)).body, []);
   });
 
-  test("a fork is a volume of its own, of the same size or larger", async (t) => {
+  test("a fork is an independent volume of the same size or larger", async (t) => {
     const { volumes } = await openApi(t);
     const { id } = (await volumes("POST", { name: "data", size_gb: 2 })).body;
     const fork = await volumes("POST", { name: "fork", source_volume_id: id });
@@ -49,7 +49,7 @@ suite("volumes: snapshots", () => {
     assert.equal((await volumes("POST", { name: "small", source_volume_id: id, size_gb: 1 })).status, 400);
   });
 
-  test("daily, kept for as long as they are to be, and the data of a deleted volume go in their time", async (t) => {
+  test("daily snapshots are kept for their retention, and a deleted volume's data are removed in time", async (t) => {
     const clock = virtualClock();
     const data_dir = tempDir();
     const env = { HANGAR_DATA_DIR: data_dir, HANGAR_VOLUME_UNDELETE_HOURS: "48" };
@@ -93,8 +93,8 @@ suite("volumes: snapshots", () => {
   });
 });
 
-suite("volumes: growing by themselves", () => {
-  test("a volume grows when its machine's threshold is reached, by so much, up to its limit", async (t) => {
+suite("volumes: autoextend", () => {
+  test("a volume grows at its machine's threshold, by the configured size, up to its limit", async (t) => {
     const clock = virtualClock();
     const platform = await testPlatform(t, {}, { clock });
     const { ask, data_dir } = platform;
@@ -128,8 +128,8 @@ suite("volumes: growing by themselves", () => {
   });
 });
 
-suite("volumes: growing by a share of their size", () => {
-  test("grows by add_size_percent, by min_add_size_gb at least, up to the limit; the machine's log says so", async (t) => {
+suite("volumes: autoextend by percent", () => {
+  test("a volume grows by add_size_percent, at least min_add_size_gb, up to the limit, with an event", async (t) => {
     const clock = virtualClock();
     const platform = await testPlatform(t, {}, { clock });
     const { ask, data_dir } = platform;
@@ -171,8 +171,8 @@ suite("volumes: growing by a share of their size", () => {
   });
 });
 
-suite("volumes: what takes room", () => {
-  test("df and gc tell the truth, and a preview removes nothing", async (t) => {
+suite("volumes: disk usage", () => {
+  test("df and gc report real usage, and a preview removes nothing", async (t) => {
     const { ask, volumes, data_dir } = await openApi(t);
     const { id } = (await volumes("POST", { name: "data", size_gb: 1 })).body;
     await volumes(`DELETE /${id}`);

@@ -6,7 +6,7 @@ import { suite, test } from "node:test";
 import { machine, openApi, withHosts } from "./volumes-api.ts";
 
 suite("volumes: create, read, change, delete", () => {
-  test("a blank volume has the defaults of the specification; a later read has the file system's count", async (t) => {
+  test("a new volume has the defaults of the specification; a later read has the block counts", async (t) => {
     const { volumes } = await openApi(t);
     const { status, body } = await volumes("POST", { name: "data" });
     assert.equal(status, 200);
@@ -40,7 +40,7 @@ suite("volumes: create, read, change, delete", () => {
     assert.equal((await volumes("GET ?summary=true")).body[0].blocks, 0);
   });
 
-  test("null is absence, and what is not allowed is refused with its place", async (t) => {
+  test("null is absence, and invalid values are refused with their path", async (t) => {
     const { volumes } = await openApi(t);
     const nulls = { region: null, size_gb: null, encrypted: null, snapshot_id: null, compute: null, fstype: null };
     assert.equal((await volumes("POST", { name: "n", ...nulls })).status, 200);
@@ -73,7 +73,7 @@ suite("volumes: create, read, change, delete", () => {
     }
   });
 
-  test("retention and daily snapshots can be changed, nothing else; the answer has no counts", async (t) => {
+  test("only retention and daily snapshots can be changed; the response has no block counts", async (t) => {
     const { volumes } = await openApi(t);
     const { id } = (await volumes("POST", { name: "data", auto_backup_enabled: false, snapshot_retention: 60 })).body;
     const { status, body } = await volumes(`PUT /${id}`, { auto_backup_enabled: true, snapshot_retention: 1 });
@@ -83,7 +83,7 @@ suite("volumes: create, read, change, delete", () => {
     assert.equal((await volumes(`PUT /${id}`, {})).body.snapshot_retention, 1);
   });
 
-  test("grows and never shrinks; the same size changes nothing (V4)", async (t) => {
+  test("a volume grows and never shrinks; the same size changes nothing (V4)", async (t) => {
     const { volumes } = await openApi(t);
     const { id } = (await volumes("POST", { name: "data", size_gb: 2 })).body;
     const grown = (await volumes(`PUT /${id}/extend`, { size_gb: 5 })).body;
@@ -99,7 +99,7 @@ suite("volumes: create, read, change, delete", () => {
     assert.equal((await volumes(`PUT /${id}/extend`, {})).status, 400);
   });
 
-  test("a deleted volume is `destroyed`, not listed, and can be taken back", async (t) => {
+  test("a deleted volume is `destroyed`, not listed, and can be restored", async (t) => {
     const { volumes } = await openApi(t);
     const { id } = (await volumes("POST", { name: "data" })).body;
     const { status, body } = await volumes(`DELETE /${id}`);
@@ -114,7 +114,7 @@ suite("volumes: create, read, change, delete", () => {
     assert.equal((await volumes("GET")).body.length, 2);
   });
 
-  test("an app with volumes is not deleted by accident; with force they go", async (t) => {
+  test("deleting an app with volumes needs force, and deletes them", async (t) => {
     const { ask, volumes } = await openApi(t);
     await volumes("POST", { name: "data" });
     const refused = await ask("DELETE /v1/apps/web");
@@ -125,7 +125,7 @@ suite("volumes: create, read, change, delete", () => {
 });
 
 suite("volumes: placement", () => {
-  test("volumes of one name go to zones of their own until these run out", async (t) => {
+  test("volumes of one name get different zones until there are no more", async (t) => {
     const { volumes } = await withHosts(t);
     const zones = new Set<string>();
     for (let i = 0; i < 2; i++) zones.add((await volumes("POST", { name: "data", region: "ams" })).body.zone);
@@ -151,7 +151,7 @@ suite("volumes: placement", () => {
 });
 
 suite("volumes: attachment", () => {
-  test("a machine takes its volume, nobody else does, and destroying it gives the volume back", async (t) => {
+  test("a volume is attached to one machine, and free again when that is destroyed", async (t) => {
     const { ask, volumes } = await openApi(t);
     const { id } = (await volumes("POST", { name: "data" })).body;
     const first = await ask("POST /v1/apps/web/machines", machine(id));
@@ -168,7 +168,7 @@ suite("volumes: attachment", () => {
     assert.equal((await ask("POST /v1/apps/web/machines", machine(id))).status, 200, "and can be mounted again");
   });
 
-  test("a volume is deleted while its machine is being destroyed, and its data go after the machine", async (t) => {
+  test("a volume is deleted while its machine is destroyed, and its data after the machine", async (t) => {
     const { ask, volumes, data_dir } = await openApi(t, { HANGAR_VOLUME_UNDELETE_HOURS: "0" });
     const { id } = (await volumes("POST", { name: "data" })).body;
     const config = {
@@ -193,7 +193,7 @@ suite("volumes: attachment", () => {
     assert.ok(!existsSync(join(data_dir, "volumes/volumes", `${id}.img`)), "now its data are gone");
   });
 
-  test("an update or a patch keeps the mounted volume, and neither adds, changes nor removes one", async (t) => {
+  test("an update or a patch keeps the mounted volume, and cannot add, change or remove one", async (t) => {
     const { ask, volumes } = await openApi(t);
     const { id } = (await volumes("POST", { name: "data" })).body;
     const on = (target: string, mounts: object[]) => {
@@ -221,7 +221,7 @@ suite("volumes: attachment", () => {
     }
   });
 
-  test("of twenty machines at once exactly one gets the volume (V5)", async (t) => {
+  test("of twenty concurrent machines exactly one gets the volume (V5)", async (t) => {
     const { ask, volumes } = await openApi(t);
     const { id } = (await volumes("POST", { name: "data" })).body;
     const made = await Promise.all(
@@ -233,7 +233,7 @@ suite("volumes: attachment", () => {
     assert.equal((await volumes(`GET /${id}`)).body.attached_machine_id, winners[0]?.body.id);
   });
 
-  test("a volume of another app, another organization, a deleted one: none can be mounted (V5)", async (t) => {
+  test("a volume of another app or organization, or a deleted one, cannot be mounted (V5)", async (t) => {
     const { ask, volumes } = await openApi(t);
     await ask("POST /v1/orgs", { body: { name: "acme" } });
     await ask("POST /v1/apps", { body: { app_name: "other" } });

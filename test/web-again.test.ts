@@ -17,12 +17,12 @@ async function told(rounds: readonly ("breaks" | "refused")[]): Promise<number> 
   return broken;
 }
 
-suite("a stream that breaks", () => {
-  test("one that opens again was never missed", async () => {
+suite("reconnecting streams of the dashboard", () => {
+  test("a stream that reconnects is not reported", async () => {
     assert.equal(await told(["breaks", "breaks", "breaks"]), 0);
   });
 
-  test("one that does not open again is told as broken", async () => {
+  test("a stream that does not reconnect is reported as broken", async () => {
     assert.equal(await told(["breaks", "refused", "breaks"]), 1);
   });
 });

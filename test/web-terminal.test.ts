@@ -60,7 +60,7 @@ suite("the dashboard's terminal", () => {
     });
   }
 
-  test("colours of all three kinds, on and off; what is erased keeps the colour behind", () => {
+  test("all three colour formats are rendered, and erased cells keep the background", () => {
     const { screen, write } = terminal();
     write(`${ESC}[1;31ma${ESC}[38;5;196mb${ESC}[38;2;1;2;3;44mc${ESC}[K${ESC}[0md`);
     const [a, b, c, d, e] = (screen.lines[0]?.cells ?? []).map(({ style }) => style);
@@ -71,7 +71,7 @@ suite("the dashboard's terminal", () => {
     assert.deepEqual(e, { bg: 4 });
   });
 
-  test("numbers with parts: colours with colons, kinds of underlines", () => {
+  test("SGR parameters with colons work: colours and underline styles", () => {
     const { screen, write } = terminal();
     write(`${ESC}[1;4:3ma${ESC}[4:0mb${ESC}[38:2::1:2:3mc${ESC}[38:2:4:5:6md${ESC}[48:5:1me`);
     const styles = (screen.lines[0]?.cells ?? []).slice(0, 5).map(({ style }) => style);
@@ -84,7 +84,7 @@ suite("the dashboard's terminal", () => {
     ]);
   });
 
-  test("lines that left are kept, up to a bound; not those of the second screen", () => {
+  test("scrolled lines are kept up to a limit; those of the alternate screen are not", () => {
     const { screen, write } = terminal();
     write(Array.from({ length: HISTORY + 100 }, (_, n) => `${n}\r\n`).join(""));
     assert.equal(screen.history.length, HISTORY);
@@ -93,13 +93,13 @@ suite("the dashboard's terminal", () => {
     assert.equal(screen.left, left);
   });
 
-  test("it answers where the cursor is, and what it is", () => {
+  test("cursor position and device attributes are reported", () => {
     const { answers, write } = terminal();
     write(`ab\r\nc${ESC}[6n${ESC}[c`);
     assert.deepEqual(answers, [`${ESC}[2;2R`, `${ESC}[?62;22c`]);
   });
 
-  test("a smaller window keeps the line one types in", () => {
+  test("a smaller window keeps the line being typed", () => {
     const { screen, write } = terminal();
     write("1\r\n2\r\n3\r\n4");
     screen.resize(2, 5);
@@ -109,7 +109,7 @@ suite("the dashboard's terminal", () => {
     assert.equal(screen.text(), "3\n4!\n\n");
   });
 
-  test("whatever comes, the screen stays as large as it is", (t) => {
+  test("random input never changes the size of the screen", (t) => {
     const roll = random(seed(t));
     const next = (below: number): number => Math.floor(roll() * below);
     const { screen, write } = terminal(6, 12);
@@ -141,7 +141,7 @@ suite("the dashboard's terminal", () => {
     }
   });
 
-  test("keys are what terminals send; the browser keeps its own", () => {
+  test("keys produce the bytes that terminals send; the browser's own shortcuts are kept", () => {
     const press = (key: string, more: object = {}, keypad = false) =>
       bytesOf({ key, ctrlKey: false, altKey: false, metaKey: false, shiftKey: false, ...more }, keypad);
     assert.equal(press("Enter"), "\r");

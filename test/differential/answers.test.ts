@@ -13,13 +13,13 @@ const vector = (...rows: [app: string, value: string][]): Answer =>
     }),
   );
 
-suite("answers side by side", () => {
-  test("what is the same but for the last digits and the order is the same", () => {
+suite("comparison of query responses", () => {
+  test("responses that differ only in the last digits or the order are equal", () => {
     const ours = vector(["a", "1"], ["b", "NaN"], ["c", "+Inf"]);
     assert.equal(compare(ours, vector(["b", "NaN"], ["a", "1.0000000001"], ["c", "+Inf"]), false), undefined);
   });
 
-  test("another value, series, type, order or fate is a difference", () => {
+  test("another value, series, type, order or status is a difference", () => {
     const ours = vector(["a", "1"], ["b", "2"]);
     assert.deepEqual(compare(ours, vector(["a", "1"], ["b", "2.00001"]), false)?.values, [
       { labels: '{"__name__":"up","app":"b"}', time: 1, ours: 2, theirs: 2.00001 },

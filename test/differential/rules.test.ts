@@ -22,7 +22,7 @@ async function explained(query: string, again: { ours: Answer; theirs: Answer })
   });
 }
 
-suite("differences by name", () => {
+suite("known differences", () => {
   const SAME = { ours: matrix("2"), theirs: matrix("2") };
 
   for (const rollup of [
@@ -36,12 +36,12 @@ suite("differences by name", () => {
       assert.deepEqual(await explained(query, SAME), [`victoria-metrics 1.79.5: ${PUSHED_DOWN}`]);
     });
 
-  test("a rule explains nothing when the engines still differ without what it speaks of", async () => {
+  test("a rule explains nothing when the engines differ without its cause, too", async () => {
     const other = { ours: matrix("2"), theirs: matrix("3") };
     assert.equal(await explained("WITH (x = histogram_over_time(m)) x + x", other), undefined);
   });
 
-  test("rounding explains other values, not another type and not another order", async () => {
+  test("rounding explains different values, not another type or order", async () => {
     const answers = { ours: matrix("1", "2"), theirs: matrix("2", "1") };
     const scalar = parseAnswer('{"status":"success","data":{"resultType":"scalar","result":[1,"1"]}}');
     for (const difference of [compare(answers.ours, scalar, true), compare(answers.ours, answers.theirs, true)]) {
@@ -50,7 +50,7 @@ suite("differences by name", () => {
     }
   });
 
-  test("a query that no rule speaks of is not explained", async () => {
+  test("a query that no rule matches is not explained", async () => {
     assert.equal(await explained("avg_over_time(m) + avg_over_time(m)", SAME), undefined);
   });
 });

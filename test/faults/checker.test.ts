@@ -107,21 +107,21 @@ const REFUSED: Record<string, [Operation[], RegExp]> = {
   "an answer that takes too long": [[write("a", [0, 1001])], /c1 took 1001 ms/],
 };
 
-suite("the checker of histories", () => {
+suite("history checker", () => {
   for (const [name, operations] of Object.entries(ACCEPTED))
-    test(`accepts: ${name}`, () => assert.deepEqual(problems(operations), []));
+    test(`the checker accepts: ${name}`, () => assert.deepEqual(problems(operations), []));
 
   for (const [name, [operations, expected]] of Object.entries(REFUSED))
-    test(`refuses: ${name}`, () => assert.match(problems(operations).join("\n"), expected));
+    test(`the checker refuses: ${name}`, () => assert.match(problems(operations).join("\n"), expected));
 
-  test("a process that was stopped is not late, another one is", () => {
+  test("a stopped process is not reported as late, another one is", () => {
     const down = [{ process: "c1", from: 500, to: 600 }];
     assert.deepEqual(problems([write("a", [0, 2000])], down), []);
     assert.equal(problems([write("a", [0, 2000], { process: "c2" })], down).length, 1);
     assert.equal(problems([write("a", [700, 2000])], down).length, 1);
   });
 
-  test("a machine ends as it was last told to, or as a last word without an answer said", () => {
+  test("a machine's final state follows its last acknowledged or unanswered command", () => {
     const stop = op({ kind: "stop", key: "m" }, [0, 1]);
     const start = op({ kind: "start", key: "m", outcome: "unknown" }, [2, 3]);
     assert.deepEqual(statesAtEnd([], "m", "started"), ["started"]);
@@ -130,7 +130,7 @@ suite("the checker of histories", () => {
     assert.deepEqual(statesAtEnd([stop, { ...start, outcome: "fail" }], "m", "started"), ["stopped"]);
   });
 
-  test("the recorder writes down both ends, and a call without an answer as left open", async () => {
+  test("the recorder stores both ends of a call, and leaves one without a response open", async () => {
     const history = new History();
     await history.record({ kind: "write", process: "c1", key: "x", value: "a" }, async () => ({ outcome: "ok" }));
     await history.record({ kind: "write", process: "c1", key: "x", value: "b" }, () =>
