@@ -125,8 +125,8 @@ async function shownNames(port: number, servername: string): Promise<string | un
   }
 }
 
-suite("certificates from an authority", { skip }, () => {
-  test("a name is confirmed over http-01, a wildcard over dns-01, and TLS clients are shown both", async (t) => {
+suite("certificates from an ACME authority", { skip }, () => {
+  test("a name is validated over http-01, a wildcard over dns-01, and TLS clients get both certificates", async (t) => {
     const at = await anAuthority(t);
     process.env["HANGAR_MASTER_KEY"] = "0".repeat(64);
     t.after(() => delete process.env["HANGAR_MASTER_KEY"]);
@@ -159,7 +159,7 @@ suite("certificates from an authority", { skip }, () => {
     assert.deepEqual(rest, [], "the record is set once, and removed");
   });
 
-  test("a record that a crash left behind is removed by the next order, and the account is kept", async (t) => {
+  test("a TXT record left by a crash is removed by the next order, and the account is kept", async (t) => {
     const at = await anAuthority(t);
     const words = new Map([["dns-01 *.example.com", "left-behind"]]);
     const { authority, accounts } = aClient(at, new DnsHook(at.hook, silentLog), words);
@@ -172,7 +172,7 @@ suite("certificates from an authority", { skip }, () => {
     assert.deepEqual([at.calls().length, words.get("dns-01 *.example.com"), accounts.length], [5, "", 1]);
   });
 
-  test("a hook that fails ends the order, and its output stays with the operator", async (t) => {
+  test("a failing DNS hook fails the order, and its output is shown to the operator only", async (t) => {
     const at = await anAuthority(t);
     writeFileSync(at.hook, "#!/bin/sh\necho 'password hunter2 is wrong' >&2\nexit 7\n");
     const { authority, words } = aClient(at, new DnsHook(at.hook, silentLog));
@@ -183,7 +183,7 @@ suite("certificates from an authority", { skip }, () => {
     assert.notEqual(words.get("dns-01 *.example.com"), "", "whether it was set is not known: the next order cleans up");
   });
 
-  test("a record that is not served fails the order with the authority's reason, and is taken back", async (t) => {
+  test("a TXT record that is not served fails the order with the authority's reason, and is removed", async (t) => {
     const at = await anAuthority(t);
     const done: string[] = [];
     const forgetful: DnsRecords = {
@@ -195,7 +195,7 @@ suite("certificates from an authority", { skip }, () => {
     assert.deepEqual(done, ["present", "cleanup"]);
   });
 
-  test("an order ends when the platform stops", async (t) => {
+  test("an order is aborted when the platform stops", async (t) => {
     const at = await anAuthority(t);
     const { promise: asked, resolve } = Promise.withResolvers<void>();
     const { promise: never, resolve: release } = Promise.withResolvers<void>();

@@ -42,7 +42,7 @@ suite(`${BOX.title}: the service`, { skip: noBox }, () => {
   const install = (file: string): string =>
     `DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --allow-downgrades /root/${basename(file)}`;
 
-  test(`${BOX.name}: the Debian package brings a service that is ready, enabled and the platform itself (B1)`, async (t) => {
+  test(`${BOX.name}: the Debian package installs a service that is enabled and ready (B1)`, async (t) => {
     await guest.must(install(packages.deb));
     await eventually("the platform", isReady);
     const [type, state] = (await guest.must("systemctl show hangar -p Type -p UnitFileState --value"))
@@ -60,7 +60,7 @@ suite(`${BOX.title}: the service`, { skip: noBox }, () => {
     t.diagnostic((await guest.must("systemd-analyze --no-pager | head -n 1; systemctl --version | head -n 1")).trim());
   });
 
-  test(`${BOX.name}: stop, start and restart touch the platform alone (B2)`, async (t) => {
+  test(`${BOX.name}: stop, start and restart of the service interrupt no machine (B2)`, async (t) => {
     await uninterrupted(t, "systemctl stop", async () => {
       await guest.must("systemctl stop hangar");
       assert.notEqual((await guest.run(health)).status, 0, "it still answers");
@@ -74,7 +74,7 @@ suite(`${BOX.title}: the service`, { skip: noBox }, () => {
     assert.match(await guest.must(`hangar machines exec ${machine} -- /bin/echo inside`), /inside/);
   });
 
-  test(`${BOX.name}: after systemctl kill -9 systemd brings it back (B3)`, async (t) => {
+  test(`${BOX.name}: systemd restarts the platform after systemctl kill -9 (B3)`, async (t) => {
     const pid = await main();
     await uninterrupted(t, "systemctl kill -9", async () => {
       await guest.must("systemctl kill -s KILL hangar");
@@ -86,7 +86,7 @@ suite(`${BOX.title}: the service`, { skip: noBox }, () => {
     assert.match(await guest.must("hangar machines list"), /started/);
   });
 
-  test(`${BOX.name}: a platform that hangs is ended by the watchdog and started again (B3)`, async (t) => {
+  test(`${BOX.name}: the watchdog kills and restarts a platform that hangs (B3)`, async (t) => {
     const quick = "[Service]\nWatchdogSec=30\nTimeoutAbortSec=5\n";
     const file = "/etc/systemd/system/hangar.service.d/quick.conf";
     await guest.must(`mkdir -p $(dirname ${file}); cat > ${file}; systemctl daemon-reload; systemctl restart hangar`, {
@@ -101,7 +101,7 @@ suite(`${BOX.title}: the service`, { skip: noBox }, () => {
     await guest.must(`rm -r $(dirname ${file}); systemctl daemon-reload; systemctl restart hangar`);
   });
 
-  test(`${BOX.name}: one that cannot start is tried again until it can, and says why (B3)`, async (t) => {
+  test(`${BOX.name}: a platform that cannot start is retried until it can, and logs why (B3)`, async (t) => {
     await uninterrupted(t, "a crash loop", async () => {
       await guest.must("echo 'listen = \"nowhere\"' >> /etc/hangar/hangar.toml");
       assert.notEqual((await guest.run("systemctl restart hangar")).status, 0);
@@ -129,7 +129,7 @@ suite(`${BOX.title}: the service`, { skip: noBox }, () => {
     assert.match(await guest.must(`hangar machines exec ${machine} -- /bin/echo inside`), /inside/);
   });
 
-  test(`${BOX.name}: after a reboot the service is there, and machines as their restart policy says (B5)`, async (t) => {
+  test(`${BOX.name}: after a reboot the service runs, and machines by their restart policy (B5)`, async (t) => {
     const id = await runMachine(guest, "hangar", "hello", "--name always --restart always");
     const took = await guest.reboot();
     await eventually("the platform after a reboot", isReady);
@@ -155,7 +155,7 @@ suite(`${BOX.title}: the service`, { skip: noBox }, () => {
     assert.equal((await guest.must(LEFTOVERS)).trim(), "");
   });
 
-  test(`${BOX.name}: the tarball is installed and uninstalled by its own command (B6)`, async () => {
+  test(`${BOX.name}: the tarball's own commands install and uninstall it (B6)`, async () => {
     await guest.must(`mkdir -p /opt; tar -xzf /root/${basename(packages.tar)} -C /opt`);
     const hangar = "/opt/hangar/bin/hangar";
     assert.match(await guest.must(`${hangar} service status || [ $? = 3 ]`), /hangar\.service is not installed/);

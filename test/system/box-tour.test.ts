@@ -30,7 +30,7 @@ suite(`${BOX.title}: the README`, { skip: noBox }, () => {
   });
   after(async () => await guest?.close());
 
-  test(`${BOX.name}: npm start brings what is missing and is ready (B7)`, async (t) => {
+  test(`${BOX.name}: npm start installs missing packages and becomes ready (B7)`, async (t) => {
     const began = performance.now();
     await guest.must(`${TERMINAL} npm start`);
     await eventually("npm start", isReady, 45 * 60_000);
@@ -47,7 +47,7 @@ suite(`${BOX.title}: the README`, { skip: noBox }, () => {
     );
   });
 
-  test(`${BOX.name}: the tests of a module pass there (B7)`, async () => {
+  test(`${BOX.name}: the tests of a module pass (B7)`, async () => {
     // All of them take an hour where the processor is emulated; what they need is the same.
     const all = guest.accelerated ? "" : "-- src/core";
     await inHome(`HANGAR_SKIP_SYSTEM=1 npm test ${all}`);
@@ -58,7 +58,7 @@ suite(`${BOX.title}: the README`, { skip: noBox }, () => {
     assert.match(await inHome(tour), /as it should be/);
   });
 
-  test(`${BOX.name}: memory and processes have their limits, and the one who takes too much ends (B8)`, async (t) => {
+  test(`${BOX.name}: memory and process limits hold, and an offender is killed (B8)`, async (t) => {
     const eat = "const all = []; for (;;) all.push(Buffer.alloc(8 << 20, 1));";
     const made = await inHome(
       `npx hangar apps create limits; npx hangar machines run hangar/hello --app limits --memory 256 --restart no --detach --json -- /usr/bin/node -e ${quoted(eat)}`,
@@ -72,7 +72,7 @@ suite(`${BOX.title}: the README`, { skip: noBox }, () => {
     t.diagnostic("out of memory at 256 MiB: the machine ended and says so, the platform answers");
   });
 
-  test(`${BOX.name}: suspend and resume, or the reason why not (B8)`, async (t) => {
+  test(`${BOX.name}: suspend and resume work, or report the reason (B8)`, async (t) => {
     const id = await runMachine(guest, NPX, "limits", "--name sleeper");
     await inHome(`npx hangar machines suspend ${id}`);
     const { state } = JSON.parse(await inHome(`npx hangar machines show ${id} --json`)) as { state: string };
@@ -81,7 +81,7 @@ suite(`${BOX.title}: the README`, { skip: noBox }, () => {
     t.diagnostic(state === "suspended" ? "suspended with its memory, resumed" : "no CRIU here: stopped and started");
   });
 
-  test(`${BOX.name}: a volume keeps its data over machines, and a snapshot of it (B8)`, async () => {
+  test(`${BOX.name}: a volume and its snapshot keep data across machines (B8)`, async () => {
     const volume = /"id": "(vol_\w+)"/.exec(
       await inHome("npx hangar volumes create data --app limits --size 1 --json"),
     )?.[1];
@@ -94,7 +94,7 @@ suite(`${BOX.title}: the README`, { skip: noBox }, () => {
     assert.match(await inHome(read), /kept/);
   });
 
-  test(`${BOX.name}: the proxy answers for a machine, and it is measured (B8)`, async () => {
+  test(`${BOX.name}: the proxy serves a machine, and its requests are measured (B8)`, async () => {
     const made = await inHome("npx hangar run hangar/hello --app site --json");
     const url = /"(http:\/\/[^"]+)"/.exec(made)?.[1] ?? assert.fail(made);
     await eventually("an answer through the proxy", async () => {

@@ -31,8 +31,8 @@ function inCgroup(t: TestContext, script: string): { cgroup: string; pid: number
 
 const stateOf = (pid: number): string => /\) (\S)/.exec(readFileSync(`/proc/${pid}/stat`, "utf8"))?.[1] ?? "";
 
-suite("freezing a cgroup", { skip }, () => {
-  test("what runs stands still, is frozen again without harm, and goes on", async (t) => {
+suite("cgroup freezer", { skip }, () => {
+  test("a frozen cgroup stands still, can be frozen again, and resumes", async (t) => {
     const file = join(tempDir(), "count");
     const { cgroup } = inCgroup(t, `i=0; while :; do i=$((i+1)); echo $i > ${file}; done`);
     const count = (): number => (existsSync(file) ? Number(readFileSync(file, "utf8")) : 0);
@@ -47,7 +47,7 @@ suite("freezing a cgroup", { skip }, () => {
     assert.ok(!isFrozen(freezeFile(cgroup)));
   });
 
-  test("a process that waits inside the kernel is named, and everything goes on", {
+  test("a process blocked in the kernel is named, and the cgroup is thawed again", {
     skip: lxcfsMissing(),
   }, async (t) => {
     const dir = tempDir();

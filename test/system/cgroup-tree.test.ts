@@ -68,7 +68,7 @@ const LIMITS: Record<"v1" | "v2", Record<string, string>> = {
 const cgroupOf = (pid: number | string): string => readFileSync(`/proc/${pid}/cgroup`, "utf8");
 
 suite("cgroups of machines", { skip: realMachinesMissing() }, () => {
-  test("a machine's limits are in its cgroup, and nothing of it is left when the installation is taken down", async (t) => {
+  test("a machine's limits are set in its cgroup, and down --all leaves no cgroup", async (t) => {
     const { cgroup, node_id, down } = await installation(t);
     const dirs = cgroupDirs(cgroup);
     for (const [path, wanted] of Object.entries(LIMITS[isUnified() ? "v2" : "v1"])) {
@@ -81,7 +81,7 @@ suite("cgroups of machines", { skip: realMachinesMissing() }, () => {
     await until("its cgroups are gone", () => !parents.some((dir) => existsSync(dir)));
   });
 
-  test("a machine with dedicated CPUs has a larger share of the processor than one with shared CPUs", async (t) => {
+  test("a machine with dedicated CPUs has a larger CPU weight than one with shared CPUs", async (t) => {
     const weight = ({ cgroup }: { cgroup: string }): number => {
       const { cpu, unified = "" } = cgroupDirs(cgroup);
       return Number(readFileSync(cpu ? join(cpu, "cpu.shares") : join(unified, "cpu.weight"), "utf8"));
@@ -92,7 +92,7 @@ suite("cgroups of machines", { skip: realMachinesMissing() }, () => {
   });
 
   const skip = systemdRuns() ? undefined : "systemd is not the first process here";
-  test("below systemd machines and helpers are in a delegated scope per installation, outside our unit", {
+  test("under systemd machines and helpers are in a delegated scope per installation, outside our unit", {
     skip,
   }, async (t) => {
     const [one, other] = [await installation(t), await installation(t)];

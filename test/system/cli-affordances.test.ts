@@ -29,8 +29,8 @@ async function start(t: TestContext) {
   return { emulator, run, ok, typed };
 }
 
-suite("hangar for fingers", () => {
-  test("every noun says what it is, and help begins with what one does first", async (t) => {
+suite("hangar command: help, aliases and prompts", () => {
+  test("every noun has a description, and help begins with the most used commands", async (t) => {
     const { ok, run } = await start(t);
     const nouns = new Set(VERBS.flatMap(({ words }) => (words.includes(" ") ? [words.split(" ")[0] ?? ""] : [])));
     assert.deepEqual(
@@ -46,7 +46,7 @@ suite("hangar for fingers", () => {
     assert.doesNotMatch(stdout + stderr, /unknown option/);
   });
 
-  test("short names, and machines that a request wakes", async (t) => {
+  test("aliases work, and a request starts a stopped machine", async (t) => {
     const { emulator, ok } = await start(t);
     await ok("hangar run hangar/hello --name one");
     assert.match(await ok("hangar m ls"), /one +hello +started/);
@@ -57,7 +57,7 @@ suite("hangar for fingers", () => {
     await ok("hangar m rm one --force && hangar apps rm hello");
   });
 
-  test("a mistake in the call is JSON too", async (t) => {
+  test("a usage error is JSON with --json", async (t) => {
     const { run } = await start(t);
     for (const [line, text] of [
       ["hangar apps create --json", /missing required argument 'name'/],
@@ -71,7 +71,7 @@ suite("hangar for fingers", () => {
     }
   });
 
-  test("a dry run tells the request and changes nothing", async (t) => {
+  test("--dry-run prints the request and changes nothing", async (t) => {
     const { emulator, ok, run } = await start(t);
     assert.match(await ok("hangar apps create web --dry-run"), /^would send: curl -X POST .*"app_name":"web"/);
     await ok("hangar apps create web && hangar machines run any:1 --app web --name one");
@@ -96,7 +96,7 @@ suite("hangar for fingers", () => {
     assert(!VERBS.some((verb) => changesSomething(verb) && verb.words.startsWith("context ")));
   });
 
-  test("on a terminal, whoever leaves a name out is asked", async (t) => {
+  test("on a terminal a missing name is asked for", async (t) => {
     const { ok, typed } = await start(t);
     await ok("hangar run hangar/hello --name one && hangar run hangar/hello --name two");
     const stopped = await typed("machines stop", "2\\n");
@@ -109,7 +109,7 @@ suite("hangar for fingers", () => {
     assert.match((await typed("machines stop", "\\004")).stdout, /missing required argument 'machine'/);
   });
 
-  test("what is looked at again and again has a screen of its own, and q ends it", async (t) => {
+  test("top and --watch use the alternate screen, and q ends them", async (t) => {
     const { ok, run, typed } = await start(t);
     await ok("hangar run hangar/hello --name one");
     const { status, stdout } = await typed("top", "q");
@@ -124,7 +124,7 @@ suite("hangar for fingers", () => {
     assert.match(told.stdout, /\?1049h[\s\S]*q ends[\s\S]*\?25h[\s\S]*\?1049l/, "whoever is told to go tidies up");
   });
 
-  test("shells complete short names, names in options, and names after options", async (t) => {
+  test("completion offers aliases, names in options, and names after options", async (t) => {
     const { ok } = await start(t);
     await ok("hangar run hangar/hello --name one && hangar context add lab");
     // A busy platform that does not answer at once is not waited for: then there are no names, this time.
@@ -145,7 +145,7 @@ suite("hangar for fingers", () => {
     assert.deepEqual(await complete("tokens inspect --machine on"), ["one"]);
   });
 
-  test("every field of a config has a meaning, and needs no word in front", async (t) => {
+  test("every config field has a description, and explain accepts it without the config prefix", async (t) => {
     const { ok } = await start(t);
     interface Explained {
       schema: { properties: Record<string, { description?: string }> };

@@ -37,7 +37,7 @@ interface Info {
 
 const info = async (url: string): Promise<Info> => (await (await fetch(`${url}/info`)).json()) as Info;
 
-test("nodes replicate, hand over, back up and restore, all through the command", async (t) => {
+test("nodes replicate, hand over, back up and restore through the command", async (t) => {
   const dir = tempDir();
   const lease = ["--lease", `sqlite:${join(dir, "lease.db")}`];
   const backup = join(dir, "backup");
@@ -65,7 +65,7 @@ test("nodes replicate, hand over, back up and restore, all through the command",
   assert.match(stdout, /"isPrimary": true/);
 });
 
-test("with a key and the platform's lease; every example of every db command works", async (t) => {
+test("a cluster with a key and the platform's lease works, and every example of every db command", async (t) => {
   const dir = tempDir();
   const platform = await testPlatform(t);
   await platform.ask("POST /v1/apps", { body: { app_name: "web" } });
@@ -144,7 +144,7 @@ for (const [which, node, skip] of [
   ["", process.execPath, false],
   [" of an older Node", older_path, Number.parseInt(older_version, 10) >= 24 && "there is no older Node here"],
 ] as const) {
-  test(`a node whose command${which} is killed is gone, too`, { skip }, async (t) => {
+  test(`a node is killed with its command${which}`, { skip }, async (t) => {
     const nodes: Child[] = [];
     const url = await startNode(t, ["--dir", join(tempDir(), "a"), "--primary"], nodes, node);
     assert.equal((await info(url)).isPrimary, true);

@@ -70,7 +70,7 @@ ${more}
 `;
 
 suite("hangar deploy", () => {
-  test("makes the app, updates what runs, scales, and goes back", async (t) => {
+  test("deploy creates the app, updates machines, scales and rolls back", async (t) => {
     const { write, ok, machines, hangar } = await start(t);
     write(file());
     assert.match(await ok("deploy --dry-run"), /create {2}a machine, group app/);
@@ -110,7 +110,7 @@ suite("hangar deploy", () => {
     assert.match(await ok("scale 1"), /app: 1/);
   });
 
-  test("what has services is open when it is deployed, and differences are told to the place", async (t) => {
+  test("an app with services is public after deploy, and diff shows the path of each change", async (t) => {
     const { write, ok, hangar, ask } = await start(t);
     const service = (path: string) =>
       file(`[http_service]\ninternal_port = 8080\n[[http_service.checks]]\npath = "${path}"\n${VM}`);
@@ -130,7 +130,7 @@ suite("hangar deploy", () => {
     assert.deepEqual([wrong.status, /x is not a number of `hangar releases`/.test(wrong.stderr)], [2, true]);
   });
 
-  test("one that fails is undone, and says what failed", async (t) => {
+  test("a failed deploy is rolled back and reports what failed", async (t) => {
     const { write, ok, machines, hangar } = await start(t);
     write(file());
     await ok("deploy");
@@ -156,7 +156,7 @@ suite("hangar deploy", () => {
     );
   });
 
-  test("a release command that fails stops it before anything changes", async (t) => {
+  test("a failing release command stops the deploy before anything changes", async (t) => {
     const { write, machines, hangar, ok } = await start(t);
     write(file());
     await ok("deploy");
@@ -167,7 +167,7 @@ suite("hangar deploy", () => {
     assert.deepEqual((await machines()).map(nameOf), ["web:1"]);
   });
 
-  test("each machine of a group with a volume gets its own and keeps it; a group that is gone goes", async (t) => {
+  test("each machine of a group with a volume keeps its own; machines of a removed group are destroyed", async (t) => {
     const { write, ok, machines, hangar } = await start(t);
     const groups = `
 [processes]
@@ -196,7 +196,7 @@ processes = ["worker"]
     );
   });
 
-  test("a first deploy that fails leaves no app, machine, volume or address behind", async (t) => {
+  test("a failed first deploy leaves no app, machine, volume or address behind", async (t) => {
     const { write, hangar, ask, ok } = await start(t);
     const service = "[http_service]\ninternal_port = 8080";
     const mount = '[[mounts]]\nsource = "data"\ndestination = "/data"';
@@ -216,7 +216,7 @@ processes = ["worker"]
     assert.equal((await ask("GET /v1/apps/web/ip_assignments")).body.ips.length, 1);
   });
 
-  test("a deploy that is refused uses up no release number", async (t) => {
+  test("a refused deploy uses up no release number", async (t) => {
     const { write, hangar, ok, machines } = await start(t);
     const mount = '[[mounts]]\nsource = "data"\ndestination = "/data"';
     write(file(mount));
@@ -238,7 +238,7 @@ processes = ["worker"]
     assert.equal((await machines()).length, 1);
   });
 
-  test("a failed deploy says in JSON why the machine failed, what it wrote, and what was undone", async (t) => {
+  test("a failed deploy with --json has the machine's reason, its logs and the rollback", async (t) => {
     const { write, hangar, ok } = await start(t);
     write(file());
     await ok("deploy");
@@ -254,7 +254,7 @@ processes = ["worker"]
     assert.match(stderr, /Failed: machine .* exited with code 3\n[\s\S]*Rolling back:/);
   });
 
-  test("blue-green with two groups keeps the old machines of both until the new of both are healthy", async (t) => {
+  test("blue-green keeps the old machines of two groups until the new ones of both are healthy", async (t) => {
     const { write, hangar, ok, machines } = await start(t);
     const groups = '\n[processes]\nweb = "serve"\nworker = "work"';
     // Only the workers have a check that can fail.
@@ -269,7 +269,7 @@ processes = ["worker"]
     assert.deepEqual(after.map(({ id }) => id).sort(), before);
   });
 
-  test("in a folder with an app's file the other commands know the app, too", async (t) => {
+  test("in a folder with an app file other commands use its app, too", async (t) => {
     const { write, ok, hangar, machines } = await start(t);
     write(file());
     await ok("deploy");

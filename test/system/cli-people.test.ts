@@ -27,7 +27,7 @@ const machines = ({ client }: Emulator, app_name: string) =>
   client.call("GET /v1/apps/:app_name/machines", { params: { app_name }, query: {} });
 
 suite("hangar apply and export", () => {
-  test("what was exported is made again elsewhere, and applying it twice does nothing", async (t) => {
+  test("an export applied elsewhere recreates everything, and applying it twice changes nothing", async (t) => {
     const one = await start(t);
     await one.ok("apps create web");
     await one.ok("volumes create data --app web --size 2");
@@ -55,7 +55,7 @@ suite("hangar apply and export", () => {
     assert.equal(await two.ok("export"), readFileSync(from, "utf8"));
   });
 
-  test("differences are shown with their place and made; what is not in it stays unless it is pruned", async (t) => {
+  test("apply shows and makes the differences; other resources stay unless pruned", async (t) => {
     const { emulator, cwd, hangar, ok } = await start(t);
     const write = (env: object, size_gb: number) =>
       writeFileSync(
@@ -105,8 +105,8 @@ suite("hangar apply and export", () => {
   });
 });
 
-suite("hangar for daily work", () => {
-  test("run makes the app, opens the port and says where; explain tells what would start it", async (t) => {
+suite("hangar command: daily work", () => {
+  test("run creates the app, opens its port and prints the URL; explain shows what would start a machine", async (t) => {
     const { emulator, ok } = await start(t);
     assert.match(await ok("run hangar/hello --name one"), /is started\n[\s\S]*created the app hello/);
     await ok("run hangar/hello --name two --detach");
@@ -130,7 +130,7 @@ suite("hangar for daily work", () => {
     );
   });
 
-  test("contexts: platforms by name, in a file of the person's, and the nearest word wins", async (t) => {
+  test("contexts name platforms in the user's config file, and the most specific setting wins", async (t) => {
     const { emulator, cwd, env, hangar, ok } = await start(t);
     const other = await start(t);
     await ok("context add one");
@@ -152,7 +152,7 @@ suite("hangar for daily work", () => {
     assert.doesNotMatch(await ok("context list --json"), new RegExp(emulator.token));
   });
 
-  test("--watch prints what changes, a line each time with --json", async (t) => {
+  test("--watch prints each change, one line each with --json", async (t) => {
     const { cwd, env, ok } = await start(t);
     const watching = new Child(process.execPath, [HANGAR, "apps", "list", "--watch", "--json"], {
       cwd,
@@ -164,7 +164,7 @@ suite("hangar for daily work", () => {
     assert.match(await watching.until(/web/), /^\[\{.*"name":"web".*\}\]$/);
   });
 
-  test("explain tells what a field may hold; top shows machines, their use and events", async (t) => {
+  test("explain describes a field; top shows machines, usage and events", async (t) => {
     const { hangar, ok } = await start(t, true);
     assert.match(await ok("explain config.restart.policy"), /"no" \| "on-failure"/);
     assert.match(await ok("explain config.services.ports"), /handlers +list of/);

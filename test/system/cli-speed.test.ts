@@ -18,8 +18,10 @@ function linked(): string {
   return dir;
 }
 
-suite("the command", () => {
-  test("is one Node process, whatever Node the box has", { skip: has("strace") ? false : "no strace" }, async () => {
+suite("hangar command: startup", () => {
+  test("the command is one Node process, whatever Node the box has", {
+    skip: has("strace") ? false : "no strace",
+  }, async () => {
     const dir = linked();
     // A Node that is not ours comes first in the path; it must not even be looked at.
     writeFileSync(join(dir, "node"), "#!/bin/sh\nexit 99\n");
@@ -40,7 +42,7 @@ suite("the command", () => {
     assert.match(nodes[0] ?? "", /node_modules\/node-linux-\w+\/bin\/node/);
   });
 
-  test("runs from one bundle that says the same as the sources", async () => {
+  test("the bundle prints the same as the sources", async () => {
     const dir = linked();
     const env = { cwd: dir, PATH: `${dir}:${process.env["PATH"]}`, COLUMNS: "100" };
     for (const words of ["--help", "machines --help", "machines list --help", "machines nothing", "nothing"]) {
@@ -66,7 +68,7 @@ suite("the command", () => {
       assert.ok(file in marks, `${file} is looked at for changes`);
   });
 
-  test("runs without V8's code of it, and with that of another Node", async () => {
+  test("the command runs without V8's code cache, and with that of another Node", async () => {
     // As a package has it.
     const home = tempDir("hangar-speed");
     for (const folder of ["bin", "dist"]) mkdirSync(join(home, folder));
@@ -102,7 +104,7 @@ suite("the command", () => {
     }
   });
 
-  test("loads neither fetch nor Node's HTTP client for a command that sends one request", async () => {
+  test("a command with one request loads neither fetch nor Node's HTTP client", async () => {
     const cwd = tempDir("hangar-speed");
     writeFileSync(
       join(cwd, "loaded.cjs"),
@@ -126,9 +128,11 @@ const ASK: Record<string, (script: string, typed: readonly string[]) => string> 
 };
 const words = (typed: readonly string[]): string => typed.map((word) => `"${word}"`).join(" ");
 
-suite("completion", () => {
+suite("shell completion", () => {
   for (const [name, ask] of Object.entries(ASK))
-    test(`of ${name} starts the command for live names alone`, { skip: has(name) ? false : `no ${name}` }, async () => {
+    test(`completion of ${name} starts the command for live names only`, {
+      skip: has(name) ? false : `no ${name}`,
+    }, async () => {
       const dir = tempDir("hangar-completion");
       const script = join(dir, "script");
       const made = await shell(`"${process.execPath}" "${BIN}" completion ${name}`, { cwd: dir });

@@ -27,8 +27,8 @@ async function start(t: Parameters<typeof testPlatform>[0]) {
   return { platform, run };
 }
 
-suite("hangar", () => {
-  test("warnings of an answer are printed beside the result", async (t) => {
+suite("hangar command", () => {
+  test("warnings of a response are printed beside the result", async (t) => {
     const { platform, run } = await start(t);
     await platform.ask("POST /v1/apps", { body: { app_name: "web" } });
     const { stdout, stderr } = await run("hangar volumes create data --app web --region mars");
@@ -94,7 +94,7 @@ suite("hangar", () => {
     assert.deepEqual(wrong, []);
   });
 
-  test("--json is JSON and nothing else, for answers and for errors", async (t) => {
+  test("--json prints only JSON, for results and for errors", async (t) => {
     const { run } = await start(t);
     const commands = [
       "orgs list",
@@ -119,7 +119,7 @@ suite("hangar", () => {
     assert.equal((await run("hangar --json apps list")).stdout.trimStart()[0], "[");
   });
 
-  test("exit codes say what kind of failure it was", async (t) => {
+  test("exit codes tell kinds of failure apart", async (t) => {
     const { platform, run } = await start(t);
     const token: string = (await platform.ask("POST /v1/orgs/personal/tokens", { body: { kind: "readonly" } })).body
       .token;
@@ -144,7 +144,7 @@ suite("hangar", () => {
     assert.match((await run("hangar apps create --help")).stdout, /^Examples:\n {2}hangar apps create web/);
   });
 
-  test("a secret is read from stdin, and appears nowhere", async (t) => {
+  test("a secret is read from stdin and printed nowhere", async (t) => {
     const { platform, run } = await start(t);
     await platform.ask("POST /v1/apps", { body: { app_name: "web" } });
     const { status, stdout, stderr } = await run("echo canary-77 | hangar secrets set -a web KEY=- ");
@@ -160,7 +160,7 @@ suite("hangar", () => {
     assert.doesNotMatch(shown.stderr, new RegExp(platform.token));
   });
 
-  test("completion knows nouns, verbs, options and live names", async (t) => {
+  test("completion offers nouns, verbs, options and live names", async (t) => {
     const { platform, run } = await start(t);
     for (const app_name of ["web", "worker"]) await platform.ask("POST /v1/apps", { body: { app_name } });
     const complete = async (...words: string[]): Promise<string[]> =>

@@ -45,7 +45,7 @@ if os.environ.get("EAT"):
 Server(("::", 8080), Page).serve_forever()
 `;
 
-suite("hangar deploy and real machines", { skip: realMachinesMissing() ?? packagesMissing(PYTHON) }, () => {
+suite("hangar deploy with real machines", { skip: realMachinesMissing() ?? packagesMissing(PYTHON) }, () => {
   const ends: (() => unknown)[] = [];
   const data_dir = tempDir();
   const cwd = tempDir();
@@ -133,7 +133,7 @@ grace_period = "0s"
   const machines = async (): Promise<{ id: string; instance_id: string; config: { image: string } }[]> =>
     (await platform.ask("GET /v1/apps/shop/machines")).body;
 
-  test("rollback and scale run the digest of their release after the tag was imported again", async () => {
+  test("rollback and scale use the digest of their release after the tag was imported again", async () => {
     write({ more: service() });
     await ok("deploy");
     assert.equal(await page(), "one");
@@ -181,7 +181,7 @@ grace_period = "0s"
     assert.equal(await page(), served, "the release before is served again");
   });
 
-  test("a program that crashes soon after its start fails the deploy and its last log lines are shown", async () => {
+  test("a program that crashes soon after its start fails the deploy with its last log lines", async () => {
     write({ env: 'CRASH_AFTER = "2"' });
     // Longer than it takes to crash, however busy the box is; the deploy fails as soon as it does.
     const { status, stderr } = await hangar("deploy --stable-for 60s");
@@ -195,7 +195,7 @@ grace_period = "0s"
     assert.ok(logs > 0 && logs < undo, "the log is read before the machine is put back");
   });
 
-  test("a program that runs out of memory and a check that fails are named as the reason", async () => {
+  test("out of memory and a failing check are named as the reason", async () => {
     write({ env: 'EAT = "1"' });
     const eaten = JSON.parse((await hangar("deploy --stable-for 60s --json")).stdout);
     assert.match(eaten.machine.reason, /ran out of memory/);
@@ -211,7 +211,7 @@ grace_period = "0s"
     assert.equal(live.length, 1, "a pipe gets a line when a result changes, and no other");
   });
 
-  test("a release command that fails shows what it wrote, and nothing is changed", async () => {
+  test("a failing release command shows its output, and nothing is changed", async () => {
     const before_it = await versions();
     write({ deploy: 'release_command = "python3 /app/server.py migrate"', env: 'MIGRATION_EXIT = "7"' });
     const { status, stderr } = await hangar("deploy");
@@ -220,7 +220,7 @@ grace_period = "0s"
     assert.deepEqual(await versions(), before_it);
   });
 
-  test("a first deploy that fails leaves nothing behind", async () => {
+  test("a failed first deploy leaves nothing behind", async () => {
     write({ cmd: '"/app/no-such-program"', more: `${service()}\n[[mounts]]\nsource = "data"\ndestination = "/data"` });
     const { status, stderr } = await hangar("deploy --app fresh");
     assert.equal(status, 1, stderr);

@@ -12,7 +12,7 @@ import { NPX, ROOT } from "./child.ts";
 const noBootstrap = (): string | undefined =>
   spawnSync("which", ["mmdebstrap"]).status === 0 ? undefined : "mmdebstrap is not installed";
 
-test("an app of one's own is deployed, changed, rolled back and scaled as the tutorial says", async (t) => {
+test("the tutorial's commands deploy, change, roll back and scale one's own app", async (t) => {
   const missing = runcMissing() ?? noBootstrap();
   if (missing) return t.skip(`it cannot be run here: ${missing}`);
   const page = readFileSync(join(ROOT, "docs/deploy-your-own-app.md"), "utf8");

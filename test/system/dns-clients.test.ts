@@ -29,8 +29,8 @@ async function nameServer(t: TestContext): Promise<number> {
   return server.address().port;
 }
 
-suite("DNS answers as other programs read them", () => {
-  test("dig: every type, sizes and options of EDNS, names in mixed case", {
+suite("DNS responses read by other clients", () => {
+  test("dig reads every record type, EDNS sizes and options, and mixed-case names", {
     skip: missing("dig", "bind9-dnsutils"),
   }, async (t) => {
     const port = await nameServer(t);
@@ -48,7 +48,7 @@ suite("DNS answers as other programs read them", () => {
     assert.match(await dig("no.internal", "A"), /status: NXDOMAIN/);
   });
 
-  test("drill reads the same", { skip: missing("drill", "ldnsutils") }, async (t) => {
+  test("drill reads the same records", { skip: missing("drill", "ldnsutils") }, async (t) => {
     const port = await nameServer(t);
     const { stdout } = await shell(`drill -p ${port} web.internal @127.0.0.1 AAAA`, {});
     assert.match(stdout, /rcode: NOERROR/);

@@ -45,8 +45,8 @@ async function clearFolder(data_dir: string, volume: string): Promise<string> {
   return (await mountAt(`${point}.clear`)) ? `${point}.clear` : join(point, "data");
 }
 
-suite("taking an installation down", { skip: missing() }, () => {
-  test("closes volumes and names a stranger's process that keeps a file of one open", async (t) => {
+suite("hangar down --all", { skip: missing() }, () => {
+  test("down --all closes volumes and names a foreign process that keeps a file open", async (t) => {
     const { data_dir, volume, hangar } = await install(t);
     const folder = await clearFolder(data_dir, volume);
     const holder = await stranger(t, "unshare", [...UNSHARED, python, "-c", OPENS, folder]);

@@ -8,8 +8,8 @@ import { traces, volumesMissing } from "../volumes.ts";
 import { install, left } from "./installed.ts";
 import { census, nodeIdOf } from "./leaks.ts";
 
-suite("taking one of several installations down", { skip: realMachinesMissing() ?? volumesMissing() }, () => {
-  test("leaves another installation's machines and volumes alone, and does not name them", async (t) => {
+suite("hangar down --all with several installations", { skip: realMachinesMissing() ?? volumesMissing() }, () => {
+  test("down --all does not touch or name another installation's machines and volumes", async (t) => {
     const [one, other] = [await install(t), await install(t)];
     const before = census({ data_dir: other.data_dir, node_id: nodeIdOf(other.data_dir) });
     const down = await one.hangar("down --all");
@@ -24,7 +24,7 @@ suite("taking one of several installations down", { skip: realMachinesMissing() 
     assert.deepEqual(left(other.data_dir), {});
   });
 
-  test("takes down what a platform left that was killed, its pool and the unlocked volume too", async (t) => {
+  test("down --all removes what a killed platform left, its pool and unlocked volume too", async (t) => {
     const { data_dir, hangar } = await install(t);
     process.kill(Number(readFileSync(join(data_dir, "pid"), "utf8")), "SIGKILL");
     const machines = readdirSync(join(data_dir, "machines"));

@@ -142,7 +142,7 @@ function ip(...words: string[]): void {
   assert.equal(status, 0, `ip ${words.join(" ")}: ${stderr}`);
 }
 
-suite("egress", { skip: realMachinesMissing() ?? packagesMissing(PACKAGES) }, () => {
+suite("egress policy of real machines", { skip: realMachinesMissing() ?? packagesMissing(PACKAGES) }, () => {
   const name = `hgt${randomBytes(4).toString("hex")}`;
   const ends: (() => unknown)[] = [];
   let box: DebianMachines;
@@ -214,7 +214,7 @@ suite("egress", { skip: realMachinesMissing() ?? packagesMissing(PACKAGES) }, ()
     await until("what was denied is counted", async () => (await sample("svc_instance_egress_denied_count")) >= 4);
   });
 
-  test("over IPv6 it is the same", async (t) => {
+  test("the same policy applies over IPv6", async (t) => {
     const bridge = readdirSync("/sys/class/net").find((one) =>
       one.startsWith(`${devicePrefix(nodeIdOf(box.data_dir))}b`),
     );
@@ -232,7 +232,7 @@ suite("egress", { skip: realMachinesMissing() ?? packagesMissing(PACKAGES) }, ()
     await set({ mode: "all" });
   });
 
-  test("a policy of none closes all but the own network, DNS and the machine API, and cuts open connections", async () => {
+  test("mode none blocks all but the own network, DNS and the machine API, and cuts open connections", async () => {
     const exec = ["/usr/bin/python3", "-c", HOLDS, PUBLIC];
     const holder = await box.machine("web", { init: { exec } });
     const said = async (): Promise<string> =>
@@ -253,7 +253,7 @@ suite("egress", { skip: realMachinesMissing() ?? packagesMissing(PACKAGES) }, ()
     await reaches("it is open again", PUBLIC);
   });
 
-  test("a list opens its ranges and ports, at once, and for machines that start later", async () => {
+  test("a list opens its ranges and ports at once, also for machines that start later", async () => {
     await set({ mode: "list", allow: [`${PUBLIC}/32:81`, "203.0.113.0/24"] });
     await reaches("the listed port is open", PUBLIC, 81);
     assert.match(await tcp(PUBLIC, 80), /^closed at once/);
@@ -265,7 +265,7 @@ suite("egress", { skip: realMachinesMissing() ?? packagesMissing(PACKAGES) }, ()
     assert.match(await tcp(PUBLIC, 81), /^closed at once/);
   });
 
-  test("a name opens what it stands for when it is asked for; one that leads to a closed range opens nothing", async () => {
+  test("a name opens its addresses when it is resolved; one that resolves to a blocked range opens nothing", async () => {
     await set({ mode: "list", allow: ["api.example.test:80", "rebound.example.test"] });
     await closed("the address is closed before its name is asked for", PUBLIC);
     await until("the name is open", async () => (await named("api.example.test")) === "hello");
@@ -276,7 +276,7 @@ suite("egress", { skip: realMachinesMissing() ?? packagesMissing(PACKAGES) }, ()
     assert.match(await tcp(METADATA), /^closed at once/);
   });
 
-  test("the policy holds after a restart of the platform and after a resume", async (t) => {
+  test("the policy survives a restart of the platform and a resume", async (t) => {
     await set({ mode: "list", allow: [`${PUBLIC}:81`] });
     await closed("the list holds", PUBLIC);
     await box.restart();
@@ -294,7 +294,7 @@ suite("egress", { skip: realMachinesMissing() ?? packagesMissing(PACKAGES) }, ()
     await reaches("it is open again", PUBLIC);
   });
 
-  test("entries that cannot be read, or lead to closed ranges, are refused with what is allowed", async () => {
+  test("invalid entries and blocked ranges are refused with what is allowed", async () => {
     const refused = async (body: object): Promise<string> => {
       const { status, text } = await box.platform.ask("PUT /v1/apps/web/egress", { body });
       assert.equal(status, 400, text);
@@ -309,7 +309,7 @@ suite("egress", { skip: realMachinesMissing() ?? packagesMissing(PACKAGES) }, ()
     await refused({ mode: "list", allow: many });
   });
 
-  test("one machine's connections are bounded, and others connect all the same", async () => {
+  test("connections of one machine are limited, and others still connect", async () => {
     const { connections_per_machine: bound } = NETWORK_LIMITS;
     assert.match(await box.python(machine, FLOOD, PUBLIC, String(bound + 2000)), /^closed/);
     const calm = await box.machine("calm");
@@ -322,7 +322,7 @@ suite("egress", { skip: realMachinesMissing() ?? packagesMissing(PACKAGES) }, ()
     );
   });
 
-  test("the operator opens a range for all machines", async () => {
+  test("the operator can open a range for all machines", async () => {
     await box.restart({ HANGAR_EGRESS_ALLOW: `${PRIVATE}/32` });
     const calm = await box.machine("calm");
     assert.equal(await tcp(PRIVATE, 80, calm), "hello");

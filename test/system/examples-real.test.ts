@@ -11,7 +11,7 @@ import { leftBehind } from "./leaks.ts";
 const missing = existsSync("/usr/lib/postgresql") ? runcMissing() : "there is no Postgres (apt-get install postgresql)";
 const skip = missing ? `machines with a database cannot be real here: ${missing}` : false;
 
-test("a database on a volume outlives restarts, and a snapshot brings back what it held", { skip }, async (t) => {
+test("a database on a volume survives restarts, and a snapshot restores it", { skip }, async (t) => {
   const cwd = join(ROOT, "examples/postgres-volume");
   const page = readFileSync(join(cwd, "README.md"), "utf8");
   const blocks = [...page.matchAll(/```sh real\n([\s\S]*?)```/g)].map(([, block = ""]) => block);

@@ -6,7 +6,7 @@ import { ROOT } from "./child.ts";
 
 const skip = runs(0, 1) === 0 && "installs two test runners: npm run examples";
 
-test("the emulator works in Vitest and in Jest, as their pages say", { skip }, async () => {
+test("the emulator examples run in Vitest and Jest", { skip }, async () => {
   const { status, stdout, stderr } = await shell(
     "node scripts/bootstrap.mjs --for=examples --exec scripts/examples.ts",
     { cwd: ROOT },

@@ -75,8 +75,8 @@ function residentMib(daemon: Daemon): number {
   return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024;
 }
 
-suite("the gateway", () => {
-  test("passes each piece on when it comes, in both directions", async (t) => {
+suite("connector gateway, streaming", () => {
+  test("each chunk is passed on at once, in both directions", async (t) => {
     const heard: string[] = [];
     const signs = { first: Promise.withResolvers<void>(), second: Promise.withResolvers<void>() };
     const here = await harness(t, (incoming, response) => {
@@ -104,7 +104,7 @@ suite("the gateway", () => {
     assert.equal(heard.join(""), "one two");
   });
 
-  test("carries 200 MiB each way past a slow reader without keeping it (P4)", async (t) => {
+  test("200 MiB each way pass a slow reader without being buffered (P4)", async (t) => {
     const size = runs(200, 1000) * MIB;
     const chunk = Buffer.alloc(MIB, "x");
     let received = 0;
@@ -151,7 +151,7 @@ suite("the gateway", () => {
     assert.ok(peak - before < 130, `the platform grew by ${Math.round(peak - before)} MiB`);
   });
 
-  test("a caller that leaves ends the provider's work, a provider that breaks off ends the caller's wait", async (t) => {
+  test("a caller that disconnects aborts the provider's request, and a broken provider ends the call", async (t) => {
     const left = Promise.withResolvers<void>();
     const here = await harness(t, (incoming, response) => {
       if (incoming.url === "/endless") {
@@ -184,7 +184,7 @@ suite("the gateway", () => {
     assert.equal(body["failures"], 3);
   });
 
-  test("one call too many of a connector is told to wait, and a machine has so many connections", async (t) => {
+  test("calls over a connector's limit get 429, and connections of a machine are limited", async (t) => {
     const waiting: (() => void)[] = [];
     const here = await harness(t, (_incoming, response) => void waiting.push(() => response.end()));
     const answers: IncomingMessage[] = [];

@@ -52,8 +52,8 @@ const GUIDES = readdirSync(join(ROOT, "docs")).flatMap((page) => {
   return blocks.length > 0 ? [{ page, text, blocks }] : [];
 });
 
-suite("guides are followed", () => {
-  test("every page that needs something beforehand has commands", () => {
+suite("guides", () => {
+  test("every guide with a setup has commands", () => {
     const pages = new Set(GUIDES.map(({ page }) => page));
     assert.deepEqual(
       Object.keys(BEFORE).filter((page) => !pages.has(page)),
@@ -62,7 +62,7 @@ suite("guides are followed", () => {
   });
 
   for (const { page, text, blocks } of GUIDES) {
-    test(`docs/${page}`, async (t) => {
+    test(`the commands of docs/${page} work`, async (t) => {
       const env = await furnished(t);
       const file = /```toml\n(app = [\s\S]*?)```/.exec(text)?.[1];
       if (file) writeFileSync(join(env.cwd, "hangar.toml"), file);

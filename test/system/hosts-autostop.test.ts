@@ -44,7 +44,7 @@ async function aServer(t: TestContext) {
 }
 
 suite("autostop with several controls", { skip: postgresMissing() }, () => {
-  test("a machine in use through one edge proxy is not stopped by another, and is when nobody uses it", async (t) => {
+  test("a machine in use through one edge proxy is stopped by another only when nobody uses it", async (t) => {
     const postgres = await startPostgres();
     t.after(() => postgres.stop());
     const database = await postgres.database();

@@ -14,8 +14,8 @@ import { until } from "./hosts-support.ts";
 const LEASES = 4;
 const SERVE = "mkdir /www; echo served > /www/index.html; httpd -p 8080 -h /www";
 
-suite("a database that is away", { skip: realMachinesMissing() ?? postgresMissing() }, () => {
-  test("machines that no other host may start run and are served, and nothing moves", async (t) => {
+suite("database outage with several hosts", { skip: realMachinesMissing() ?? postgresMissing() }, () => {
+  test("machines that no other host may start run on and are served, and nothing moves", async (t) => {
     const { ask, host, database } = await house(t);
     const hosts = [await host(), await host()];
     await ask("POST", "/v1/apps", { app_name: "web" });

@@ -25,7 +25,7 @@ const processesWith = (words: string): string[] =>
     }
   });
 
-test("three hosts on one box: a machine comes back elsewhere, and all of it goes", { skip: missing }, async () => {
+test("the example of three hosts restarts a machine elsewhere and cleans up", { skip: missing }, async () => {
   // The database has a user of its own, which must get there.
   const dir = join(tmpdir(), `hangar-three-${randomUUID()}`);
   const { status, stdout, stderr } = await shell("examples/three-hosts/run", { cwd: ROOT, THREE_HOSTS_DIR: dir });

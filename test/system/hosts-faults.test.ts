@@ -177,7 +177,7 @@ const skip =
 
 if (await ownMounts(import.meta.filename)) {
   suite("faults of hosts, controls and their database", { skip }, () => {
-    test("whatever comes in whatever order: nothing is lost, stale or run twice, and everything runs again (X2)", async (t) => {
+    test("faults in any order lose nothing, run nothing twice, and everything recovers (X2)", async (t) => {
       const scene = await startScene(t);
       const { cluster, history, clients } = scene;
       const made = await createAll(scene);
@@ -203,7 +203,7 @@ if (await ownMounts(import.meta.filename)) {
       );
     });
 
-    test("a restart in order moves nothing, however long it takes within the grace", async (t) => {
+    test("a clean restart within the grace period moves nothing", async (t) => {
       const scene = await startScene(t, { controls: 1, hosts: 2 });
       const { cluster, clients } = scene;
       const [control] = cluster.controls;
@@ -233,7 +233,7 @@ if (await ownMounts(import.meta.filename)) {
         assert.ok(await runsTwice(scene), "both ran them, and the history does not show it");
       });
 
-    test("control: a call to the database without a deadline is found by the checker (X2)", async (t) => {
+    test("control: a database call without a deadline is found by the checker (X2)", async (t) => {
       const preload = join(ROOT, "test/faults/no-deadline.ts");
       const broken = { control: { NODE_OPTIONS: `--import=${preload}` } };
       const scene = await startScene(t, { controls: 1, hosts: 1, broken });
@@ -247,7 +247,7 @@ if (await ownMounts(import.meta.filename)) {
       assert.match(late.join("\n"), /control 1 took \d+ ms for write/);
     });
 
-    test("control: a write that a failover loses is found by the checker (X2)", async (t) => {
+    test("control: a write lost in a failover is found by the checker (X2)", async (t) => {
       const scene = await startScene(t, { controls: 2, hosts: 1 });
       const { cluster, clients, history } = scene;
       const [control, other] = cluster.controls;

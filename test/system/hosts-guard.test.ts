@@ -75,8 +75,8 @@ function fenceOf(t: TestContext, node_id: string) {
   return fence;
 }
 
-suite("the guard of a host", { skip: root }, () => {
-  test("what is not told to go on stops, goes on when it is let, and what is gone never moves again", async (t) => {
+suite("host guard", { skip: root }, () => {
+  test("a machine is frozen without renewal, thawed on release, and a removed one never runs again", async (t) => {
     const node_id = nodeId("a");
     const fence = fenceOf(t, node_id);
     const [stays, goes] = [machine(t, node_id, "m1"), machine(t, node_id, "m2")];
@@ -94,7 +94,7 @@ suite("the guard of a host", { skip: root }, () => {
     assert.ok(await until("it is dead", async () => !existsSync(`/proc/${goes.pid}/exe`)));
   });
 
-  test("what no other host may start runs on, until it is included again", async (t) => {
+  test("an exempt machine runs on until its exemption ends", async (t) => {
     const node_id = nodeId("b");
     const fence = fenceOf(t, node_id);
     const [stays, leaves] = [machine(t, node_id, "m1"), machine(t, node_id, "m2")];
@@ -112,7 +112,7 @@ suite("the guard of a host", { skip: root }, () => {
     for (const one of [stays, leaves]) await until("it goes on", () => runs(one));
   });
 
-  test("what is thawed, or begins, inside what is fenced does not run", async (t) => {
+  test("a process thawed or started inside a fenced cgroup does not run", async (t) => {
     const node_id = nodeId("c");
     const fence = fenceOf(t, node_id);
     const stays = machine(t, node_id, "m1");
@@ -134,7 +134,7 @@ suite("the guard of a host", { skip: root }, () => {
     for (const one of [stays, late]) await until("it goes on", () => runs(one));
   });
 
-  test("a guard that comes too late lets go of what was let go, but not of what its host has not put in order", async (t) => {
+  test("a late guard thaws released machines, but not those its host has not reconciled", async (t) => {
     const node_id = nodeId("d");
     const fence = fenceOf(t, node_id);
     const counting = machine(t, node_id, "m1");
@@ -148,7 +148,7 @@ suite("the guard of a host", { skip: root }, () => {
     await until("it goes on", () => runs(counting));
   });
 
-  test("a process that is killed or stopped leaves a guard that keeps the time", async (t) => {
+  test("the guard keeps the time after its host process is killed or stopped", async (t) => {
     for (const how of ["SIGKILL", "SIGSTOP"] as const) {
       const node_id = nodeId(how.toLowerCase());
       const fence = fenceOf(t, node_id);

@@ -26,7 +26,7 @@ const MACHINES = "/v1/apps/web/machines";
 suite("images on separate hosts", {
   skip: realMachinesMissing() ?? postgresMissing() ?? packagesMissing(PACKAGES),
 }, () => {
-  test("the built-in image and an imported one start where no registry is, on a host with another Node", async (t) => {
+  test("the built-in and an imported image start without a registry, on a host with another Node", async (t) => {
     const dir = mkdtempSync(join(tmpdir(), "hangar-hosts-images-"));
     const made = new AsyncDisposableStack();
     t.after(() => made.disposeAsync());

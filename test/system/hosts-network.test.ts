@@ -120,7 +120,7 @@ function missingFor(carrier: string): string | undefined {
 
 for (const carrier of ["vxlan", "wireguard"]) {
   suite(`the private network between hosts, over ${carrier}`, { skip: missingFor(carrier) }, () => {
-    test("machines and the edge proxy reach across; other organizations, spoofers and strangers do not", async (t) => {
+    test("machines and the edge proxy reach across hosts; other organizations and spoofed addresses do not", async (t) => {
       const house = await aHouse(t, "--host-network", carrier);
       programLayer(join(house.images, "busybox"), "/usr/bin/curl", "curl");
       const control = await house.control();

@@ -7,8 +7,8 @@ import { insist, type Machine, machinesOf, startCluster, until } from "./hosts-s
 const MACHINES = "/v1/apps/web/machines";
 const CONFIG = { image: "web:1", metadata: { hangar_on_host_loss: "move" }, guest: { cpus: 1, memory_mb: 256 } };
 
-suite("hosts that are full", { skip: postgresMissing() }, () => {
-  test("a machine of a lost host waits for room and then starts elsewhere, and so does one of a drained host", async (t) => {
+suite("hosts without capacity", { skip: postgresMissing() }, () => {
+  test("a machine of a lost or drained host waits for capacity and then starts elsewhere", async (t) => {
     const { controls, hosts } = await startCluster(t, { controls: 2, hosts: 2, cpus: 1 });
     const [one, two] = controls;
     assert.ok(one && two);

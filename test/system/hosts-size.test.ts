@@ -171,8 +171,8 @@ async function clearAway({ controls: [control], hosts }: Scene): Promise<void> {
 const heavy = runs(0, 1) === 0 ? "takes minutes: npm run prove -- system/hosts-size" : undefined;
 const missing = heavy ?? realMachinesMissing() ?? postgresMissing();
 
-suite("several hosts, and everything that can happen to them", { skip: missing }, () => {
-  test("nothing acknowledged is lost, nothing runs twice, standbys are up in time, nothing is left (X1)", async (t) => {
+suite("several hosts under faults", { skip: missing }, () => {
+  test("no acknowledged write is lost, nothing runs twice, standbys start in time, nothing is left (X1)", async (t) => {
     const house = await aHouse(t, "--host-lease", String(LEASE_S));
     const controls = [await house.control(), await house.control()] as const;
     const hosts = [await house.host(...ROOM), await house.host(...ROOM), await house.host(...ROOM)];
@@ -217,8 +217,8 @@ suite("several hosts, and everything that can happen to them", { skip: missing }
   });
 });
 
-suite("the history of what machines said", () => {
-  test("one that ran on two hosts at once is found, one that moved is not", () => {
+suite("history of running machines", () => {
+  test("a machine that ran on two hosts at once is found, one that moved is not", () => {
     const span = (host: string, from: number, to: number) => ({ host, machine: "m", from, to });
     assert.deepEqual(twice([span("a", 0, 10), span("b", 11, 20), span("a", 21, 30)]), []);
     assert.equal(twice([span("a", 0, 10), span("b", 9, 20)]).length, 1);

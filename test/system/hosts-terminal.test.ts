@@ -14,8 +14,8 @@ const CONFIG = { image: "web:1", guest: { cpus: 1, memory_mb: 256 } };
 const open = async ({ base_url, token }: Daemon, machine_id: string, command?: readonly string[]) =>
   await seenTerminal(new Client({ base_url, token }), machine_id, command);
 
-suite("terminals into machines of other hosts", { skip: postgresMissing() }, () => {
-  test("keys, screen, size, signals and the exit code go both ways; a host that is gone hangs up", async (t) => {
+suite("terminals of machines on other hosts", { skip: postgresMissing() }, () => {
+  test("keys, screen, size, signals and exit code pass between hosts; a lost host ends the terminal", async (t) => {
     const { controls, hosts } = await startCluster(t, { controls: 1, hosts: 2 });
     const [control] = controls;
     assert.ok(control);

@@ -38,7 +38,7 @@ async function tokens(t: TestContext, control: Daemon, flags: readonly string[])
 }
 
 suite("several hosts, one platform", { skip: postgresMissing() }, () => {
-  test("what one control process acknowledged, the other sees; waits, logs and commands work from both", async (t) => {
+  test("a write acknowledged by one control process is visible in the other; waits, logs and exec work in both", async (t) => {
     const { controls, hosts } = await startCluster(t, { controls: 2, hosts: 2 });
     const [a, b] = controls;
     assert.ok(a && b);
@@ -61,7 +61,7 @@ suite("several hosts, one platform", { skip: postgresMissing() }, () => {
     assert.deepEqual(used, new Set(hosts.map(({ id }) => id)), "both hosts got some");
   });
 
-  test("machines move, a host is drained and forgotten, and nothing is lost on the way", async (t) => {
+  test("machines move, and a host is drained and removed, without losing anything", async (t) => {
     const { controls, hosts, flags } = await startCluster(t, { controls: 1, hosts: 2 });
     const [control] = controls;
     const [first, second] = hosts;

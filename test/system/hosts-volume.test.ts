@@ -30,8 +30,8 @@ const images = ({ box, data_dir }: HostBox): string =>
 const heavy = runs(0, 1) === 0 ? "takes a minute: npm run prove -- system/hosts" : undefined;
 const missing = heavy ?? realMachinesMissing() ?? postgresMissing();
 
-suite("a machine with a volume moves", { skip: missing }, () => {
-  test("what it wrote is there, on one host only, whoever is killed on the way", async (t) => {
+suite("moving a machine with a volume", { skip: missing }, () => {
+  test("the volume's data are on exactly one host, whichever process is killed during the move", async (t) => {
     const rng = random(seed(t));
     const house = await aHouse(t, "--host-lease", "4");
     const objects = ["--objects-url", pathToFileURL(join(house.dir, "objects")).href];

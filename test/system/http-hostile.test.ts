@@ -27,8 +27,8 @@ async function timed(work: () => Promise<unknown>): Promise<number> {
   return performance.now() - started;
 }
 
-suite("hostile clients", () => {
-  test(`${DRIPPING} connections that never finish their headers are closed in time, and an honest client is served (P2)`, async (t) => {
+suite("hostile HTTP clients", () => {
+  test(`${DRIPPING} connections that never finish their headers are closed, and others are served (P2)`, async (t) => {
     const daemon = await startDaemon(t, tempDir());
     const honest = async (): Promise<void> => {
       const response = await fetch(`${daemon.base_url}/healthz`);
@@ -62,7 +62,7 @@ suite("hostile clients", () => {
     assert.ok((waits.at(-1) ?? 0) < within(3000));
   });
 
-  test(`${UPLOADS} announced uploads of 1 GiB are refused at once and cost no memory (P3)`, async (t) => {
+  test(`${UPLOADS} announced uploads of 1 GiB are refused at once without using memory (P3)`, async (t) => {
     const daemon = await startDaemon(t, tempDir());
     await fetch(`${daemon.base_url}/healthz`);
     const before = residentBytes(daemon);
@@ -84,7 +84,7 @@ suite("hostile clients", () => {
     assert.ok(grown < 64, `grew by ${grown} MiB`);
   });
 
-  test(`${BODIES} bodies of 8 MiB without a token are not read, and those of one token are bounded`, async (t) => {
+  test(`${BODIES} bodies of 8 MiB without a token are not read, and those of one token are limited`, async (t) => {
     const daemon = await startDaemon(t, tempDir());
     await daemon.call("POST", "/v1/apps", { app_name: "web" });
     const made = await daemon.call("POST", "/v1/orgs/personal/tokens", { kind: "org" });

@@ -90,8 +90,8 @@ async function withstands(t: TestContext, url: string): Promise<void> {
   }
 }
 
-suite("tools of others", () => {
-  test("h2spec finds nothing at the edge proxy that is not Node's own", { skip: missing("h2spec") }, async (t) => {
+suite("HTTP conformance and load tools", () => {
+  test("h2spec finds no fault in the edge proxy beyond Node's own", { skip: missing("h2spec") }, async (t) => {
     const { port } = await edge(t, { tls: true });
     const report = join(tempDir(), "h2spec.xml");
     await run("h2spec", ["-t", "-k", "-o", "5", "-h", "localhost", "-p", String(port), "-j", report]);
@@ -104,18 +104,18 @@ suite("tools of others", () => {
     );
   });
 
-  test("h2load gets every answer, over many streams", { skip: missing("h2load") }, async (t) => {
+  test("h2load gets every response, over many streams", { skip: missing("h2load") }, async (t) => {
     const { port } = await edge(t, { tls: true });
     const said = await run("h2load", ["-n", "2000", "-c", "4", "-m", "20", `https://localhost:${port}/`]);
     assert.match(said, /2000 total, 2000 started, 2000 done, 2000 succeeded, 0 failed, 0 errored, 0 timeout/, said);
   });
 
-  test("slowhttptest keeps nobody from the edge proxy", { skip: missing("slowhttptest") }, async (t) => {
+  test("slowhttptest does not block the edge proxy", { skip: missing("slowhttptest") }, async (t) => {
     const { port } = await edge(t, { tls: false });
     await withstands(t, `http://localhost:${port}/large`);
   });
 
-  test("slowhttptest keeps nobody from the API", { skip: missing("slowhttptest") }, async (t) => {
+  test("slowhttptest does not block the API", { skip: missing("slowhttptest") }, async (t) => {
     const { base_url } = await testPlatform(t);
     await withstands(t, `${base_url}/openapi.json`);
   });

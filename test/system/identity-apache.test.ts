@@ -84,8 +84,8 @@ OIDCCryptoPassphrase test
   return address;
 }
 
-suite("a foreign consumer", { skip: missing }, () => {
-  test("Apache lets one app's machines in by their tokens, and no others", async (t) => {
+suite("identity tokens in Apache", { skip: missing }, () => {
+  test("Apache admits one app's machines by their tokens, and no others", async (t) => {
     const platform = await inside(t);
     await platform.ask("POST /v1/apps", { body: { app_name: "web-evil" } });
     const [web, evil] = [await platform.machine("web-1"), await platform.machine("web-1", { app: "web-evil" })];

@@ -36,8 +36,8 @@ async function started(caller: Caller, name: string, env: Record<string, string>
 
 const TOKEN = `curl -sS --unix-socket /.svc/api -X POST http://localhost/v1/tokens/oidc --data '{"aud":"test"}'`;
 
-suite("inside a real machine", { skip: missing }, () => {
-  test("token, gateway and AWS file work for every user, after a kill of the platform, and after a suspend", async (t) => {
+suite("identity inside a real machine", { skip: missing }, () => {
+  test("token, gateway and AWS file work for every user, after a kill of the platform and a suspend", async (t) => {
     const real = realPlatform(t);
     programLayer(busyboxLayer(join(real.images, "web")), CURL, "curl");
     process.env["HANGAR_GATEWAY_ALLOW_PRIVATE"] = "1";

@@ -17,8 +17,8 @@ async function machinesOf(platform: Platform, count: number): Promise<Machine[]>
   return machines;
 }
 
-suite("tokens in number", () => {
-  test("every token is believed by two foreign libraries and no id comes twice (J2)", async (t) => {
+suite("many identity tokens", () => {
+  test("every token is verified by two independent libraries, and no id repeats (J2)", async (t) => {
     const platform = await inside(t);
     // Twenty a second is what one machine may ask for.
     const machines = await machinesOf(platform, runs(5, 50));
@@ -47,7 +47,7 @@ suite("tokens in number", () => {
     t.diagnostic(`${ids.size} tokens`);
   });
 
-  test("processes that share a database share their keys, also when they begin together", {
+  test("processes that share a database share their signing keys, also when started together", {
     skip: postgresMissing(),
   }, async (t) => {
     const postgres = await startPostgres();

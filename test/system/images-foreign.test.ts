@@ -42,7 +42,7 @@ function debootstrapDevices(root: string): void {
   writeFileSync(join(root, "proc/version"), "not the kernel's");
 }
 
-suite("images that other programs made", { skip: realMachinesMissing() ?? packagesMissing(PACKAGES) }, () => {
+suite("images made by other programs", { skip: realMachinesMissing() ?? packagesMissing(PACKAGES) }, () => {
   const ends: (() => unknown)[] = [];
   const dir = tempDir();
   const root = join(dir, "root");
@@ -72,7 +72,7 @@ suite("images that other programs made", { skip: realMachinesMissing() ?? packag
     assert.equal(seen, "text\n/proc/self/fd\n0\n1\n1,3\n");
   }
 
-  test("a root made by debootstrap starts, as a tar and as a folder", async (t) => {
+  test("a root file system of debootstrap starts, as a tar and as a folder", async (t) => {
     const brought = await machines.bring("deb:tar", tarball);
     assert.equal(brought.status, 201, brought.text);
     await livesOnItsOwn(await machines.run(t, { image: "deb:tar", ...RUN }));
@@ -101,7 +101,7 @@ suite("images that other programs made", { skip: realMachinesMissing() ?? packag
     }
   });
 
-  test("what umoci packs starts, with its config", { skip: without("umoci") }, async (t) => {
+  test("an image packed by umoci starts with its config", { skip: without("umoci") }, async (t) => {
     const layout = join(dir, "umoci");
     command("umoci", "init", "--layout", layout);
     command("umoci", "new", "--image", `${layout}:1`);
@@ -118,7 +118,7 @@ suite("images that other programs made", { skip: realMachinesMissing() ?? packag
     await until("the machine says where it is", async () => (await machines.sh(id, "cat /tmp/where || true")) === said);
   });
 
-  test("what a tag stood for before it was imported again still starts, by its digest", async (t) => {
+  test("a replaced image still starts by its digest", async (t) => {
     const version = (word: string): Buffer => tar(file("version", word));
     const layered = (word: string): Buffer => ociArchive(makeImage([readFileSync(tarball), version(word)]));
     const first = (await machines.bring("again:1", layered("old"))).body.digest as string;

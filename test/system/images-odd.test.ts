@@ -91,7 +91,7 @@ const ODD: Record<string, Odd> = {
   },
 };
 
-suite("odd images", { skip: realMachinesMissing() ?? packagesMissing(PACKAGES) }, () => {
+suite("unusual images", { skip: realMachinesMissing() ?? packagesMissing(PACKAGES) }, () => {
   const mmdebstrap = spawnSync("which", ["mmdebstrap"]).status === 0 ? false : "mmdebstrap is missing";
   const ends: (() => unknown)[] = [];
   const dir = tempDir();
@@ -130,7 +130,7 @@ suite("odd images", { skip: realMachinesMissing() ?? packagesMissing(PACKAGES) }
     });
   }
 
-  test("a whole Debian that mmdebstrap made starts, and runs its Python", { skip: mmdebstrap }, async (t) => {
+  test("a Debian root file system of mmdebstrap starts and runs its Python", { skip: mmdebstrap }, async (t) => {
     const brought = await machines.bring("debian:1", debian);
     assert.equal(brought.status, 201, brought.text);
     const id = await machines.run(t, { image: "debian:1", init: { exec: ["python3", "-c", "input()"], tty: true } });

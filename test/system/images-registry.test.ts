@@ -89,8 +89,8 @@ const layers = [
 ];
 const image = makeImage(layers, { Entrypoint: ["/big"], Labels: { of: "a test" } });
 
-suite("a real registry", { skip }, () => {
-  test("what skopeo pushed is pulled with the digest the registry tells, in all three formats", async (t) => {
+suite("pulls from a real registry", { skip }, () => {
+  test("images pushed by skopeo are pulled with the registry's digest, in all three formats", async (t) => {
     const host = await startRegistry(t);
     const layout = writeLayout(join(tempDir(), "layout"), image);
     push(layout, `${host}/team/app:oci`);
@@ -110,7 +110,7 @@ suite("a real registry", { skip }, () => {
     assert.equal(readdirSync(join(images.dir, "layers")).length, 4, "the same two layers, and a record of each");
   });
 
-  test("a line that cuts again and again is got through, byte for byte", async (t) => {
+  test("a connection that breaks repeatedly is resumed, byte for byte", async (t) => {
     const next = random(seed(t));
     const host = await startRegistry(t);
     push(writeLayout(join(tempDir(), "layout"), image), `${host}/cut:1`);
@@ -125,7 +125,7 @@ suite("a real registry", { skip }, () => {
     }
   });
 
-  test("a private registry lets in who has a login, and the error says how to get one", async (t) => {
+  test("a private registry admits a login, and the error says how to add one", async (t) => {
     const folder = tempDir();
     // `user` with the password `secret`, hashed as the registry wants it.
     const host = await startRegistry(t, "user:$2y$05$abcdefghijklmnopqrstuuOQiyCxlgf/oeuTqixKmWdcYUh4Hjl0a\n");
@@ -143,7 +143,7 @@ suite("a real registry", { skip }, () => {
     assert.equal((await images.hold({ id: "m", org_id: "org" }, ref, NEVER)).layers.length, 2);
   });
 
-  test("killed at any moment, the store is whole at the next start and leaves nothing half done", async (t) => {
+  test("after a kill at any moment the image store is consistent and has no leftovers", async (t) => {
     const next = random(seed(t));
     const host = await startRegistry(t);
     push(writeLayout(join(tempDir(), "layout"), image), `${host}/kill:1`);

@@ -49,7 +49,7 @@ const rootOf = (handle: unknown): number => {
 };
 
 suite("two installations on one host", { skip: realMachinesMissing() }, () => {
-  test("give machines of the same id different user ids and addresses, also when started again", async (t) => {
+  test("machines of the same id get different user ids and addresses, also after a restart", async (t) => {
     const id = randomBytes(7).toString("hex");
     const [one, other] = [await anInstallation(t), await anInstallation(t)];
     const [first, second] = await Promise.all(
@@ -70,7 +70,7 @@ suite("two installations on one host", { skip: realMachinesMissing() }, () => {
     assert.equal(other.claims().length, 1);
   });
 
-  test("a machine whose ids another installation has by now gets others, and so do the files of its disk", async (t) => {
+  test("a machine whose user ids are taken by now gets others, and so do its files", async (t) => {
     const id = randomBytes(7).toString("hex");
     const [one, other] = [await anInstallation(t), await anInstallation(t)];
     const there = await other.driver?.start(aMachine(id, { org_id: "o1" }), never);
@@ -89,7 +89,7 @@ suite("two installations on one host", { skip: realMachinesMissing() }, () => {
     assert.equal(statSync(file).uid, base + 1000, "its owner is still user 1000 of the machine");
   });
 
-  test("a copy of a data dir does not take the original's devices for its own", async (t) => {
+  test("a copied data dir does not use the original's devices", async (t) => {
     const node_id = randomBytes(8).toString("hex");
     const { data_dir } = await anInstallation(t, node_id);
     const copy = await anInstallation(t, node_id, true);

@@ -81,8 +81,8 @@ function putAll(root: string, puts: typeof PUT): Put {
   return count;
 }
 
-suite("files put into a machine", { skip: callsMissing() }, () => {
-  test("land inside while links are made and taken away under them (C6)", async (t) => {
+suite("files written into a machine", { skip: callsMissing() }, () => {
+  test("files are written inside the root while links change under them (C6)", async (t) => {
     const { root, outside } = scene();
     const swapper = startProgram(t, "test/system/link-swapper.ts", [root]);
     await swapper.until(/ready/);
@@ -99,7 +99,7 @@ suite("files put into a machine", { skip: callsMissing() }, () => {
     t.diagnostic(`${landed} landed inside, ${refused} refused, 0 outside; by path alone they do land outside`);
   });
 
-  test("land inside a machine that left links out of itself where they go (C6)", {
+  test("files are written inside a machine that left links out of its root (C6)", {
     skip: realMachinesMissing(),
   }, async (t) => {
     const { dir, outside } = scene();

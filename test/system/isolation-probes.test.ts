@@ -92,7 +92,7 @@ async function probe(
 const open = (outcomes: readonly Outcome[]): string[] =>
   outcomes.filter(({ refused }) => !refused).map(({ name, detail }) => `${name}: ${detail}`);
 
-suite("isolation", { skip: realMachinesMissing() }, () => {
+suite("isolation probes", { skip: realMachinesMissing() }, () => {
   test("every probe is refused, before and after a resume (C1)", async (t) => {
     const { images, driver, launch } = await openBox(t);
     await images.import("probes:1", probingImage(), PLATFORM, NEVER);
@@ -122,7 +122,7 @@ suite("isolation", { skip: realMachinesMissing() }, () => {
     ["/dev/pts is a link", tar(...shell, dir("dev"), symlink("dev/pts", "/proc"))],
     ["/dev/shm is a link", tar(...shell, dir("dev"), symlink("dev/shm", "/etc"))],
   ];
-  test("what an image brings in place of /dev, /proc and /sys is left out of its layers (C2)", async (t) => {
+  test("content of /dev, /proc and /sys in an image is left out of its layers (C2)", async (t) => {
     const { images, launch } = await openBox(t);
     for (const [i, [what, image]] of LED_ASTRAY.entries()) {
       await images.import(`astray:${i}`, pieces(image), PLATFORM, NEVER);
@@ -146,7 +146,7 @@ suite("isolation", { skip: realMachinesMissing() }, () => {
       { files: [{ guest_path: "/etc/../../x/../proc/self/mem", raw_value: "eA==" }] },
     ],
   ];
-  test("an image or a config that is a way out is not started, and says why (C2)", async (t) => {
+  test("an image or config that could escape is not started, with the reason (C2)", async (t) => {
     const { images, driver, launch } = await openBox(t);
     for (const [i, [what, image, change]] of HOSTILE.entries()) {
       await images.import(`hostile:${i}`, pieces(image), PLATFORM, NEVER);

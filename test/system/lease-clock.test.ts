@@ -11,7 +11,7 @@ const skip = library === undefined && "libfaketime is not installed (package fak
 const TTL_S = 3;
 const JUMPS = { "an hour back": "-3600", "an hour ahead": "+3600", "two years ahead": "+63072000", "to now": "+0" };
 
-test("a lease has one holder and lasts as long as it should, however the wall clock jumps", { skip }, async (t) => {
+test("a lease has one holder and lasts its ttl, however the wall clock jumps", { skip }, async (t) => {
   const dir = tempDir();
   const clock = join(dir, "clock");
   writeFileSync(clock, "+0\n");

@@ -16,7 +16,7 @@ import { nodeIdOf } from "./leaks.ts";
 const PACKAGES = ["dash", "coreutils", "libc-bin"];
 const MACHINES = "/v1/apps/web/machines";
 
-suite("fields of real machines", { skip: realMachinesMissing() ?? packagesMissing(PACKAGES) }, () => {
+suite("config fields of real machines", { skip: realMachinesMissing() ?? packagesMissing(PACKAGES) }, () => {
   const ends: (() => unknown)[] = [];
   const data_dir = tempDir();
   let platform: TestPlatform;
@@ -65,7 +65,7 @@ suite("fields of real machines", { skip: realMachinesMissing() ?? packagesMissin
     return body.stdout as string;
   }
 
-  test("the options of the resolver and the machine's names are what programs inside find", async (t) => {
+  test("resolver options and host names appear inside the machine", async (t) => {
     const dns = {
       nameservers: ["fdaa::3"],
       searches: ["web.internal"],
@@ -82,7 +82,7 @@ suite("fields of real machines", { skip: realMachinesMissing() ?? packagesMissin
     assert.match(await run(id, "getent hosts one.example"), /^fdaa:\S+ +one.example one /);
   });
 
-  test("rootfs.size_gb is the size of the root disk; rootfs.persist keeps it as persist_rootfs does", async (t) => {
+  test("rootfs.size_gb is the size of the root disk; rootfs.persist works as persist_rootfs", async (t) => {
     const id = await machine(t, { rootfs: { size_gb: 2, persist: "restart" } });
     const size_mb = Number(await run(id, "df --output=size -BM / | tail -n 1 | tr -d M"));
     assert.ok(size_mb > 1900 && size_mb <= 2048, `${size_mb} MB`);

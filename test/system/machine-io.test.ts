@@ -89,8 +89,8 @@ function inForce(cgroup: string): string[] {
   return files.flatMap((file) => readFileSync(file, "utf8").split("\n").filter(Boolean));
 }
 
-suite("disk I/O of machines", { skip: realMachinesMissing() ?? ioProblem(SLOW) ?? false }, () => {
-  test("direct reads and writes go no faster than the settings say, also after a suspend", async (t) => {
+suite("disk I/O limits of machines", { skip: realMachinesMissing() ?? ioProblem(SLOW) ?? false }, () => {
+  test("direct reads and writes stay within the configured rate, also after a suspend", async (t) => {
     const { open } = installation(t);
     const driver = await open(SLOW);
     const launch = aLaunchIn("io", CONFIG);
@@ -106,14 +106,14 @@ suite("disk I/O of machines", { skip: realMachinesMissing() ?? ioProblem(SLOW) ?
     assert.ok(ms >= AT_LEAST_MS, `after the suspend it took ${ms.toFixed(0)} ms`);
   });
 
-  test("operations have a limit of their own", async (t) => {
+  test("operations per second have a limit of their own", async (t) => {
     const driver = await installation(t).open({ ...NO_IO_LIMITS, write_operations: 20 });
     const ref = await start(driver, aLaunchIn("io", CONFIG));
     const ms = await took(driver, ref, "dd if=/dev/zero of=/root/file bs=4k count=30 oflag=direct");
     assert.ok(ms >= AT_LEAST_MS, `30 operations at 20 a second took ${ms.toFixed(0)} ms`);
   });
 
-  test("a restart of the platform brings new limits to machines that run, and takes old ones away", async (t) => {
+  test("a restart of the platform applies new limits to running machines and removes old ones", async (t) => {
     const { open, cgroup } = installation(t);
     const launch = aLaunchIn("io", CONFIG);
     await start(await open(NO_IO_LIMITS), launch);
@@ -125,7 +125,7 @@ suite("disk I/O of machines", { skip: realMachinesMissing() ?? ioProblem(SLOW) ?
     assert.deepEqual(inForce(cgroup(launch.id)), []);
   });
 
-  test("a machine whose I/O waits for its turn is frozen and stopped without waiting for it", async (t) => {
+  test("a machine with throttled I/O is frozen and stopped without waiting for it", async (t) => {
     const { open, cgroup } = installation(t);
     const driver = await open({ ...NO_IO_LIMITS, write_operations: 2 });
     const launch = aLaunchIn("io", CONFIG);

@@ -50,7 +50,7 @@ const QUESTIONS: Record<string, string[]> = {
   cgroup_mounts: ["python3", "-c", "print(*[l for l in open('/proc/self/mountinfo') if 'cgroup' in l], sep='')"],
 };
 
-suite("a machine's own size", { skip: realMachinesMissing() ?? packagesMissing(PACKAGES) }, () => {
+suite("size of a machine as seen inside", { skip: realMachinesMissing() ?? packagesMissing(PACKAGES) }, () => {
   const dir = mkdtempSync(join(tmpdir(), "hangar-size-"));
   const installation = { data_dir: join(dir, "data"), node_id: randomBytes(8).toString("hex") };
   const warnings = new Warnings();
@@ -124,7 +124,7 @@ suite("a machine's own size", { skip: realMachinesMissing() ?? packagesMissing(P
     assert.doesNotMatch(said["cgroup_mounts"] ?? "", new RegExp(`hangar/${installation.node_id}/[0-9a-f]+ /sys`));
   };
 
-  test("cgroup namespace, cgroup mount and CPU pinning are the machine's, after a resume as well", async () => {
+  test("cgroup namespace, cgroup mount and CPU pinning are the machine's own, after a resume as well", async () => {
     const launch = launchOf();
     const ref = await start(launch);
     assertOneCpu256(await ask(ref));
@@ -146,7 +146,7 @@ suite("a machine's own size", { skip: realMachinesMissing() ?? packagesMissing(P
     assert.match(said["swaps"] ?? "", /^Filename/);
   };
 
-  test("/proc says the machine's own memory, CPUs and uptime, after a resume as well", LXCFS, async () => {
+  test("/proc shows the machine's own memory, CPUs and uptime, after a resume as well", LXCFS, async () => {
     const launch = launchOf();
     const ref = await start(launch);
     assertOwnProc(await ask(ref, LXCFS_QUESTIONS));
@@ -194,7 +194,7 @@ suite("a machine's own size", { skip: realMachinesMissing() ?? packagesMissing(P
     for (const { id } of [first, second, third]) await driver.destroy(id, never);
   });
 
-  test("lxcfs outlives a restart of ours, and one that died meanwhile is started again", LXCFS, async () => {
+  test("lxcfs survives a restart of the driver, and is started again if it died meanwhile", LXCFS, async () => {
     const ref = await start(launchOf());
     const before = lxcfsPid();
     await driver.close();
@@ -208,7 +208,7 @@ suite("a machine's own size", { skip: realMachinesMissing() ?? packagesMissing(P
     await driver.destroy(ref.id, never);
   });
 
-  test("without lxcfs machines start, and a snapshot that had its files is resumed", LXCFS, async () => {
+  test("without lxcfs machines start, and a snapshot that used its files is resumed", LXCFS, async () => {
     const launch = launchOf();
     const ref = await start(launch);
     assert.equal((await driver.suspend(ref, never)).kind, "snapshot");
@@ -227,7 +227,7 @@ suite("a machine's own size", { skip: realMachinesMissing() ?? packagesMissing(P
     await openDriver();
   });
 
-  test("cgroups are read-only, and cannot be used to get out", async () => {
+  test("cgroups are read-only inside, and give no way to escape", async () => {
     const launch = launchOf();
     let ref = await start(launch);
     const tries = `
@@ -246,13 +246,13 @@ for dir, names, files in os.walk("/sys/fs/cgroup"):
     await driver.destroy(ref.id, never);
   });
 
-  test("a machine that wants all CPUs of the host sees them", async () => {
+  test("a machine with all CPUs of the host sees them", async () => {
     const ref = await start(launchOf({ cpus: HOST_CPUS }));
     assert.equal(await inside(ref, ["nproc"]), String(HOST_CPUS));
     await driver.destroy(ref.id, never);
   });
 
-  test("machines with one CPU are spread evenly, also after a restart of ours and after some ended", {
+  test("machines with one CPU are spread evenly, also after a restart and after some ended", {
     skip: HOST_CPUS < 2 ? "there is one CPU" : undefined,
   }, async () => {
     const counts = (ids: readonly string[]): number[] => {
@@ -290,7 +290,7 @@ for dir, names, files in os.walk("/sys/fs/cgroup"):
     for (const { id } of left) await driver.destroy(id, never);
   });
 
-  test("a machine that an older version booted, without a cgroup namespace, is suspended and resumed as it is", async () => {
+  test("a machine booted by an older version without a cgroup namespace is suspended and resumed", async () => {
     await driver.close();
     const launch = launchOf();
     const { containers } = openParts({

@@ -150,7 +150,7 @@ suite("programs that listen on one address family", {
     assert.equal((await get()).text, "over HTTP/2.0");
   });
 
-  test("TCP on IPv4 is reached", async (t) => {
+  test("a TCP program on IPv4 is reached", async (t) => {
     await machine(t, [PYTHON, "-c", ECHO_TCP], service({ ports: [{ port, handlers: ["tcp"] }] }));
     const said = await until("TCP is answered", async () => {
       const socket = connect({ port, host: "127.0.0.1" });
@@ -161,7 +161,7 @@ suite("programs that listen on one address family", {
     assert.equal(said, "echo hi");
   });
 
-  test("datagrams to a program on IPv4 are answered", async (t) => {
+  test("a UDP program on IPv4 is reached", async (t) => {
     await machine(t, [PYTHON, "-c", ECHO_UDP], service({ protocol: "udp", ports: [{ port }] }));
     const client = createSocket("udp4");
     t.after(() => client.close());
@@ -177,7 +177,7 @@ suite("programs that listen on one address family", {
     assert.equal(heard, "echo hi");
   });
 
-  test("metrics of a page on IPv4 are scraped", async (t) => {
+  test("a metrics endpoint on IPv4 is scraped", async (t) => {
     await machine(t, [PYTHON, "-c", METRICS], { metrics: { port: 9091, path: "/metrics" } });
     const query = "/prometheus/personal/api/v1/query?query=ipv4_only_pages_total";
     await until("the sample is there", async () => {
@@ -200,7 +200,7 @@ suite("programs that listen on one address family", {
     assert.equal(start?.request?.resumed, true);
   });
 
-  test("a program on loopback: the check, the services, explain and the 502 say what it listens on", async (t) => {
+  test("a program on loopback is reported by the check, the services, explain and the 502", async (t) => {
     // Not looked at before the program listens.
     const checks = { port: { type: "tcp", port: 8000, interval: "1s", timeout: "5s", grace_period: "5s" } };
     const id = await machine(t, web("127.0.0.1"), { checks });
@@ -227,7 +227,7 @@ suite("programs that listen on one address family", {
     assert.match(text, only);
   });
 
-  test("a port that nothing listens on is told with the ports that are open", async (t) => {
+  test("a port without a listener is reported with the ports that are open", async (t) => {
     const id = await machine(t, web("0.0.0.0", 3000));
     await until("the services say so", async () => {
       const { services } = (await platform.ask("GET /v1/apps/web/services")).body;

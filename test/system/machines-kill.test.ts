@@ -10,7 +10,7 @@ interface Told {
   pending?: boolean;
 }
 
-test("killed again and again, the platform keeps every acknowledged machine, lease and wish (L4)", async (t) => {
+test("after repeated kills the platform has every acknowledged machine, lease and operation (L4)", async (t) => {
   const next = random(seed(t));
   const dir = tempDir();
   const start = () => startDaemon(t, dir, ["--log-level", "error"]);
