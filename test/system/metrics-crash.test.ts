@@ -18,7 +18,7 @@ const CONTROL_CUTS = 5;
 
 if (await ownMounts(import.meta.filename)) {
   suite("metrics after a crash", () => {
-    test(`${KILLS} × kill -9: every appended sample is there (T1)`, { timeout: 600_000 }, async (t) => {
+    test(`${KILLS} × kill -9: no appended sample is lost (T1)`, { timeout: 600_000 }, async (t) => {
       const roll = random(seed(t));
       const dir = tempDir();
       let next = 0;
@@ -44,7 +44,7 @@ if (await ownMounts(import.meta.filename)) {
       t.diagnostic(`${next} rounds, ${blocks} blocks`);
     });
 
-    test(`${CUTS} power cuts: every flushed sample is there, and blocks are whole (T1)`, {
+    test(`${CUTS} power cuts: no flushed sample is lost, and blocks are complete (T1)`, {
       timeout: 600_000,
       skip: mountsMissing(),
     }, async (t) => {
@@ -74,7 +74,7 @@ if (await ownMounts(import.meta.filename)) {
       t.diagnostic(`${next} rounds, ${blocks} blocks`);
     });
 
-    test("power cuts without asking for anything: at most the last second is lost (T1)", {
+    test("power cuts without a flush lose at most the last second (T1)", {
       timeout: 600_000,
       skip: mountsMissing(),
     }, async (t) => {
@@ -98,7 +98,7 @@ if (await ownMounts(import.meta.filename)) {
       }
     });
 
-    test("the control: without syncing, power cuts do lose (T1)", {
+    test("control: without fsync power cuts lose samples (T1)", {
       timeout: 600_000,
       skip: mountsMissing(),
     }, async (t) => {

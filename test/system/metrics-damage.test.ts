@@ -124,7 +124,7 @@ async function inspect(dir: string, all: Written, { what, kind, most, cut }: Dam
 
 if (await ownMounts(import.meta.filename)) {
   suite("metrics on a bad disk", () => {
-    test(`${FLIPS} flipped or cut files: the rest is right, and the bad file is kept (T2)`, {
+    test(`${FLIPS} damaged or truncated files: other data are correct, and the bad file is kept (T2)`, {
       timeout: 900_000,
     }, async (t) => {
       const roll = random(seed(t));
@@ -141,7 +141,7 @@ if (await ownMounts(import.meta.filename)) {
       t.diagnostic(`worst loss: log ${(worst.wal * 100).toFixed(1)} %, block ${(worst.block * 100).toFixed(1)} %`);
     });
 
-    test("a full disk: clean refusals, reads go on, and it recovers without a restart", {
+    test("a full disk refuses writes, serves reads, and recovers without a restart", {
       skip: mountsMissing(),
     }, async (t) => {
       const disk = new Ext4(t, 12);
@@ -183,7 +183,7 @@ if (await ownMounts(import.meta.filename)) {
       await db.close();
     });
 
-    test("a disk that fails: flush says so, nothing is acknowledged after it, and reads go on", {
+    test("a failing disk makes flush fail, nothing is acknowledged after it, and reads go on", {
       skip: mountsMissing(),
     }, async (t) => {
       const disk = new Ext4(t, 24);

@@ -55,9 +55,11 @@ async function askOne(peer: Peer, asked: Asked, ask: AskBoth, seen: Seen): Promi
   );
 }
 
-suite("queries next to the engines they come from", () => {
+suite("queries compared with the reference engines", () => {
   for (const [peer, dialect] of PAIRS) {
-    test(`${QUERIES} of ${dialect}: as ${peer} answers, or different by name (T8)`, { timeout: 900_000 }, async (t) => {
+    test(`${QUERIES} queries of ${dialect} equal ${peer}'s or have a known difference (T8)`, {
+      timeout: 900_000,
+    }, async (t) => {
       const why = whyNot(peer);
       if (why !== undefined) return t.skip(why);
       const first = Number(process.env["SEED"] ?? SEED);

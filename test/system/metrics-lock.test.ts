@@ -4,8 +4,8 @@ import { suite, test } from "node:test";
 import { tempDir } from "../support.ts";
 import { startProgram } from "./child.ts";
 
-suite("the metrics folder", () => {
-  test("a second process is refused at once and told who has it; after kill -9 the next one has it", async (t) => {
+suite("lock of the metrics folder", () => {
+  test("a second process is refused at once with the holder's pid; after kill -9 the next one opens it", async (t) => {
     const dir = tempDir();
     const open = () => startProgram(t, "test/system/metrics-holder.ts", [dir]);
     const first = open();

@@ -55,7 +55,7 @@ interface Doors {
   secure: number;
 }
 
-test("every series of the specification is there, and says what the kernel says", {
+test("every series of the specification exists and agrees with the kernel", {
   skip,
   timeout: 240_000,
 }, async (t) => {

@@ -61,7 +61,7 @@ async function measured(caller: Caller): Promise<void> {
   await caller.ask("DELETE", "/v1/apps/ledger?force=true");
 }
 
-test("a hosted database is made by one command and measured", { skip, timeout: 240_000 }, async (t) => {
+test("one command creates a hosted PostgreSQL, and it is measured", { skip, timeout: 240_000 }, async (t) => {
   const platform = realPlatform(t);
   postgresImage(platform.images, "*");
   const caller = await platform.start();
@@ -84,7 +84,7 @@ test("a hosted database is made by one command and measured", { skip, timeout: 2
   await measured(caller);
 });
 
-test("a database that listens on IPv4 alone is measured", { skip, timeout: 240_000 }, async (t) => {
+test("a PostgreSQL that listens on IPv4 only is measured", { skip, timeout: 240_000 }, async (t) => {
   const platform = realPlatform(t);
   postgresImage(platform.images, "0.0.0.0");
   const caller = await platform.start();

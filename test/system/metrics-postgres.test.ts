@@ -27,7 +27,7 @@ const machine: MeasuredMachine = {
   postgres_port: 5432,
 };
 
-test("every series of the specification comes from a real database", { skip: postgresMissing() }, async (t) => {
+test("every series of the specification comes from a real PostgreSQL", { skip: postgresMissing() }, async (t) => {
   const server = await startPostgres();
   t.after(() => server.stop());
   const url = new URL((await server.database()).replace("@/", "@localhost/"));

@@ -49,7 +49,7 @@ suite("metrics in VictoriaMetrics", { skip }, () => {
     return data.result.map(({ metric }) => JSON.stringify(metric)).sort((a, b) => (a < b ? -1 : 1));
   };
 
-  test("an organization cannot reach another's series, whatever it asks (T3)", async (t) => {
+  test("no query of an organization reaches another's series (T3)", async (t) => {
     const engine = engineIn(tempDir(), victoria.base);
     t.after(() => engine.close());
     await put(engine, "mine", `jobs{app="web",hangar_org="theirs"} 1\n`);
@@ -89,7 +89,7 @@ suite("metrics in VictoriaMetrics", { skip }, () => {
     assert.equal((await values(engine, "mine", "jobs")).length, 1);
   });
 
-  test("samples wait on the disk while the engine is away, also across a restart", async (t) => {
+  test("samples wait on disk while VictoriaMetrics is unreachable, also across a restart", async (t) => {
     const dir = tempDir();
     const nowhere = engineIn(dir, "http://127.0.0.1:1");
     await put(nowhere, "away", "first 1\n");
@@ -105,7 +105,7 @@ suite("metrics in VictoriaMetrics", { skip }, () => {
     ]);
   });
 
-  test("a cluster has a tenant per organization and no label", async (t) => {
+  test("a VictoriaMetrics cluster gets a tenant per organization and no label", async (t) => {
     const { url: base, seen } = await provider(
       t,
       (_request, response) => void response.end('{"status":"success","data":{"resultType":"vector","result":[]}}'),
@@ -126,7 +126,7 @@ suite("metrics in VictoriaMetrics", { skip }, () => {
     );
   });
 
-  test("an engine that ignores the enforcing label is not asked", async (t) => {
+  test("an engine that ignores the enforced label is not queried", async (t) => {
     const { url } = await provider(
       t,
       (_request, response) => void response.end('{"status":"success","data":["leak"]}'),

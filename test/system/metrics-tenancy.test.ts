@@ -63,8 +63,8 @@ async function told(platform: TestPlatform, token: string, path: string, fields:
   return `${status} ${text.replaceAll(/"request_id":"[^"]*"/g, "")}`;
 }
 
-suite("organizations do not show through", () => {
-  test(`${QUERIES} queries and all other questions, with others there and without (T3)`, {
+suite("metrics isolation between organizations", () => {
+  test(`${QUERIES} queries and all other requests give the same with and without other organizations (T3)`, {
     timeout: 3_600_000,
   }, async (t) => {
     const roll = random(seed(t));

@@ -40,7 +40,7 @@ except OSError as problem:
     print("closed", problem)
 `;
 
-suite("other organizations' gateways", { skip: realMachinesMissing() ?? packagesMissing(PACKAGES) }, () => {
+suite("gateways of other organizations", { skip: realMachinesMissing() ?? packagesMissing(PACKAGES) }, () => {
   let box: DebianMachines;
   let neighbour: DebianMachines;
   let attacker: DebianMachine;
@@ -80,7 +80,7 @@ suite("other organizations' gateways", { skip: realMachinesMissing() ?? packages
 
   const asked = (how: string, server: string, name: string) => box.python(attacker, DIG, how, server, name);
 
-  test("a machine asks its own gateway for names, and for the machine API, over UDP and TCP", async () => {
+  test("a machine queries DNS and the machine API at its own gateway, over UDP and TCP", async () => {
     const own = gatewayAddress(attacker.private_ip);
     for (const how of ["udp", "tcp"]) assert.match(await asked(how, own, "_apps.internal"), /^code 0 .*probe/);
     assert.match(await asked("udp", own, "_instances.internal"), new RegExp(sibling.id));
@@ -88,7 +88,7 @@ suite("other organizations' gateways", { skip: realMachinesMissing() ?? packages
     assert.equal(await box.python(attacker, CONNECT, own, "4280"), "open");
   });
 
-  test("another organization's gateway answers no names and no machine API", async () => {
+  test("another organization's gateway answers neither DNS nor the machine API", async () => {
     const gateways = [victim, stranger].map(({ private_ip }) => gatewayAddress(private_ip));
     const names = ["_apps.internal", "_instances.internal", "vms.bank.internal"];
     const queries = gateways.flatMap((gateway) =>
@@ -98,7 +98,7 @@ suite("other organizations' gateways", { skip: realMachinesMissing() ?? packages
     for (const said of await Promise.all([...queries, ...calls])) assert.match(said, /^closed/);
   });
 
-  test("the network of an organization cannot be computed from its id", async () => {
+  test("an organization's network prefix cannot be computed from its id", async () => {
     const { body } = await box.platform.ask("GET /v1/orgs");
     const orgs = body.organizations as { id: string; slug: string }[];
     const { id } = orgs.find(({ slug }) => slug === "victim") ?? assert.fail(JSON.stringify(body));

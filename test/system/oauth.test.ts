@@ -47,7 +47,7 @@ async function browse(address: string): Promise<URL> {
 }
 
 suite("OAuth connectors", () => {
-  test("a person says yes, a machine calls, and the token is renewed before it ends, once", async (t) => {
+  test("a person authorizes, a machine calls, and the token is refreshed once before it expires", async (t) => {
     const { platform, clock, server } = await start(t);
     const begun = await platform.ask(
       "GET /v1/oauth/gitlab/authorize?state=my-own-state&scopes=openid,offline_access,read_api",
@@ -95,7 +95,7 @@ suite("OAuth connectors", () => {
     assert.equal(entries.length, 2);
   });
 
-  test("a wrong code is refused in the provider's words, and a provider that is gone does not end a good token", async (t) => {
+  test("a wrong code gives the provider's error, and an unreachable provider does not end a valid token", async (t) => {
     const { platform, clock, server } = await start(t);
     const { authorize_url, state } = (await platform.ask("GET /v1/oauth/gitlab/authorize?scopes=openid,offline_access"))
       .body;

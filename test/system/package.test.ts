@@ -63,14 +63,14 @@ before(async () => {
   writeFileSync(join(project, "program.ts"), PROGRAM);
 });
 
-suite("the package", () => {
-  test("a program uses the emulator and the client: faults are survived, and nothing is done twice", async () => {
+suite("npm package", () => {
+  test("a program uses the emulator and the client, survives faults, and repeats nothing", async () => {
     const { status, stdout, stderr } = await run("node program.ts");
     assert.equal(status, 0, stderr);
     assert.equal(stdout, "started 1\n404\n");
   });
 
-  test("its types say what there is, also to those who check their libraries", async () => {
+  test("the package's types compile, also with library checks", async () => {
     const strict = "--strict --noEmit --target es2024 --module nodenext --types node";
     const { status, stdout } = await run(`"${join(ROOT, "node_modules/.bin/tsc")}" ${strict} program.ts`);
     assert.equal(status, 0, stdout);
@@ -94,7 +94,7 @@ suite("the package", () => {
     }
   });
 
-  test("the command runs the platform and talks to it, the dashboard included", async (t) => {
+  test("the command runs the platform, calls it, and serves the dashboard", async (t) => {
     const hangar = join(project, HOME, "bin/hangar.mjs");
     const env = { ...process.env, HANGAR_DATA_DIR: "data", HANGAR_LISTEN: "127.0.0.1:0", HANGAR_DRIVER: "sim" };
     const platform = new Child(process.execPath, [hangar, "up"], { env, cwd: project });
@@ -114,7 +114,7 @@ suite("the package", () => {
     assert.match(stdout, /Backed up/);
   });
 
-  test("on a Node that is too old the command says so in one line", { skip: noOldNode }, async () => {
+  test("on a Node that is too old the command prints one line and exits", { skip: noOldNode }, async () => {
     const { status, stdout, stderr } = await shell(`${OLD_NODE} ${HOME}/bin/hangar.mjs apps list`, { cwd: project });
     assert.deepEqual([status, stdout], [1, ""]);
     assert.match(stderr, /^hangar: Node 24 or later is needed; this is v\d+\.\d+\.\d+, \/\S+\n$/);

@@ -50,8 +50,8 @@ const cases = ({ call }: Daemon, machine: string): Case[] => {
   ];
 };
 
-suite("postgres at a distance", { skip: postgresMissing() }, () => {
-  test("a read waits for the database once, a write at most twice", async (t) => {
+suite("PostgreSQL with latency", { skip: postgresMissing() }, () => {
+  test("a read takes one round trip, a write at most two", async (t) => {
     const postgres = await startPostgres();
     t.after(() => postgres.stop());
     const url = new URL((await postgres.database()).replace("@/", "@localhost/"));

@@ -11,8 +11,8 @@ import { startDaemon } from "./daemon.ts";
 
 const skip = postgresMissing() ?? (process.env["HANGAR_TEST_POSTGRES_URL"] ? "needs a server of its own" : undefined);
 
-suite("postgres failover", { skip }, () => {
-  test("a promoted standby is followed without a restart, and nothing that was acknowledged is lost", async (t) => {
+suite("PostgreSQL failover", { skip }, () => {
+  test("a promoted standby is used without a restart, and no acknowledged write is lost", async (t) => {
     const primary = await startPostgres();
     t.after(() => primary.stop());
     const url = new URL((await primary.database()).replace("@/", "@localhost/"));

@@ -39,8 +39,8 @@ async function startTwo(t: TestContext): Promise<Processes> {
 const put = async (daemon: Daemon, machine: string, key: string): Promise<number> =>
   (await daemon.call("POST", `/v1/apps/web/machines/${machine}/metadata/${key}`, { value: "x" })).status;
 
-suite("postgres faults", { skip: postgresMissing() }, () => {
-  test("a process that is stopped in the middle of its writes keeps no other process from writing", async (t) => {
+suite("PostgreSQL faults", { skip: postgresMissing() }, () => {
+  test("a process stopped in the middle of its writes does not block other processes", async (t) => {
     const { first, second } = await startTwo(t);
     const { body } = await first.call("POST", "/v1/apps/web/machines", {
       config: { image: "web:1" },
@@ -81,7 +81,7 @@ suite("postgres faults", { skip: postgresMissing() }, () => {
     assert.ok(slowest < within(1000), `${slowest} ms`);
   });
 
-  test("connections that went silent: every request ends in its time, and it goes on by itself", async (t) => {
+  test("with silent connections every request ends in time, and the platform recovers by itself", async (t) => {
     const { first, second, relay, machine } = await startTwo(t);
     relay.silence();
     const began = performance.now();

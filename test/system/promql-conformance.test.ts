@@ -7,7 +7,7 @@ import { runConformance } from "../promql/conformance.ts";
 
 const dir = process.env["HANGAR_CONFORMANCE"] ?? join(import.meta.dirname, "../../../shared/conformance");
 
-test("the conformance cases pass (T8)", (t) => {
+test("the PromQL conformance cases pass (T8)", (t) => {
   if (!existsSync(dir)) {
     t.skip(`no conformance data at ${dir}; set HANGAR_CONFORMANCE to its folder`);
     return;

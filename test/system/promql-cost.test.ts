@@ -45,10 +45,10 @@ const EXPENSIVE: [string, RegExp][] = [
   [`label_join(m, "x", "${"y".repeat(1000)}", ${'"a", '.repeat(500)}"b")`, /memory_bytes|samples|time_ms/],
 ];
 
-suite("the cost of a query is bounded (T6)", () => {
+suite("query cost limits (T6)", () => {
   for (const [query, named] of EXPENSIVE) {
     for (const dialect of ["metricsql", "promql"] as Dialect[]) {
-      test(`${dialect}: ${query.slice(0, 60)}`, () => {
+      test(`${dialect} query is stopped at its limit: ${query.slice(0, 60)}`, () => {
         const before = process.cpuUsage();
         const grid = { start_ms: 0, end_ms: POINTS * 15_000, step_ms: 15_000 };
         assert.throws(
@@ -61,14 +61,14 @@ suite("the cost of a query is bounded (T6)", () => {
     }
   }
 
-  test("a millisecond step over fifteen days is refused before anything is read", () => {
+  test("a millisecond step over fifteen days is refused before any sample is read", () => {
     const unread = { select: () => assert.fail("it was read") };
     const refused = (): unknown =>
       range({ query: "m", source: unread, limits: LIMITS, start_ms: 0, end_ms: 15 * DAY, step_ms: 1 });
     assert.throws(refused, /points_per_series is 11000/);
   });
 
-  test("a cheap query stays cheap", () => {
+  test("a query of one series takes little CPU time", () => {
     const before = process.cpuUsage();
     instant({ query: 'm{b="7"}', source, time_ms: DAY / 4, limits: LIMITS });
     assert.ok(workSince(before) < 200);

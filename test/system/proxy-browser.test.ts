@@ -36,8 +36,8 @@ function echo(socket: Duplex, key: string): void {
 }
 
 if (await ownNetwork(import.meta.filename)) {
-  suite("a browser and wrk", () => {
-    test("a page and its WebSocket come through the edge proxy", { skip: noBrowser }, async (t) => {
+  suite("edge proxy with a browser and wrk", () => {
+    test("a page and its WebSocket work in a browser", { skip: noBrowser }, async (t) => {
       const { plain, secure } = await openDoor(t, (asked, response) => {
         // The server of the fixture, to which the test adds what it needs.
         const { server } = asked.socket as unknown as { server: Server };
@@ -68,7 +68,7 @@ if (await ownNetwork(import.meta.filename)) {
       }
     });
 
-    test("wrk with 64 connections: the hard limit holds in all workers together, and all are served (P6)", {
+    test("wrk with 64 connections: the hard limit holds across workers, and all are served (P6)", {
       skip: spawnSync("wrk", ["-v"]).error ? "there is no wrk (apt-get install wrk)" : false,
     }, async (t) => {
       const HARD = 5;

@@ -8,8 +8,8 @@ import { testPlatform } from "../platform.ts";
 import { s3Missing, startS3 } from "../s3.ts";
 import { tempDir, until } from "../support.ts";
 
-suite("files from a bucket", { skip: s3Missing() }, () => {
-  test("are served by the edge proxy; what is not there, and what is the platform's, is the machine's", async (t) => {
+suite("static files from a bucket", { skip: s3Missing() }, () => {
+  test("objects are served by the edge proxy; missing ones and the platform's paths go elsewhere", async (t) => {
     const s3 = await startS3(tempDir());
     t.after(() => s3.stop());
     const objects = new S3Objects({ ...s3, prefix: "site/" }, systemClock);

@@ -24,8 +24,10 @@ async function curl(...args: string[]): Promise<string> {
   return text;
 }
 
-suite("the edge proxy and its clients", () => {
-  test("curl: HTTP/1.0, 1.1 and 2, uploads, a certificate of one's own", { skip: missing("curl") }, async (t) => {
+suite("edge proxy with foreign clients", () => {
+  test("curl works with HTTP/1.0, 1.1 and 2, uploads, and a custom certificate", {
+    skip: missing("curl"),
+  }, async (t) => {
     const { platform, plain, secure } = await openDoor(t, (request, response) => {
       let bytes = 0;
       request.on("data", (chunk: Buffer) => {
@@ -64,7 +66,7 @@ suite("the edge proxy and its clients", () => {
     await until(async () => (await curl(...named, `https://www.example.com:${secure}/`)) === "GET 0 https");
   });
 
-  test("hundreds of sockets that drip are let go, and others are served meanwhile (P2)", async (t) => {
+  test("hundreds of slow connections are closed, and others are served meanwhile (P2)", async (t) => {
     const { plain } = await openDoor(t, (_request, response) => response.end("ok"));
     const count = runs(500, 2000, 2000);
     const sockets: Socket[] = [];
@@ -93,7 +95,7 @@ suite("the edge proxy and its clients", () => {
     assert.ok(served > 10, `${served} served meanwhile`);
   });
 
-  test("five hundred requests to a stopped machine: one start, five hundred answers (P5)", async (t) => {
+  test("five hundred requests to a stopped machine cause one start and get five hundred responses (P5)", async (t) => {
     const { platform, plain, machine } = await openDoor(
       t,
       (_request, response) => response.end("awake"),

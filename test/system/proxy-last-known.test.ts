@@ -87,8 +87,8 @@ async function makeApp({ call, http, https, served }: Awaited<ReturnType<typeof 
   return String(id);
 }
 
-suite("an edge proxy that is started while the database is away", { skip }, () => {
-  test("serves apps by what was known last, and goes on by itself when the database is back", async (t) => {
+suite("edge proxy started while the database is unreachable", { skip }, () => {
+  test("apps are served from the last known tables, and the proxy recovers when the database is back", async (t) => {
     const it = await scene(t, "all");
     const first = it.start();
     await first.until(/^ready /);
@@ -151,7 +151,7 @@ suite("an edge proxy that is started while the database is away", { skip }, () =
     await until("what is gone is served no more", async () => (await it.served().catch(() => "refused")) !== "served");
   });
 
-  test("serves nothing by what nobody has looked after for long, or what was changed", async (t) => {
+  test("last known tables that are too old or modified are not used", async (t) => {
     const it = await scene(t, "control");
     const first = it.start();
     await first.until(/^ready /);
@@ -169,7 +169,7 @@ suite("an edge proxy that is started while the database is away", { skip }, () =
     await second.kill();
   });
 
-  test("a first start without the database still ends, and says why", async (t) => {
+  test("a first start without the database fails with the reason", async (t) => {
     const it = await scene(t, "all");
     await it.postgres.crash();
     const first = it.start();

@@ -14,7 +14,7 @@ import { until } from "./front-door.ts";
 import { nodeIdOf } from "./leaks.ts";
 import { load } from "./load.ts";
 
-suite("the edge proxy and real machines", { skip: realMachinesMissing() }, () => {
+suite("edge proxy with real machines", { skip: realMachinesMissing() }, () => {
   const ends: (() => unknown)[] = [];
   const data_dir = tempDir();
   let platform: TestPlatform;
@@ -65,13 +65,13 @@ suite("the edge proxy and real machines", { skip: realMachinesMissing() }, () =>
     return body.id as string;
   }
 
-  test("the first machine of all is told as started when it can be reached", async (t) => {
+  test("the first machine is reported as started when it can be reached", async (t) => {
     await machine(t, configOf({}));
     const answer = await get();
     assert.deepEqual([answer.status, (await answer.text()) !== ""], [200, true]);
   });
 
-  test("a suspended machine wakes with the first request", async (t) => {
+  test("the first request resumes a suspended machine", async (t) => {
     const id = await machine(t, configOf({ autostart: true }));
     await until(serves);
     const times: number[] = [];
@@ -111,7 +111,7 @@ suite("the edge proxy and real machines", { skip: realMachinesMissing() }, () =>
     t.diagnostic(`${clients.count} requests, none failed`);
   });
 
-  test("files of the image are served without the machine; all else is the machine's", async (t) => {
+  test("static files of the image are served without the machine; other paths reach it", async (t) => {
     const server = readFileSync(join(import.meta.dirname, "../../src/drivers/images/hello-server.mjs"), "utf8");
     const id = await machine(t, configOf({}, { statics: [{ guest_path: "/", url_prefix: "/image" }] }));
     await until(serves);
@@ -126,7 +126,7 @@ suite("the edge proxy and real machines", { skip: realMachinesMissing() }, () =>
     assert.equal(await (await get(path)).text(), server);
   });
 
-  test("machines find each other by name", async (t) => {
+  test("machines find each other by DNS name", async (t) => {
     const [one, two] = [await machine(t, configOf({})), await machine(t, configOf({}))];
     const ask = async (name: string): Promise<string[]> => {
       const script = `require("dns").promises.resolve6(${JSON.stringify(name)}).then((all) => console.log(JSON.stringify(all.sort())), () => console.log("[]"))`;

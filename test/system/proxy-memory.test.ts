@@ -78,8 +78,8 @@ async function upload(port: number, mib: number, look: () => void): Promise<numb
   return Number(text);
 }
 
-suite("large bodies", { skip: process.platform === "linux" ? false : "memory is read from /proc" }, () => {
-  test(`${BODY_MIB} MiB down and up, within ${MORE_MIB} MiB of memory (P4)`, async (t) => {
+suite("memory of large bodies", { skip: process.platform === "linux" ? false : "memory is read from /proc" }, () => {
+  test(`${BODY_MIB} MiB down and up take at most ${MORE_MIB} MiB of memory (P4)`, async (t) => {
     const { port, rss_mib } = await door(t);
     // Warm: code is compiled and buffers are there.
     await download(port, 16, () => {});
@@ -97,7 +97,7 @@ suite("large bodies", { skip: process.platform === "linux" ? false : "memory is 
     assert.ok(Math.max(down, most) < before + MORE_MIB, `${(Math.max(down, most) - before).toFixed(0)} MiB more`);
   });
 
-  test("a slow reader holds up the machine, not the memory (P4)", async (t) => {
+  test("a slow reader slows the machine down instead of using memory (P4)", async (t) => {
     const { port, rss_mib } = await door(t);
     await download(port, 16, () => {});
     const before = rss_mib();

@@ -15,8 +15,8 @@ import { until } from "./front-door.ts";
 import { nodeIdOf } from "./leaks.ts";
 import { load } from "./load.ts";
 
-suite("replacing the platform", { skip: realMachinesMissing() }, () => {
-  test("`replace` under load: the machine goes on, and no request fails", async (t) => {
+suite("replacing the platform process", { skip: realMachinesMissing() }, () => {
+  test("`replace` under load interrupts no machine and fails no request", async (t) => {
     const data_dir = tempDir();
     // Registered first, so run first: what runs is ended before its remains are taken away.
     const ends: (() => unknown)[] = [];

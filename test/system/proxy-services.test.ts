@@ -76,7 +76,7 @@ suite("services of real machines", { skip: realMachinesMissing() ?? packagesMiss
     return stdout;
   }
 
-  test("requests one after the other are spread over the machines of an app", async (t) => {
+  test("sequential requests are spread over the machines of an app", async (t) => {
     await app("spread");
     const port = await freePort();
     const open = service([{ port, handlers: ["http"] }]);
@@ -106,7 +106,7 @@ suite("services of real machines", { skip: realMachinesMissing() ?? packagesMiss
     return stdout.trim().split("\n").at(-1)?.trim() ?? "";
   }
 
-  test("a TLS port that one app alone has answers any server name, with curl -k and openssl s_client", async (t) => {
+  test("a TLS port of a single app serves any server name, with curl -k and openssl s_client", async (t) => {
     await app("alone");
     const port = await freePort();
     await machine(t, "alone", { ...service([{ port, handlers: ["tls", "http"] }]), ...page("alone") });
@@ -123,7 +123,7 @@ suite("services of real machines", { skip: realMachinesMissing() ?? packagesMiss
         assert.equal(await certificate(port, version, name), "DNS:localhost, DNS:*.localhost", `${version} ${name}`);
   });
 
-  test("a TLS port that apps share: default_self_signed answers unknown names, and without it nobody does", async (t) => {
+  test("on a shared TLS port only an app with default_self_signed serves unknown names", async (t) => {
     const port = await freePort();
     const shared = async (name: string, tls_options: object): Promise<void> => {
       await app(name);

@@ -26,7 +26,7 @@ async function follow(t: TestContext, page: string, mark: string): Promise<strin
 
 const quote = (line: string): string => `'${line.replaceAll("'", "'\\''")}'`;
 
-suite("documents are followed", () => {
+suite("commands in the documents", () => {
   test("every line of the 60-second tour works", async (t) => {
     const stdout = await follow(t, "README.md", "tour");
     assert.match(stdout, /no: caveat actions: the token allows read, this needs delete\nas it should be/);

@@ -37,7 +37,7 @@ const login = ({ token }: Registry, side: "" | "src-" | "dest-"): string[] => [
 const push = async (registry: Registry, layout: string, name: string, ...more: string[]): Promise<string> =>
   await skopeo("copy", "-q", ...more, ...login(registry, "dest-"), `oci:${layout}`, address(registry, name));
 
-suite("pushed images", { skip: missing ?? realMachinesMissing() }, () => {
+suite("images in the platform's registry", { skip: missing ?? realMachinesMissing() }, () => {
   const dir = tempDir();
   const ends: (() => unknown)[] = [];
   let machines: ForeignMachines;
@@ -58,7 +58,7 @@ suite("pushed images", { skip: missing ?? realMachinesMissing() }, () => {
     rmSync(dir, { recursive: true, force: true });
   });
 
-  test("machine boots an image by the platform's address and by registry.hangar", async (t) => {
+  test("a machine boots an image by the platform's address and by registry.hangar", async (t) => {
     await push(machines, layout("one", "one"), "personal/web:1");
     const port = new URL(machines.base_url).port;
     for (const registry of [hostOf(machines), `localhost:${port}`, "registry.hangar"]) {
@@ -69,7 +69,7 @@ suite("pushed images", { skip: missing ?? realMachinesMissing() }, () => {
     assert.ok(body.images.some((image: { name: string }) => image.name === "registry.hangar/personal/web:1"));
   });
 
-  test("tag that is pushed again: new machines boot the new image, old ones keep theirs, which cannot be deleted", async (t) => {
+  test("after a second push of a tag, new machines boot the new image, and the old one in use cannot be deleted", async (t) => {
     await push(machines, layout("old", "old"), "personal/again:1");
     const image = "registry.hangar/personal/again:1";
     const old = await machines.run(t, { image });
@@ -95,7 +95,7 @@ suite("pushed images", { skip: missing ?? realMachinesMissing() }, () => {
     await until("nothing needs it any more", async () => (await remove()).status === 202);
   });
 
-  test("skopeo pulls what was pushed byte for byte, lists tags, inspects and deletes", async () => {
+  test("skopeo pulls the pushed image unchanged, lists tags, inspects and deletes", async () => {
     const made = layout("back", "back");
     await push(machines, made, "personal/team/back:1");
     await skopeo(
@@ -127,7 +127,7 @@ suite("pushed images", { skip: missing ?? realMachinesMissing() }, () => {
     );
   });
 
-  test("another organization's machine does not boot it, and an image that nobody pushed is named", async () => {
+  test("another organization's machine cannot boot the image, and a missing image is named", async () => {
     await push(machines, layout("mine", "mine"), "personal/mine:1");
     await machines.ask("POST /v1/orgs", { body: { name: "other" } });
     await machines.ask("POST /v1/apps", { body: { app_name: "theirs", org_slug: "other" } });
@@ -145,8 +145,8 @@ suite("pushed images", { skip: missing ?? realMachinesMissing() }, () => {
   });
 });
 
-suite("registry of a platform that is killed", { skip: missing }, () => {
-  test("push that a kill broke off is done again; nothing half is left", async (t) => {
+suite("registry after kill -9", { skip: missing }, () => {
+  test("a push interrupted by a kill can be repeated, and leaves nothing incomplete", async (t) => {
     const data_dir = tempDir();
     const dir = tempDir();
     const image = makeImage([tar(file("noise", randomBytes(24_000_000).toString("base64")))]);

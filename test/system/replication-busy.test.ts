@@ -32,7 +32,7 @@ function makeBusy(stage: Stage): void {
   }
 }
 
-suite("database nodes on a busy box", { timeout: 600_000 }, () => {
+suite("database nodes under CPU load", { timeout: 600_000 }, () => {
   test("no failover happens without a kill, and writers go on", async (t) => {
     const stage = new Stage(t);
     const cluster = await Cluster.start(stage, 3);

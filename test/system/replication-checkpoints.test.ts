@@ -29,7 +29,7 @@ for i in range(count):
 print(longest)
 `;
 
-suite("an application's own checkpoints", { timeout: 300_000, skip: appsMissing() }, () => {
+suite("checkpoints by the application", { timeout: 300_000, skip: appsMissing() }, () => {
   test("FULL, RESTART and TRUNCATE succeed, writers go on, and every transaction is captured", async (t) => {
     const pair = await nodePair(t);
     await pair.start("primary");
@@ -63,7 +63,7 @@ suite("an application's own checkpoints", { timeout: 300_000, skip: appsMissing(
     t.diagnostic(`the slowest checkpoint took ${Math.round(slowest_ms)} ms`);
   });
 
-  test("a writer at full speed is slowed until it is followed, and the log it leaves is short", async (t) => {
+  test("a writer at full speed is throttled until it is replicated, and the WAL stays short", async (t) => {
     const pair = await nodePair(t);
     await pair.start("primary");
     await pair.start("replica");

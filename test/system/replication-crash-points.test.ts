@@ -70,9 +70,9 @@ async function dieAt(step: string, { ports, path, replica }: Scene, watched: str
   return again;
 }
 
-suite("a replica dies at every step", { timeout: 600_000 }, () => {
+suite("replica killed at every step", { timeout: 600_000 }, () => {
   for (const watched of ["readers", "nobody", "a writer's connection"].slice(0, runs(1, 3))) {
-    test(`watched by ${watched}`, async (t) => {
+    test(`a replica killed at each of its steps recovers, watched by ${watched}`, async (t) => {
       const parts = await scene(t);
       const { stage, ports, path, writer } = parts;
       let node = parts.replica();

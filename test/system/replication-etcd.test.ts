@@ -48,6 +48,10 @@ if (installed) {
   });
 } else {
   suite("lease store: etcd", () => {
-    test("against a real etcd", { skip: "etcd is not installed (Debian: etcd-server)" }, () => undefined);
+    test(
+      "the suite passes against a real etcd",
+      { skip: "etcd is not installed (Debian: etcd-server)" },
+      () => undefined,
+    );
   });
 }

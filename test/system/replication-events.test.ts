@@ -125,7 +125,7 @@ async function writeAndListen(
   app.close();
 }
 
-suite("the event stream", { timeout: 900_000 }, () => {
+suite("event stream of a cluster", { timeout: 900_000 }, () => {
   test("over many reconnects and changes of primary, ids are contiguous and checksums agree (E2)", async (t) => {
     const stage = new Stage(t);
     const cluster = await startCluster(stage);
@@ -151,7 +151,7 @@ suite("the event stream", { timeout: 900_000 }, () => {
     t.diagnostic(`${changes} changes of primary, ${reconnects} reconnects, ${seen.size} transactions`);
   });
 
-  test("a reader that does not read is cut, is counted, and costs the others nothing (E1)", async (t) => {
+  test("a reader that does not read is cut off and counted, and costs the others nothing (E1)", async (t) => {
     const stage = new Stage(t);
     const dir = stage.dir();
     const port = await freePort();

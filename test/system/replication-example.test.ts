@@ -41,7 +41,7 @@ function nodePid({ supervisor, node }: Pair): number {
   return found;
 }
 
-suite("the example", { timeout: 600_000 }, () => {
+suite("replication example", { timeout: 600_000 }, () => {
   test("a note written on the primary is read on the replica, which takes no writes", async (t) => {
     const stage = new Stage(t);
     const primary = await pair(stage, stage.dir(), "--primary");
@@ -55,7 +55,7 @@ suite("the example", { timeout: 600_000 }, () => {
     assert.equal(await (await fetch(`${replica.app}/health`)).text(), "replica\n");
   });
 
-  test("when the node dies the application is stopped; when it is told to end, both end", async (t) => {
+  test("the application is stopped when its node dies; SIGTERM ends both", async (t) => {
     const stage = new Stage(t);
     const killed = await pair(stage, stage.dir(), "--primary");
     process.kill(nodePid(killed), "SIGKILL");
@@ -67,7 +67,7 @@ suite("the example", { timeout: 600_000 }, () => {
     assert.equal(await info(told.node), undefined);
   });
 
-  test("a write on a replica is replayed on the primary's machine, a read is answered", async (t) => {
+  test("a write on a replica is replayed to the primary's machine, a read is served", async (t) => {
     const url = await replaying(t, "148ed21a031189.vm.web.internal:20202");
     const write = await fetch(url, { method: "POST" });
     assert.equal(write.headers.get("svc-replay"), "instance=148ed21a031189");

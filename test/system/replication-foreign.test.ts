@@ -53,7 +53,7 @@ async function assertSame(pair: Pair): Promise<void> {
 }
 
 suite("foreign programs at a node", { timeout: 1_800_000, skip: appsMissing() }, () => {
-  test("that write, dump, load and restore while nodes are killed leave the same on both, byte by byte", async (t) => {
+  test("writes, dumps and restores during kills leave both nodes byte for byte equal", async (t) => {
     const next = random(seed(t));
     const pair = await nodePair(t);
     const nodes = { primary: await pair.start("primary"), replica: await pair.start("replica") };

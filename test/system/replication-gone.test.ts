@@ -27,7 +27,7 @@ async function follows(pair: Pair, name: string, rows: number): Promise<void> {
 
 if (await ownMounts(import.meta.filename)) {
   suite("databases a primary cannot open", { timeout: 300_000, skip: appsMissing() }, () => {
-    test("a database that an application holds locked while the primary restarts stays on the replica", async (t) => {
+    test("a database locked by an application while the primary restarts stays on the replica", async (t) => {
       const pair = await nodePair(t);
       const primary = await pair.start("primary");
       await pair.start("replica");
@@ -50,7 +50,7 @@ if (await ownMounts(import.meta.filename)) {
       assert.deepEqual((await pair.info("primary"))?.states, {});
     });
 
-    test("a primary whose disk is full, or new and empty, takes nothing from its replica", {
+    test("a primary with a full or a new, empty disk deletes nothing on its replica", {
       skip: mountsMissing(),
     }, async (t) => {
       const disk = new Ext4(t, 16);
@@ -91,7 +91,7 @@ if (await ownMounts(import.meta.filename)) {
       assert.deepEqual(asideNotes(pair), []);
     });
 
-    test("a logged deletion moves the replica's copy aside, whole, also when it was away meanwhile", async (t) => {
+    test("a logged deletion moves the replica's copy aside, also if it was offline meanwhile", async (t) => {
       const pair = await nodePair(t);
       await pair.start("primary");
       let replica = await pair.start("replica");
@@ -118,7 +118,7 @@ if (await ownMounts(import.meta.filename)) {
       await follows(pair, "zero", 2);
     });
 
-    test("a database that cannot be opened on the replica is not overwritten, and follows when it can", async (t) => {
+    test("a database that cannot be opened on the replica is not overwritten, and follows later", async (t) => {
       const pair = await nodePair(t);
       await pair.start("primary");
       const replica = await pair.start("replica");
@@ -139,7 +139,7 @@ if (await ownMounts(import.meta.filename)) {
       assert.deepEqual(asideNotes(pair), []);
     });
 
-    test("what was refused is forgotten when its file is gone; a file without its deletion is missing", async (t) => {
+    test("a refused file is forgotten when it is gone; a file lost without a deletion is missing", async (t) => {
       const pair = await nodePair(t);
       let primary = await pair.start("primary");
       const junk = pair.path("primary", "junk");

@@ -33,7 +33,7 @@ async function pair(t: TestContext): Promise<Pair> {
 }
 
 suite("replication under kill -9", { timeout: runs(600_000, 1_800_000) }, () => {
-  test("captured is written, and readers see only what was committed (R1)", async (t) => {
+  test("captured transactions are durable, and readers see only committed ones (R1)", async (t) => {
     const { stage, dirs, ports, start } = await pair(t);
     await start("primary");
     await start("replica");
@@ -57,7 +57,7 @@ suite("replication under kill -9", { timeout: runs(600_000, 1_800_000) }, () => 
     t.diagnostic(`${captured} transactions, ${checks} checks by ${READERS.join(", ")}, 0 bad`);
   });
 
-  test("replicas die at random (R5)", async (t) => {
+  test("replicas killed at random stay consistent (R5)", async (t) => {
     const next = random(seed(t));
     const { stage, dirs, ports, start } = await pair(t);
     await start("primary");
@@ -81,7 +81,7 @@ suite("replication under kill -9", { timeout: runs(600_000, 1_800_000) }, () => 
     t.diagnostic(`${kills} kills, ${checks} checks, 0 bad, position ${position}`);
   });
 
-  test("the primary dies at random, and its applications go on writing (R1)", async (t) => {
+  test("the primary is killed at random while its applications keep writing (R1)", async (t) => {
     const next = random(seed(t));
     const { stage, dirs, ports, start } = await pair(t);
     let primary = await start("primary");
@@ -107,7 +107,7 @@ suite("replication under kill -9", { timeout: runs(600_000, 1_800_000) }, () => 
     t.diagnostic(`${kills} kills, ${checks} checks, 0 bad, position ${position}`);
   });
 
-  test("writers die in the middle of large transactions that are never heard of", async (t) => {
+  test("writers killed in large transactions leave none of them on the replica", async (t) => {
     const { stage, dirs, ports, start } = await pair(t);
     await start("primary");
     await start("replica");

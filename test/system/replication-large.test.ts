@@ -9,8 +9,8 @@ import { freePort, info, Stage, samePositionOn } from "./replication-support.ts"
 /** A gigabyte takes its time on a busy machine. */
 const PATIENCE_MS = 600_000;
 
-suite("sizes", { timeout: 1_800_000 }, () => {
-  test("a database with SQLite's lock page in it", {
+suite("database sizes", { timeout: 1_800_000 }, () => {
+  test("a database that contains SQLite's lock page is replicated", {
     skip: runs(0, 1) > 0 ? false : "takes minutes: npm run prove",
   }, async (t) => {
     const stage = new Stage(t);
@@ -43,7 +43,7 @@ suite("sizes", { timeout: 1_800_000 }, () => {
     db.close();
   });
 
-  test("every page size, with changes of schema", async (t) => {
+  test("every page size is replicated, with schema changes", async (t) => {
     const stage = new Stage(t);
     const [here, there] = [stage.dir(), stage.dir()];
     const ports = [await freePort(), await freePort()] as const;

@@ -127,8 +127,11 @@ class Notes {
   }
 }
 
-suite("the example in real machines", { skip: volumesMissing() ?? realMachinesMissing(), timeout: 600_000 }, () => {
-  test("the primary's machine dies, the other takes over, and every note is there", async (t) => {
+suite("replication example in real machines", {
+  skip: volumesMissing() ?? realMachinesMissing(),
+  timeout: 600_000,
+}, () => {
+  test("when the primary's machine dies the other takes over, and no note is lost", async (t) => {
     const real = realPlatform(t);
     exampleImage(join(real.images, "notes"));
     const caller = await real.start();

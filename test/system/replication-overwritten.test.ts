@@ -35,8 +35,8 @@ const isState = (pair: Pair, state: string) => async () => {
   return found?.state === state ? found : undefined;
 };
 
-suite("a database that cp has overwritten", { timeout: 600_000, skip: appsMissing() }, () => {
-  test("becomes the truth on all nodes, of any page size, once the programs that have the old one open are stopped", async (t) => {
+suite("database overwritten by cp", { timeout: 600_000, skip: appsMissing() }, () => {
+  test("the new content reaches all nodes, of any page size, once programs with the old file stop", async (t) => {
     const { pair, path } = await notesOnBoth(t);
     const app = new PythonApp(pair.stage, path);
     assert.match(await app.run("INSERT INTO notes (text) VALUES ('in the WAL')"), /^ok/);
@@ -61,7 +61,7 @@ suite("a database that cp has overwritten", { timeout: 600_000, skip: appsMissin
     for (const which of ["primary", "replica"] as const) assert.ok(notes(pair.path(which, "db"))?.whole);
   });
 
-  test("by what is no database is quarantined with what to do; replicas keep theirs, and a good file heals it", async (t) => {
+  test("a file that is no database is quarantined with a hint; replicas keep theirs, and a good file heals it", async (t) => {
     const { pair, path } = await notesOnBoth(t);
     const junk = join(pair.stage.dir(), "junk");
     execFileSync("dd", ["if=/dev/urandom", `of=${junk}`, "bs=4k", "count=4"], { stdio: "ignore" });
@@ -83,7 +83,7 @@ suite("a database that cp has overwritten", { timeout: 600_000, skip: appsMissin
     await pair.caughtUp("db", 3);
   });
 
-  test("with itself, or that was only touched, is as before; on a replica the primary's copy comes back", async (t) => {
+  test("an unchanged copy or touch changes nothing; on a replica the primary's copy is restored", async (t) => {
     const { pair, path } = await notesOnBoth(t);
     const before = (await pair.info("primary"))?.databases["db"];
     await until("it is looked at", () => {

@@ -185,8 +185,11 @@ async function cutPrimary(t: TestContext): Promise<void> {
 }
 
 if (await ownMounts(import.meta.filename)) {
-  suite("a machine with a database node loses power", { timeout: 900_000, skip: mountsMissing() }, () => {
-    test("a replica, at any time and while its logs are emptied and deleted, and catches up (R4)", cutReplica);
-    test("a primary, and has all it told of, also what SQLite had not made durable (R4)", cutPrimary);
+  suite("power cuts of a database node", { timeout: 900_000, skip: mountsMissing() }, () => {
+    test("a replica catches up after power cuts, also during truncation and deletion of its logs (R4)", cutReplica);
+    test(
+      "a primary has all announced transactions after power cuts, also those SQLite had not synced (R4)",
+      cutPrimary,
+    );
   });
 }

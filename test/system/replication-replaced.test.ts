@@ -27,8 +27,8 @@ const metric = async (port: number, name: string): Promise<number> => {
   return Number(new RegExp(`^hangar_db_${name} (.*)$`, "m").exec(text)?.[1]);
 };
 
-suite("a file in place of a database", { timeout: 300_000, skip: appsMissing() }, () => {
-  test("renamed over it while an application has the old one open, of any page size: replicas get the new", async (t) => {
+suite("database file replaced by another", { timeout: 300_000, skip: appsMissing() }, () => {
+  test("a file renamed over an open database, of any page size, reaches the replicas", async (t) => {
     const pair = await nodePair(t);
     await pair.start("primary");
     await pair.start("replica");
@@ -63,7 +63,7 @@ suite("a file in place of a database", { timeout: 300_000, skip: appsMissing() }
     assert.equal(await metric(pair.ports.replica, "disconnects_total"), 0, "no other database was disturbed");
   });
 
-  test("put there while no node runs, beside the old WAL: that is removed, unless an application uses it", async (t) => {
+  test("a file put beside an old WAL while no node runs: the WAL is removed unless an application uses it", async (t) => {
     const pair = await nodePair(t);
     let primary = await pair.start("primary");
     await pair.start("replica");
@@ -88,7 +88,7 @@ suite("a file in place of a database", { timeout: 300_000, skip: appsMissing() }
     await primary.end();
   });
 
-  test("one that is no database is refused, and the replica keeps what it has", async (t) => {
+  test("a file that is no database is refused, and the replica keeps its copy", async (t) => {
     const pair = await nodePair(t);
     await pair.start("primary");
     await pair.start("replica");
@@ -110,7 +110,7 @@ suite("a file in place of a database", { timeout: 300_000, skip: appsMissing() }
     await pair.caughtUp("db", 3);
   });
 
-  test("a WAL that is deleted is healed: it is said who must be restarted, and nothing that was committed is lost", async (t) => {
+  test("a deleted WAL is healed: the programs to restart are named, and no commit is lost", async (t) => {
     const pair = await nodePair(t);
     await pair.start("primary");
     await pair.start("replica");
@@ -142,7 +142,7 @@ suite("a file in place of a database", { timeout: 300_000, skip: appsMissing() }
     ["while the node is stopped", "mv", runs(1, 0) > 0 && "recover.test.ts does it at a push"],
     ["while the node runs", "mv", false],
   ] as const) {
-    test(`an older copy restored with ${how} ${when} is the truth on all nodes, and what it undid is kept`, {
+    test(`an older copy restored with ${how} ${when} reaches all nodes, and the undone transactions are kept`, {
       skip,
     }, async (t) => {
       const pair = await nodePair(t);

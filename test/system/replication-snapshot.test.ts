@@ -66,8 +66,8 @@ function makeLarge(path: string, megabytes: number): number {
   return pages * 4096;
 }
 
-suite("a large snapshot", { timeout: 1_800_000 }, () => {
-  test("that breaks off by kill -9 of the replica and by a cut link begins where it stopped", async (t) => {
+suite("interrupted large snapshot", { timeout: 1_800_000 }, () => {
+  test("after kill -9 of the replica and a cut connection the snapshot resumes where it stopped", async (t) => {
     const next = random(seed(t));
     const stage = new Stage(t);
     const [here, there] = [stage.dir(), stage.dir()];

@@ -38,8 +38,8 @@ function spoil(path: string): void {
 }
 
 if (await ownMounts(import.meta.filename)) {
-  suite("root disks kept ready", { skip: volumesMissing() }, () => {
-    test("a machine never gets one that a full disk has spoiled", async (t) => {
+  suite("pool of root disks", { skip: volumesMissing() }, () => {
+    test("a machine never gets a root disk that a full disk has damaged", async (t) => {
       const host = new Ext4(t, 96);
       const disks = new RootDisks(join(host.path, "ready"), SIZE, systemClock);
       disks.open();

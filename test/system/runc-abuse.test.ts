@@ -141,5 +141,5 @@ async function abuse(t: TestContext): Promise<void> {
 }
 
 suite("machines that abuse their host", { skip: realMachinesMissing() }, () => {
-  test("harm themselves: the platform and a neighbour go on (C5)", abuse);
+  test("an abusive machine harms only itself: the platform and a neighbour go on (C5)", abuse);
 });

@@ -79,7 +79,7 @@ suite("real machines through the API", { skip: realMachinesMissing() }, () => {
     return [found.exit_code, found.signal, found.requested_stop];
   };
 
-  test("a stop sends SIGINT, and what the machine ends with is in its events", async () => {
+  test("a stop sends SIGINT, and the exit code is in the machine's events", async () => {
     const id = await started({ init: { exec: hearing("INT", "echo heard; exit 3") } });
     await hears(id, 1);
     await ok("POST", `${MACHINES}/${id}/stop`);
@@ -88,7 +88,7 @@ suite("real machines through the API", { skip: realMachinesMissing() }, () => {
     await destroy(id);
   });
 
-  test("a stop sends the signal of stop_config, or that of the request, which counts more", async () => {
+  test("a stop sends the signal of stop_config, unless the request names one", async () => {
     const init = {
       exec: ["sh", "-c", "trap 'exit 4' USR1; trap 'exit 5' TERM; echo ready; while :; do sleep 0.05; done"],
     };
@@ -104,7 +104,7 @@ suite("real machines through the API", { skip: realMachinesMissing() }, () => {
     await destroy(id);
   });
 
-  test("a machine that does not want to stop is asked first, and killed when its time is over", async () => {
+  test("a machine that ignores the signal is killed after its timeout", async () => {
     const id = await started({ init: { exec: hearing("INT", "echo asked") }, stop_config: { timeout: 4 * SECOND_NS } });
     await hears(id, 1);
     await ok("POST", `${MACHINES}/${id}/stop`);
@@ -113,7 +113,7 @@ suite("real machines through the API", { skip: realMachinesMissing() }, () => {
     await destroy(id);
   });
 
-  test("SIGKILL and a timeout of none wait for nothing", async () => {
+  test("SIGKILL and a timeout of 0 stop at once", async () => {
     for (const body of [{ signal: "SIGKILL", timeout: "300s" }, { timeout: 0 }]) {
       const id = await started({ init: { exec: hearing("INT", ":") }, stop_config: { timeout: 300 * SECOND_NS } });
       await hears(id, 1);
@@ -135,7 +135,7 @@ suite("real machines through the API", { skip: realMachinesMissing() }, () => {
     restart: { restart: 2, start: 3, update: 1, updated_stopped: 1 },
     always: { restart: 2, start: 3, update: 4, updated_stopped: 5 },
   })) {
-    test(`persist_rootfs ${persist_rootfs}: what a restart, a stop and an update leave of the disk`, async () => {
+    test(`persist_rootfs ${persist_rootfs}: the disk after a restart, a stop and an update`, async () => {
       const config = { guest: { persist_rootfs }, init: { exec: COUNTING } };
       const id = await started(config);
       let booted = 1;

@@ -46,11 +46,11 @@ const KILLED: Record<"auto" | "freeze", [verb: string, record: RegExp, then: Reg
   ],
 };
 
-suite("the platform dies in the middle", { skip: realMachinesMissing() }, () => {
+suite("platform killed during an operation", { skip: realMachinesMissing() }, () => {
   for (const kind of ["auto", "freeze"] as const)
-    test(`of a suspend and of a resume: the machine goes on where it was (suspend = ${kind})`, (t) => dies(t, kind));
+    test(`during a suspend and a resume: the machine continues where it was (suspend = ${kind})`, (t) => dies(t, kind));
 
-  test("with a machine frozen in memory: it stays suspended, and goes on where it was", async (t) => {
+  test("a machine frozen in memory stays suspended, and continues where it was", async (t) => {
     const platform = realPlatform(t, { HANGAR_SUSPEND: "freeze" });
     busyboxLayer(join(platform.images, "busybox"));
     let caller = await platform.start();

@@ -20,7 +20,7 @@ const COUNTER = ["sh", "-c", "i=0; trap 'exit 0' TERM; while :; do echo n $i; i=
 const config = { image: "busybox", init: { exec: COUNTER }, restart: { policy: "no" } };
 const skip = realMachinesMissing();
 
-test("killed again and again, the platform loses no machine and leaks nothing (M4)", { skip }, async (t) => {
+test("after repeated kills the platform has lost no machine and leaks nothing (M4)", { skip }, async (t) => {
   const next = random(seed(t));
   const platform = realPlatform(t);
   const { data_dir } = platform;

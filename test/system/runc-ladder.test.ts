@@ -18,7 +18,7 @@ import { Warnings } from "./warnings.ts";
 
 const never = new AbortController().signal;
 
-suite("hosts that lack something", { skip: realMachinesMissing() }, () => {
+suite("hosts with missing features", { skip: realMachinesMissing() }, () => {
   const dir = mkdtempSync(join(tmpdir(), "hangar-ladder-"));
   const installation = { data_dir: join(dir, "data"), node_id: randomBytes(8).toString("hex") };
   const layers = join(dir, "layers");
@@ -57,7 +57,7 @@ suite("hosts that lack something", { skip: realMachinesMissing() }, () => {
   const run = async (ref: Ref, ...command: string[]): Promise<string> =>
     (await driver.exec(ref, { command, timeout_ms: 30_000 }, never)).stdout.trim();
 
-  test("layers whose owners cannot be mapped are copied: the machine has ids of its own all the same", async () => {
+  test("layers that cannot be idmapped are copied, and the machine still has its own user ids", async () => {
     const id = randomBytes(7).toString("hex");
     const { handle } = await driver.start(wanted("b1", id), never);
     const ref = { id, boot: "b1", handle };
@@ -86,7 +86,7 @@ suite("hosts that lack something", { skip: realMachinesMissing() }, () => {
     assert.equal(existsSync(copies), false);
   });
 
-  test("a host without user namespaces runs nothing real, and says why", () => {
+  test("a host without user namespaces runs no containers, and says why", () => {
     const script = [
       'import { chooseDriver } from "#drivers/choice.ts";',
       "let refused; try { chooseDriver('runc'); } catch (thrown) { refused = thrown.message; }",
@@ -114,7 +114,7 @@ suite("hosts that lack something", { skip: realMachinesMissing() }, () => {
     assert.match(refused, /runc cannot be used here: user namespaces cannot be made/);
   });
 
-  test("down takes away bridges of this installation that nobody remembers", async (t) => {
+  test("down removes orphaned bridges of this installation", async (t) => {
     const stray = `h${installation.node_id.slice(0, 5)}b0badcafe`;
     assert.equal(spawnSync("ip", ["link", "add", stray, "type", "bridge"]).status, 0);
     t.after(() => spawnSync("ip", ["link", "del", stray]));

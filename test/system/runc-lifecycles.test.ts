@@ -20,7 +20,7 @@ const LIVES = runs(8, 200, 2000);
 const never = new AbortController().signal;
 const skip = realMachinesMissing();
 
-test("lives of machines leave nothing behind, in the kernel and in ourselves (O1)", { skip }, async (t) => {
+test("machine lifecycles leak nothing in the kernel or the process (O1)", { skip }, async (t) => {
   const dir = mkdtempSync(join(tmpdir(), "hangar-lives-"));
   const installation = { data_dir: join(dir, "data"), node_id: randomBytes(8).toString("hex") };
   mkdirSync(installation.data_dir);

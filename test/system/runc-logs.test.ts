@@ -73,7 +73,7 @@ suite("logs of real machines", { skip: realMachinesMissing() }, () => {
     assert.equal(exit_code, 0, stderr);
   };
 
-  test("a full log is set aside, again and again, and one who follows misses no line and sees none twice", async () => {
+  test("log rotation loses and repeats no line for a follower", async () => {
     const [rounds, lines] = [3, Math.ceil((RUNC_LIMITS.log_bytes * 1.1) / LINE_BYTES)];
     const ref = await start(writer(rounds, lines));
     const seen: number[] = [];
@@ -108,7 +108,7 @@ suite("logs of real machines", { skip: realMachinesMissing() }, () => {
   const last = async (id: string): Promise<string | undefined> =>
     (await driver.logs(id, { tail: 1 })).lines[0]?.message;
 
-  test("one that writes faster than anybody looks takes no more of the disk than it may, and its end is kept", async () => {
+  test("a fast writer's log stays within its size limit, and its last lines are kept", async () => {
     const bytes = RUNC_LIMITS.log_bytes_alone * 3;
     const ref = await start(writer(1, Math.ceil(bytes / LINE_BYTES)));
     let most = 0;

@@ -68,7 +68,7 @@ suite("real machines", { skip: realMachinesMissing() }, () => {
   const output = async (id: string): Promise<string[]> =>
     (await driver.logs(id, { tail: 100 })).lines.map(({ message }) => message);
 
-  test("machines of a network reach each other; those of another, and the host, are out of reach (C4)", async (t) => {
+  test("machines of a network reach each other, and neither another network nor the host (C4)", async (t) => {
     const serve = { init: { exec: ["httpd", "-f", "-p", "80", "-h", "/etc"] } };
     const wanted = [launch(serve), launch(serve), launch(serve, "o2")] as const;
     const [first, second, other] = await Promise.all(wanted.map(start));
@@ -93,7 +93,7 @@ suite("real machines", { skip: realMachinesMissing() }, () => {
     for (const { id } of wanted) await driver.destroy(id, never);
   });
 
-  test("the image's user, folder and environment, the config's files and secrets", async () => {
+  test("the image's user, folder and environment and the config's files and secrets are applied", async () => {
     const script = 'id -u; id -G; pwd; echo "$FROM $KEY $SVC_APP_NAME $HOME"; cat /opt/a/b /opt/secret';
     const wanted = launch({
       image: "user",
@@ -112,7 +112,7 @@ suite("real machines", { skip: realMachinesMissing() }, () => {
     assert.deepEqual(await output(wanted.id), lines, "logs are kept for a while");
   });
 
-  test("several processes: the first that ends ends the machine, with its code", async () => {
+  test("the first of several processes that ends ends the machine, with its exit code", async () => {
     const processes = [
       { exec: ["sh", "-c", "trap 'echo told; exit 0' TERM; touch /tmp/ready; while :; do sleep 0.1; done"] },
       { exec: ["sh", "-c", "while [ ! -e /tmp/ready ]; do sleep 0.1; done; exit 3"], user: "app" },
@@ -125,7 +125,7 @@ suite("real machines", { skip: realMachinesMissing() }, () => {
     await driver.destroy(wanted.id, never);
   });
 
-  test("a machine with a terminal has one, and what is written to it is in the log", async () => {
+  test("a machine with a tty has one, and its output is in the log", async () => {
     const script = "test -t 0 && test -t 1 && test -t 2 && echo terminal; printf 'no end'; exit 6";
     const wanted = launch({ init: { exec: ["sh", "-c", script], tty: true } });
     const over = ended(wanted.id);
@@ -135,7 +135,7 @@ suite("real machines", { skip: realMachinesMissing() }, () => {
     await driver.destroy(wanted.id, never);
   });
 
-  test("too much memory ends a machine, and the word of it says so", async () => {
+  test("a machine out of memory is killed, and its exit notice says so", async () => {
     const wanted = launch({ guest: { memory_mb: 256 }, init: { exec: ["sh", "-c", "tail /dev/zero"] } });
     const over = ended(wanted.id);
     await start(wanted);
@@ -145,7 +145,7 @@ suite("real machines", { skip: realMachinesMissing() }, () => {
     await driver.destroy(wanted.id, never);
   });
 
-  test("a program that ends because its worker was killed for want of memory says so, whatever its code", async () => {
+  test("a program that ends because its worker ran out of memory is reported so, with any exit code", async () => {
     const wanted = launch({ guest: { memory_mb: 256 }, init: { exec: ["sh", "-c", "tail /dev/zero || exit 4"] } });
     const over = ended(wanted.id);
     await start(wanted);
@@ -157,7 +157,7 @@ suite("real machines", { skip: realMachinesMissing() }, () => {
     await driver.destroy(wanted.id, never);
   });
 
-  test("a program that goes on without a worker that was killed, and ends well, did not run out of memory", async () => {
+  test("a program that survives a worker killed out of memory and ends well is not reported so", async () => {
     const script = "tail /dev/zero; echo went on; trap 'exit 0' TERM; while :; do sleep 1 & wait; done";
     const wanted = launch({ guest: { memory_mb: 256 }, init: { exec: ["sh", "-c", script] } });
     const ref = await start(wanted);
@@ -167,7 +167,7 @@ suite("real machines", { skip: realMachinesMissing() }, () => {
     await driver.destroy(wanted.id, never);
   });
 
-  test("a start after a stop is clean, unless the root file system is to be kept", async () => {
+  test("a start after a stop has a clean root file system, unless it is persistent", async () => {
     const wanted = launch({ init: { exec: ["sh", "-c", "trap 'exit 0' TERM; while :; do sleep 0.1; done"] } });
     const first = await start(wanted);
     await run(first, "touch", "/mark");
@@ -180,7 +180,7 @@ suite("real machines", { skip: realMachinesMissing() }, () => {
     await driver.destroy(wanted.id, never);
   });
 
-  test("exec: input, output, a limit of time; a program that is not there", async () => {
+  test("exec passes input and output, has a timeout, and reports a missing program", async () => {
     const ref = await start(launch({ init: { exec: ["sleep", "1000"] } }));
     const echoed = await driver.exec(ref, { command: ["cat"], stdin: "words", timeout_ms: 10_000 }, never);
     assert.deepEqual([echoed.exit_code, echoed.stdout], [0, "words"]);

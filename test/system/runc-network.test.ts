@@ -42,7 +42,7 @@ const [, host, port] = process.argv;
 const socket = require("node:net").connect(Number(port), host);
 socket.setTimeout(3000, () => process.exit(1)).on("error", () => process.exit(1)).pipe(process.stdout);`;
 
-suite("the network of real machines", { skip: realMachinesMissing() }, () => {
+suite("network of real machines", { skip: realMachinesMissing() }, () => {
   const dir = mkdtempSync(join(tmpdir(), "hangar-network-"));
   const installation = { data_dir: join(dir, "data"), node_id: randomBytes(8).toString("hex") };
   let driver: RuntimeDriver;
@@ -100,7 +100,7 @@ suite("the network of real machines", { skip: realMachinesMissing() }, () => {
     for (const { id } of [one, sibling, other]) await driver.destroy(id, never);
   });
 
-  test("a machine sends under its own address and under no other, whatever it is called inside", async () => {
+  test("a machine can send only from its own address", async () => {
     const [one, sibling] = await Promise.all([start(WAIT), start(WAIT)]);
     const network = prefixFromOrg("o1", installation.node_id);
     const stranger = privateAddress({ id: "0".repeat(14), network, host_id: "0001" });
@@ -120,7 +120,7 @@ suite("the network of real machines", { skip: realMachinesMissing() }, () => {
     for (const { id } of [one, sibling]) await driver.destroy(id, never);
   });
 
-  test("what goes out over IPv4 goes under the host's address, and nothing comes in", async (t) => {
+  test("outgoing IPv4 has the host's address, and nothing comes in", async (t) => {
     const machine = await start(WAIT);
     const world = outside(t);
     const server = new Child("ip", ["netns", "exec", world.name, process.execPath, "-e", SAYS_WHO]);
@@ -134,7 +134,7 @@ suite("the network of real machines", { skip: realMachinesMissing() }, () => {
     await driver.destroy(machine.id, never);
   });
 
-  test("a check with TLS: the name in the handshake, headers, and whether the certificate is looked at", async () => {
+  test("a TLS check uses the configured server name, headers and certificate verification", async () => {
     const { chain, key } = selfSigned(["web.example"], systemClock.now());
     const file = (guest_path: string, text: string) => ({
       guest_path,

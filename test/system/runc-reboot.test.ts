@@ -179,9 +179,9 @@ async function reboots(t: TestContext): Promise<void> {
 
 if (await ownNetwork(import.meta.filename)) {
   const skip = realMachinesMissing() ?? volumesMissing() ?? boxMissing();
-  suite("a reboot of the host", { skip }, () => {
+  suite("host reboot", { skip }, () => {
     test("a machine frozen in memory stays suspended, boots cold and says why", frozenInMemory);
 
-    test("machines come back as their restart policy says, each once (O5)", reboots);
+    test("machines are restarted by their restart policy, each once (O5)", reboots);
   });
 }

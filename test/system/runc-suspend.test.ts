@@ -141,7 +141,7 @@ function suspends(kind: SuspendKind): void {
     talk.end();
   };
 
-  test("Node and Python servers go on: what they counted, who was connected, what they wrote, what they watch", async (t) => {
+  test("Node and Python servers keep memory, connections, files and watches through a resume", async (t) => {
     const launch = wanted();
     let ref = await start(launch);
     const talks = (existsSync(PYTHON) ? [8080, 80] : [8080]).map((port) => ({
@@ -175,7 +175,7 @@ function suspends(kind: SuspendKind): void {
     await driver.destroy(launch.id, never);
   });
 
-  test("a machine with a terminal goes on, and so does its log", async () => {
+  test("a machine with a tty continues after a resume, and so does its log", async () => {
     const count = "i=0; while :; do echo $i; i=$((i+1)); sleep 0.1; done";
     const { mounts: _, processes: __, ...rest } = wanted().config;
     const launch = { ...wanted(), config: { ...rest, init: { exec: ["sh", "-c", count], tty: true } } };
@@ -202,7 +202,7 @@ function suspends(kind: SuspendKind): void {
   });
 
   if (kind === "snapshot")
-    test("a snapshot with a byte changed is not used; the machine boots cold with its disk as it was (C7)", async () => {
+    test("a modified snapshot is not used; the machine boots cold with its disk unchanged (C7)", async () => {
       const launch = wanted();
       const ref = await start(launch);
       await driver.exec(ref, { command: ["touch", "/mark"], timeout_ms: 30_000 }, never);
@@ -220,7 +220,7 @@ function suspends(kind: SuspendKind): void {
     });
 
   if (kind === "freeze")
-    test("a frozen machine gives its page cache back, and goes on when it is thawed by its resume alone", async () => {
+    test("a frozen machine gives its page cache back, and only its own resume thaws it", async () => {
       const launch = wanted();
       const ref = await start(launch);
       const fill = "dd if=/dev/zero of=/file bs=1M count=64; cat /file > /dev/null";
@@ -237,7 +237,7 @@ function suspends(kind: SuspendKind): void {
     });
 
   if (kind === "freeze")
-    test("a frozen machine's memory goes to the host's swap, comes back as it was, and the machine has no swap again", {
+    test("a frozen machine's memory is swapped out and read back unchanged, and its swap limit is restored", {
       skip: isUnified() ? swapProblem() : "with cgroup v1 memory stays in memory: its own share of swap bounds it",
     }, async (t) => {
       const { mounts: _, processes: __, ...rest } = wanted().config;
@@ -296,7 +296,7 @@ function suspends(kind: SuspendKind): void {
         ["memory", () => {}],
         ["the disk", fillMemory],
       ] as const))
-    test(`what a suspended machine had in memory is on the disk sealed alone, with its images in ${where}`, async () => {
+    test(`the memory of a suspended machine is on disk only encrypted, with its images in ${where}`, async () => {
       prepare();
       const { mounts: _, processes: __, ...rest } = wanted().config;
       const hold = `globalThis.held = Buffer.from("${Buffer.from(SECRET).toString("hex")}", "hex").toString(); setInterval(() => console.log(held.length), 100)`;

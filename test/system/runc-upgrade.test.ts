@@ -138,6 +138,6 @@ async function upgrade(t: TestContext): Promise<void> {
   t.diagnostic(`${COUNT} machines through 3 changes of the platform, 0 restarted; the version before refused 3 times`);
 }
 
-suite("another version of the platform", { skip: realMachinesMissing() }, () => {
-  test("a later one takes over running machines, and the one before refuses its data (O4)", upgrade);
+suite("upgrade of the platform", { skip: realMachinesMissing() }, () => {
+  test("a newer version takes over running machines, and the older one refuses its data (O4)", upgrade);
 });

@@ -10,7 +10,7 @@ import { shell, tempDir } from "../support.ts";
 import { ROOT } from "./child.ts";
 import { mountsMissing } from "./own-mounts.ts";
 
-test("the unit names a Node and a program that are there, and the service is enabled and started", {
+test("the installed unit names an existing Node and program, and the service is enabled and started", {
   skip: mountsMissing(),
 }, async () => {
   const dir = tempDir("hangar-service");

@@ -27,9 +27,9 @@ async function drip(t: TestContext, name: string, start: (typeof LISTENERS)[stri
   return await Promise.race([ended, late]);
 }
 
-suite("a body of one byte a second", () => {
+suite("request bodies of one byte per second", () => {
   const bounded = Object.entries(LISTENERS).filter(([name]) => name !== PASSES_ON);
-  test(`is refused or cut by ${bounded.map(([name]) => name).join(", ")}`, async (t) => {
+  test(`a slow body is refused or cut off by ${bounded.map(([name]) => name).join(", ")}`, async (t) => {
     const answers = await Promise.all(
       bounded.map(async ([name, start]) => [name, await drip(t, name, start)] as const),
     );

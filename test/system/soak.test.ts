@@ -107,10 +107,10 @@ async function soak(t: TestContext): Promise<void> {
   );
 }
 
-suite("a long time under load", () => {
+suite("soak test", () => {
   test("memory and open files stay flat (O3)", soak);
 
-  test("control: a little more each time is noticed (O3)", () => {
+  test("control: a slow leak is detected (O3)", () => {
     const row = (more: (n: number) => Partial<Sample>): Sample[] =>
       Array.from({ length: 90 }, (_, n) => ({ at_ms: n * MINUTE, files: 50, memory_mb: 100 + (n % 5), ...more(n) }));
     assert.deepEqual(judge(row(() => ({}))), []);

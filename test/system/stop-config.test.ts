@@ -66,7 +66,7 @@ suite("stopping real machines", { skip: realMachinesMissing() ?? packagesMissing
     assert.deepEqual(codes, [SIGINT, SIGUSR1, SIGUSR1, SIGTERM], "newest first");
   });
 
-  test("the old version has its own stop timeout as well", async () => {
+  test("an update uses the old version's stop timeout as well", async () => {
     const id = await machine(configOf({ signal: "SIGTERM", timeout: "1s" }, { env: { IGNORE: "SIGTERM" } }));
     await ready(id);
     const { instance_id } = await ask(`POST /machines/${id}`, { config: configOf({ timeout: "300s" }) });
@@ -78,7 +78,7 @@ suite("stopping real machines", { skip: realMachinesMissing() ?? packagesMissing
     );
   });
 
-  test("destroy with force stops the machine by its stop_config, and its log shows how it ended", async () => {
+  test("destroy with force stops the machine by its stop_config, and its event shows the exit", async () => {
     const id = await machine(configOf({ signal: "SIGUSR1", timeout: "60s" }));
     await ready(id);
     assert.deepEqual(await ask(`DELETE /machines/${id}?force=true`), { ok: true });
@@ -87,7 +87,7 @@ suite("stopping real machines", { skip: realMachinesMissing() ?? packagesMissing
     assert.deepEqual([exit?.exit_code, exit?.requested_stop], [SIGUSR1, true]);
   });
 
-  test("destroy with kill ends the machine at once, also one that force is still waiting for", async () => {
+  test("destroy with kill ends the machine at once, also while a forced stop is waiting", async () => {
     const stubborn = configOf({ signal: "SIGTERM", timeout: "300s" }, { env: { IGNORE: "SIGTERM" } });
     const [one, two] = [await machine(stubborn), await machine(stubborn)];
     await ready(one);

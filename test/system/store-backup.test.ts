@@ -118,7 +118,7 @@ suite("backup", () => {
     return rows.reduce((sum, row) => sum + row.secrets, 0);
   }
 
-  test("every backup under load can be put back and is of one moment (S8)", async (t) => {
+  test("every backup under load can be restored and is consistent (S8)", async (t) => {
     const dir = tempDir();
     const backups = await copiesUnderLoad(t, dir, runs(8, 30, 500), (source, file) => backUp(t, source, file));
     const counts: number[] = [];
@@ -131,7 +131,7 @@ suite("backup", () => {
     assert.ok(secrets >= backups.length * 10, "the load wrote");
   });
 
-  test("control: plain copies of the file are not of one moment, and that is noticed (S8)", async (t) => {
+  test("control: plain copies of the file are inconsistent, and that is detected (S8)", async (t) => {
     const dir = tempDir();
     // A start and a stop put the tables into the file itself, so that a copy of it looks fine.
     const first = await startDaemon(t, join(dir, "data"));
@@ -154,7 +154,7 @@ suite("backup", () => {
     assert.ok(bad.length > 0, "no plain copy was found bad, so the check above proves nothing");
   });
 
-  test("a damaged backup is refused in words and changes nothing (S5)", async (t) => {
+  test("a damaged backup is refused with a clear error and changes nothing (S5)", async (t) => {
     const dir = tempDir();
     const [backup] = await copiesUnderLoad(t, dir, 1, (source, file) => backUp(t, source, file));
     const whole = readFileSync(backup?.file ?? "");
@@ -188,7 +188,7 @@ suite("backup", () => {
     assert.match(twice.said, /there is data here already/);
   });
 
-  test("a restore that was killed is noticed at the next start, and can be repeated", async (t) => {
+  test("a restore that was killed is detected at the next start, and can be repeated", async (t) => {
     const dice = random(seed(t));
     const dir = tempDir();
     const [backup] = await copiesUnderLoad(t, dir, 1, (source, file) => backUp(t, source, file), LARGE);

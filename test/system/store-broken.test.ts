@@ -74,7 +74,7 @@ async function failTheDisk(t: TestContext, disk: Ext4, round: number, after_ms: 
 
 if (await ownMounts(import.meta.filename)) {
   suite("failing disk", { skip: mountsMissing() }, () => {
-    test("writes are answered with storage_failed, then the platform ends by itself (S4)", async (t) => {
+    test("writes fail with storage_failed, then the platform exits (S4)", async (t) => {
       const dice = random(seed(t));
       const disk = new Ext4(t, 64);
       const rounds = runs(1, 20, 50);

@@ -77,8 +77,8 @@ async function refusal(t: TestContext, data: string, ids: readonly string[]): Pr
   return undefined;
 }
 
-suite("a damaged database", () => {
-  test("is refused with what to do, by a start and by the check, and nothing is changed", async (t) => {
+suite("damaged database", () => {
+  test("a damaged database is refused by the start and the check with what to do, and not modified", async (t) => {
     const { data, log, ids } = await filled(t);
     const size = readFileSync(join(log, "hangar.db-wal")).length;
     const damages: Record<string, [from: string, damage: (dir: string) => void]> = {
@@ -104,7 +104,7 @@ suite("a damaged database", () => {
     }
   });
 
-  test("what no acknowledged write needs is no damage: the torn end of a log, no count from an earlier version", async (t) => {
+  test("a torn WAL tail, and a missing counter of an earlier version, are not damage", async (t) => {
     const { log, ids } = await filled(t);
     appendFileSync(join(log, "hangar.db-wal"), Buffer.alloc(5000, 7));
     const earlier = join(tempDir(), "data");
@@ -114,7 +114,7 @@ suite("a damaged database", () => {
     assert.deepEqual(await runCheck(readSettings(["--data-dir", log], {})), {});
   });
 
-  test("wherever a byte is changed: everything is there, or it does not start", async (t) => {
+  test("after any changed byte all acknowledged writes are there, or the start is refused", async (t) => {
     const { data, log, ids } = await filled(t);
     const dice = random(seed(t));
     let refused = 0;

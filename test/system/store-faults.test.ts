@@ -89,7 +89,7 @@ function judge(child: Child, database_file: string, file: string): Omit<Found, "
   return { wrong, refusals: child.lines.filter((line) => line.startsWith("refused")).length };
 }
 
-suite("a disk that fails one call", { skip: straceMissing() }, () => {
+suite("disk that fails one call", { skip: straceMissing() }, () => {
   for (const [calls, error] of FAULTS) {
     test(`${error} from ${calls.replaceAll("?", "")}: nothing is lost, torn or half done (S9)`, async (t) => {
       let [faults, refusals] = [0, 0];
@@ -105,7 +105,7 @@ suite("a disk that fails one call", { skip: straceMissing() }, () => {
     });
   }
 
-  test("control: what is said too early, or written in place, is found (S9)", async (t) => {
+  test("control: an early acknowledgement or a write in place is found (S9)", async (t) => {
     const { hit, wrong } = await fail(t, "pwrite64,write", "EIO", 11, "careless");
     assert.ok(hit && wrong.length > 0, JSON.stringify(wrong));
   });

@@ -47,7 +47,7 @@ async function fullOfApps(t: TestContext): Promise<{ disk: Ext4; daemon: Daemon;
 
 if (await ownMounts(import.meta.filename)) {
   suite("full disk", { skip: mountsMissing() }, () => {
-    test("the store refuses cleanly, reads go on, and it recovers by itself (S3)", async (t) => {
+    test("the store refuses writes cleanly, serves reads, and recovers by itself (S3)", async (t) => {
       const disk = new Ext4(t, 12);
       const file = join(disk.path, "hangar.db");
       const acks: Acks = new Map();
@@ -78,7 +78,7 @@ if (await ownMounts(import.meta.filename)) {
       t.diagnostic(`${last} acknowledged, ${last} there; 70 refused as storage_full`);
     });
 
-    test("the platform answers 503 storage_full, keeps reading, and goes on when there is room (S3)", async (t) => {
+    test("the platform answers 503 storage_full, serves reads, and recovers when there is room (S3)", async (t) => {
       const disk = new Ext4(t, 12);
       const daemon = await startDaemon(t, join(disk.path, "data"));
       assert.equal((await create(daemon, 0)).status, 201);
@@ -124,7 +124,7 @@ if (await ownMounts(import.meta.filename)) {
       assert.equal((await create(daemon, apps)).status, 201);
     });
 
-    test("control: without the room that is kept back, it does not (S3b)", async (t) => {
+    test("control: without the ballast deleting fails (S3b)", async (t) => {
       const { disk, daemon } = await fullOfApps(t);
       rmSync(join(disk.path, "data/hangar.db-ballast"));
       fill(disk.path);

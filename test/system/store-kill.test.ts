@@ -12,7 +12,7 @@ import { type Acks, examine, type Findings, noteAck } from "./store/load.ts";
 const WRITERS = 8;
 
 suite("kill -9", () => {
-  test("loses no acknowledged write and tears none (S1)", async (t) => {
+  test("kill -9 of a writer loses and tears no acknowledged write (S1)", async (t) => {
     const kills = runs(12, 200, 1000);
     const { told, lost, wrong } = await killWriters(t, kills);
     t.diagnostic(`${told} acknowledged writes in ${kills} kills, ${lost} lost`);
@@ -20,12 +20,12 @@ suite("kill -9", () => {
     assert.ok(told > kills * WRITERS, "the writers wrote");
   });
 
-  test("control: what is acknowledged too early is lost, and that is noticed (S1)", async (t) => {
+  test("control: a write acknowledged too early is lost, and that is detected (S1)", async (t) => {
     const { lost } = await killWriters(t, 8, "early");
     assert.ok(lost > 0, "the kills did not fall between an acknowledgement and its commit");
   });
 
-  test("of the platform loses no created app, and a repeated request makes no second one (S1)", async (t) => {
+  test("kill -9 of the platform loses no created app, and a repeated request creates no second one (S1)", async (t) => {
     const dice = random(seed(t));
     const dir = tempDir();
     const created = new Map<string, string>();

@@ -5,7 +5,7 @@ import { tempDir, within } from "../support.ts";
 import { startProgram } from "./child.ts";
 import { startDaemon } from "./daemon.ts";
 
-suite("data dir", () => {
+suite("data dir lock", () => {
   test("a second start is refused within a second and names the first; after kill -9 the next works (S7)", async (t) => {
     const dir = tempDir();
     const first = await startDaemon(t, dir);

@@ -54,7 +54,7 @@ suite("interrupted migration", () => {
   let server: ReturnType<typeof startPostgres> | undefined;
   after(async () => await (await server)?.stop());
 
-  test("SQLite (S6)", async (t) => {
+  test("a migration of SQLite killed at any statement continues at the next start (S6)", async (t) => {
     const dir = tempDir();
     let files = 0;
     await killEverywhere(t, {
@@ -64,7 +64,9 @@ suite("interrupted migration", () => {
     });
   });
 
-  test("PostgreSQL (S6)", { skip: postgresMissing() }, async (t) => {
+  test("a migration of PostgreSQL killed at any statement continues at the next start (S6)", {
+    skip: postgresMissing(),
+  }, async (t) => {
     server ??= startPostgres();
     const url = await (await server).database();
     await killEverywhere(t, {

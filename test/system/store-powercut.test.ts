@@ -84,19 +84,19 @@ function look(file: string, acks: Acks): Findings {
 
 if (await ownMounts(import.meta.filename)) {
   suite("power cut", { skip: mountsMissing() }, () => {
-    test("FULL, which the platform uses, loses nothing (S2)", async (t) => {
+    test("synchronous=FULL, which the platform uses, loses no acknowledged write (S2)", async (t) => {
       const cuts = runs(15, 200, 3000);
       const { acked, lost, harmed } = await cutThePower(t, "FULL", cuts);
       assert.deepEqual({ lost, harmed }, { lost: 0, harmed: 0 });
       assert.ok(acked > cuts * WRITERS, "the writers wrote");
     });
 
-    test("control: NORMAL loses acknowledged writes (S2)", async (t) => {
+    test("control: synchronous=NORMAL loses acknowledged writes (S2)", async (t) => {
       const { lost } = await cutThePower(t, "NORMAL", runs(6, 40));
       assert.ok(lost > 0, "the cuts did not reach the disk");
     });
 
-    test("control: OFF loses acknowledged writes or breaks the file (S2)", async (t) => {
+    test("control: synchronous=OFF loses acknowledged writes or damages the file (S2)", async (t) => {
       const { harmed } = await cutThePower(t, "OFF", runs(6, 40));
       assert.ok(harmed > 0, "the cuts did not reach the disk");
     });

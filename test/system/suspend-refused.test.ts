@@ -25,7 +25,7 @@ const configOf = (more: object = {}): object => ({
   ...more,
 });
 
-suite("a suspend that CRIU refuses", { skip: realMachinesMissing() ?? packagesMissing(["python3"]) }, () => {
+suite("suspend refused by CRIU", { skip: realMachinesMissing() ?? packagesMissing(["python3"]) }, () => {
   let debian: DebianPlatform;
   before(async () => {
     debian = await debianPlatform(["python3"], { HANGAR_AUTOSTOP_IDLE: "1" });
@@ -40,7 +40,7 @@ suite("a suspend that CRIU refuses", { skip: realMachinesMissing() ?? packagesMi
     return shell(`"${process.execPath}" "${join(ROOT, "bin/hangar.mjs")}" ${line}`, { cwd: ROOT, ...env });
   };
 
-  test("freezes the machine, its event has the reason, the CLI and explain tell it, and it goes on", async () => {
+  test("the machine is frozen instead, with the reason in event, CLI and explain, and resumes", async () => {
     const id = await debian.machine(configOf());
     await debian.logged(id, "ready");
     const { status, stdout, stderr } = await hangar(`machines suspend ${id}`);
@@ -54,7 +54,7 @@ suite("a suspend that CRIU refuses", { skip: realMachinesMissing() ?? packagesMi
     assert.equal(events.find(({ status }) => status === "started")?.request?.["resumed"], true);
   });
 
-  test("has the reason too when autostop asked for it", async () => {
+  test("a suspend by autostop has the reason, too", async () => {
     await debian.ask("POST /ip_assignments", { type: "shared_v4" });
     const ports = [{ port: await freePort(), handlers: ["http"] }];
     const services = [{ protocol: "tcp", internal_port: 8080, autostop: "suspend", ports }];

@@ -35,7 +35,7 @@ suite("system packages", () => {
     });
   }
 
-  test("each distribution gets a line with its own package names", async () => {
+  test("each distribution gets an install command with its own package names", async () => {
     const { installLine } = await load();
     const names = ["runc", "iproute2", "gocryptfs"];
     assert.deepEqual(installLine("apt", names), { line: "apt-get install runc iproute2 gocryptfs", absent: [] });
@@ -45,7 +45,7 @@ suite("system packages", () => {
   });
 
   const apt = process.getuid?.() === 0 && existsSync("/usr/bin/apt-get") && existsSync("/usr/bin/dpkg-deb");
-  test("a package that does not exist, and one that cannot be installed, keep no other package away", {
+  test("a missing package and one that cannot be installed do not prevent others", {
     skip: apt ? false : "needs root and apt",
   }, () => {
     const box = aptBox(["good", "fine", "broken"]);

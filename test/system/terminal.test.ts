@@ -62,7 +62,7 @@ class Person {
   }
 }
 
-suite("a terminal in a real machine", { skip: missing }, () => {
+suite("terminal in a real machine", { skip: missing }, () => {
   const data_dir = tempDir();
   const ends: (() => unknown)[] = [];
   const people: Person[] = [];
@@ -104,7 +104,7 @@ suite("a terminal in a real machine", { skip: missing }, () => {
     assert.deepEqual(census({ data_dir, node_id: nodeIdOf(data_dir) }), {});
   });
 
-  test("an editor draws, an interrupt ends the program only, 1 MiB arrives whole, the exit code comes back", async () => {
+  test("an editor works, Ctrl-C ends only the program, 1 MiB arrives complete, the exit code is returned", async () => {
     const person = at("ssh $ID");
     await person.sees(/# /);
     person.type("tty; stty size\r");
@@ -130,7 +130,7 @@ suite("a terminal in a real machine", { skip: missing }, () => {
     assert.equal((person.screen.match(/@/g) ?? []).length, 1024 * 1024 + 1, "all of it, and the one that was typed");
   });
 
-  test("a program of its own; one that is not there; where there is no terminal", async () => {
+  test("--tty runs a given program, reports a missing one, and needs a terminal", async () => {
     const own = at("machines exec $ID --tty -- sh -c 'test -t 0 && test -t 1 && echo two ends; exit 5'");
     assert.equal(await own.ended, 5);
     assert.match(own.screen, /two ends/);
@@ -142,7 +142,7 @@ suite("a terminal in a real machine", { skip: missing }, () => {
     assert.match(pipe.screen, /--tty needs a terminal/);
   });
 
-  test("while nobody reads, the program stands still; it goes on when somebody does", async () => {
+  test("a program blocks while its output is not read, and continues afterwards", async () => {
     // Long lines: on a busy box, too, the buffers on the way are soon full.
     const script = `i=0; while :; do i=$((i+1)); echo the number of this line is $i ${"-".repeat(4000)}; echo $i > /tmp/n; done`;
     const query = new URLSearchParams(["sh", "-c", script].map((word): [string, string] => ["command", word]));
@@ -166,7 +166,7 @@ suite("a terminal in a real machine", { skip: missing }, () => {
     await until("it is ended", async () => !/number of this line/.test(await inside("ps")));
   });
 
-  test("a machine goes to sleep under an open terminal, whose end is told", async () => {
+  test("a suspend ends an open terminal with a message", async () => {
     const person = at("ssh $ID");
     await person.sees(/# /);
     await daemon.call("POST", path("/suspend"));

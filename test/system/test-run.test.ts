@@ -28,7 +28,7 @@ function run(dir: string, more: NodeJS.ProcessEnv = {}): Child {
 }
 
 suite("npm test", () => {
-  test("the run ends with counts, what was skipped and why, and each failure with its reason", async () => {
+  test("the run ends with counts, skipped tests with reasons, and each failure with its reason", async () => {
     const dir = project({
       "test/some.test.ts": `import { suite, test } from "node:test"; import assert from "node:assert/strict";
 suite("a module", () => {
@@ -49,7 +49,7 @@ suite("a module", () => {
     );
   });
 
-  test("tests take nothing from the settings of whoever runs them, and leave no folder behind", async () => {
+  test("tests inherit no settings of the caller, and leave no folder behind", async () => {
     const dir = project({
       "test/some.test.ts": `import { test } from "node:test"; import assert from "node:assert/strict"; import { mkdtempSync } from "node:fs"; import { tmpdir } from "node:os";
 test("sees no settings", () => {
@@ -64,7 +64,7 @@ test("sees no settings", () => {
     assert.deepEqual(readdirSync(tmp), []);
   });
 
-  test("SIGTERM ends the run with everything that it started", async () => {
+  test("SIGTERM ends the run and every process it started", async () => {
     const tmp = tempDir();
     const file = join(tempDir(), "pid");
     const dir = project({

@@ -7,7 +7,7 @@ import { shell, tempDir } from "../support.ts";
 import { NPX, ROOT } from "./child.ts";
 import { startDaemon } from "./daemon.ts";
 
-test("the tutorials for clouds, agents and Grafana work as they are written", async (t) => {
+test("the tutorials for clouds, agents and Grafana work as written", async (t) => {
   const page = readFileSync(join(ROOT, "docs/tutorials.md"), "utf8");
   const blocks = [...page.matchAll(/```sh tutorials\n([\s\S]*?)```/g)].map(([, block = ""]) => block);
   assert.equal(blocks.length, 6);

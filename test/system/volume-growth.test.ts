@@ -9,14 +9,14 @@ import { type DebianPlatform, debianPlatform } from "./debian-platform.ts";
 
 const skip = volumesMissing() ?? realMachinesMissing() ?? packagesMissing(["coreutils", "util-linux"]);
 
-suite("a real volume that grows by itself", { skip }, () => {
+suite("autoextend of a real volume", { skip }, () => {
   let debian: DebianPlatform;
   before(async () => {
     debian = await debianPlatform(["coreutils", "util-linux"]);
   });
   after(() => debian.close());
 
-  test("by add_size_percent, up to size_gb_limit; where a restart is needed, that is told and the restart clears it", async (t) => {
+  test("a volume grows by add_size_percent up to size_gb_limit; a needed restart is reported and clears it", async (t) => {
     const { ask } = debian;
     const { id: volume } = await ask("POST /volumes", { name: "data", size_gb: 1 });
     const grows = { extend_threshold_percent: 50, add_size_percent: 100, size_gb_limit: 2 };

@@ -224,7 +224,7 @@ async function crashes(t: TestContext, operate: (typeof OPERATIONS)[string]): Pr
   return points;
 }
 
-suite("volumes: every place a crash can come", () => {
+suite("volumes: crash at every step", () => {
   for (const [name, operate] of Object.entries(OPERATIONS)) {
     test(name, async (t) => {
       const points = await crashes(t, operate);

@@ -36,8 +36,8 @@ async function cycle({ module, create, settled, snapshot, ids }: VolumeHarness, 
 }
 
 if (await ownMounts(import.meta.filename)) {
-  suite("volumes, again and again", { skip: volumesMissing() }, () => {
-    test(`${CYCLES} cycles leave loops, mounts and files as they were (V1)`, async (t) => {
+  suite("volumes: repeated cycles", { skip: volumesMissing() }, () => {
+    test(`${CYCLES} cycles leave loop devices, mounts and files as they were (V1)`, async (t) => {
       const harness = await openVolumeHarness(t);
       // The first question makes the pool, which stays.
       const { reflink, encryption } = await harness.module.parts.disk.capabilities();

@@ -38,7 +38,7 @@ function append(file: string, count: number, name: string): string[] {
 
 if (await ownMounts(import.meta.filename)) {
   suite("volumes on a full disk", { skip: volumesMissing() }, () => {
-    test("create and snapshot are refused, delete works with not a byte free (S3b)", async (t) => {
+    test("create and snapshot are refused, and delete works with not a byte free (S3b)", async (t) => {
       const disk = new Ext4(t, 96);
       const data = join(disk.path, "data");
       const daemon = await startDaemon(t, data, ["--volume-disk", "loop", "--volume-pool", "plain"]);
@@ -81,7 +81,7 @@ if (await ownMounts(import.meta.filename)) {
       await daemon.child.ended;
     });
 
-    test("what was said to be written is there after a full disk", async (t) => {
+    test("acknowledged writes are there after a full disk", async (t) => {
       // Before the disk is asked for, since these run in order: what is on it goes before it does.
       t.after(async () => {
         await disk.remove(volume.id);

@@ -124,7 +124,7 @@ async function killed(
 
 if (await ownMounts(import.meta.filename)) {
   suite("volumes and kill -9", { skip: volumesMissing() }, () => {
-    test("in the middle of every operation: finished or undone, clean, nothing lost, nothing left", async (t) => {
+    test("a kill in any operation leaves it finished or undone, clean, with nothing lost or left over", async (t) => {
       const dir = tempDir("hangar-volumes");
       const next = random(seed(t));
       const content = "what was acknowledged stays".repeat(5000);

@@ -47,7 +47,7 @@ function inWords(found: Awaited<ReturnType<typeof examine>>): string {
 }
 
 if (await ownMounts(import.meta.filename)) {
-  suite("snapshots under load", { skip: volumesMissing() }, () => {
+  suite("volume snapshots under load", { skip: volumesMissing() }, () => {
     for (const pool of ["auto", "plain"] as const) {
       test(`${SNAPSHOTS} of ${SNAPSHOTS} restored are whole, ${pool === "auto" ? "shared blocks" : "copies"} (V2)`, async (t) => {
         const harness = await openVolumeHarness(t, { pool });
@@ -58,7 +58,7 @@ if (await ownMounts(import.meta.filename)) {
       });
     }
 
-    test("from a real S3 server, byte for byte", { skip: s3Missing() }, async (t) => {
+    test("snapshots are restored from a real S3 server, byte for byte", { skip: s3Missing() }, async (t) => {
       const server = await startS3(tempDir());
       t.after(() => server.stop());
       const harness = await openVolumeHarness(t, { objects: new S3Objects(server, systemClock) });

@@ -45,9 +45,9 @@ function launch(id: string, boot: string, volume: string): Launch {
   return aLaunch({ id, boot, config });
 }
 
-suite("a machine with a volume", { skip: volumesMissing() ?? realMachinesMissing() }, () => {
+suite("machine with a volume", { skip: volumesMissing() ?? realMachinesMissing() }, () => {
   for (const encrypted of [false, true]) {
-    test(`keeps its data through stop, start, suspend, destroy and re-create, encrypted: ${encrypted}`, async (t) => {
+    test(`a volume keeps its data through stop, start, suspend, destroy and re-create, encrypted: ${encrypted}`, async (t) => {
       // The last one begun is ended first; hooks of a test would run the other way, and take volumes from under machines.
       await using ends = new AsyncDisposableStack();
       const harness = await openVolumeHarness(

@@ -59,8 +59,8 @@ async function opened(t: TestContext, pool: "auto" | "plain" = "plain") {
 }
 
 if (await ownMounts(import.meta.filename)) {
-  suite("a file system that somebody else still has mounted", { skip: volumesMissing() }, () => {
-    test("is free once it is unmounted: mounted again it stays whole (V6)", async (t) => {
+  suite("file system that another process still has mounted", { skip: volumesMissing() }, () => {
+    test("an unmounted volume can be mounted again and stays intact (V6)", async (t) => {
       const { disk, image } = await opened(t);
       const v = volume("vol_again");
       await disk.create(v);
@@ -76,7 +76,7 @@ if (await ownMounts(import.meta.filename)) {
       whole(image(v.id));
     });
 
-    test("is copied with all that was written before it was unmounted (V6)", async (t) => {
+    test("a copy has everything written before the unmount (V6)", async (t) => {
       const { disk } = await opened(t);
       const [from, to] = [volume("vol_from"), volume("vol_to")];
       await disk.create(from);
@@ -87,7 +87,7 @@ if (await ownMounts(import.meta.filename)) {
       assert.equal(readFileSync(join((await disk.mount(to)).dir, "late"), "utf8"), "not on the disk yet");
     });
 
-    test("grows like any other, and stays whole (V6)", async (t) => {
+    test("an unmounted volume grows and stays intact (V6)", async (t) => {
       const { disk, image } = await opened(t);
       await disk.create(volume("vol_grow"));
       writeFileSync(join((await disk.mount(volume("vol_grow"))).dir, "kept"), "1");
@@ -103,7 +103,7 @@ if (await ownMounts(import.meta.filename)) {
     });
 
     for (const method of ["dm-crypt", "fscrypt", "gocryptfs"] as const)
-      test(`is closed and locked when the installation is taken down: ${method}`, {
+      test(`down --all closes and locks the volume: ${method}`, {
         skip: encryptionMissing(method),
       }, async (t) => {
         const { disk, dir, image } = await opened(t, "auto");
@@ -129,7 +129,7 @@ if (await ownMounts(import.meta.filename)) {
         await next.close();
       });
 
-    test("control: without removing the folder it is kept alive (V6)", async (t) => {
+    test("control: without removing the mount point the file system stays alive (V6)", async (t) => {
       const { disk, image } = await opened(t);
       const v = volume("vol_control");
       await disk.create(v);

@@ -65,8 +65,8 @@ async function platformWith(t: TestContext, nodes: readonly TestNode[]): Promise
 }
 
 if (await ownNetwork(import.meta.filename)) {
-  suite("the databases page", { skip: noBrowser }, () => {
-    test("shows transactions, lag and who is primary as real nodes tell it", async (t) => {
+  suite("databases page of the dashboard", { skip: noBrowser }, () => {
+    test("the page shows transactions, lag and primary of real nodes", async (t) => {
       const stage = new Stage(t);
       const nodes = await twoNodes(stage);
       const [first, second] = await roles(nodes);

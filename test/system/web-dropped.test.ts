@@ -19,8 +19,8 @@ const WATCH = `{
 const PAGES = ["Machines", "Volumes", "Tokens", "Hosts"];
 
 if (await ownNetwork(import.meta.filename)) {
-  suite("requests of the dashboard that the browser drops", { skip: noBrowser }, () => {
-    test("modules, calls and a change are sent again, done once, and no error is shown", async (t) => {
+  suite("dashboard requests dropped by the browser", { skip: noBrowser }, () => {
+    test("modules, calls and a change are retried, applied once, and no error is shown", async (t) => {
       const platform = await testPlatform(t);
       const { page } = await visit(t, await openBrowser(t), platform);
       await page.getByText("live", { exact: true }).waitFor();

@@ -70,8 +70,8 @@ async function furnished(t: TestContext): Promise<{ platform: TestPlatform; plac
 const INJECTED = `[...document.querySelectorAll("img[src=x], iframe, base, svg[onload], main script, main style, [onerror], [onload], a[href^=javascript]")].map((one) => one.outerHTML)`;
 
 if (await ownNetwork(import.meta.filename))
-  suite("hostile texts in the dashboard", { skip: noBrowser }, () => {
-    test("are shown as text on every page, and never run", async (t) => {
+  suite("hostile text in the dashboard", { skip: noBrowser }, () => {
+    test("hostile text is shown as text on every page, and never executed", async (t) => {
       const { platform, places } = await furnished(t);
       const browser = await openBrowser(t);
       const careless = await browser.newPage();

@@ -72,7 +72,7 @@ async function faults(page: Page, thorough: boolean): Promise<string[]> {
 }
 
 if (await ownNetwork(import.meta.filename)) {
-  suite("the dashboard", { skip: noBrowser }, () => {
+  suite("dashboard", { skip: noBrowser }, () => {
     let browser: Browser;
     let platform: TestPlatform;
     let machine_id: string;
@@ -109,7 +109,7 @@ if (await ownNetwork(import.meta.filename)) {
       await replicated(platform);
     });
 
-    test("a token opens it, a wrong one is refused in the platform's words, and signing out forgets it", async (t) => {
+    test("a token signs in, a wrong one shows the platform's error, and signing out forgets it", async (t) => {
       const { page, complaints } = await visit(t, browser, { base_url: platform.base_url });
       await page.getByLabel("Token").fill("nonsense");
       await page.getByRole("button", { name: "Sign in" }).click();
@@ -127,7 +127,7 @@ if (await ownNetwork(import.meta.filename)) {
       assert.deepEqual(complaints, []);
     });
 
-    test("a link signs in once, and says so when it is used again", async (t) => {
+    test("a sign-in link works once, and says so when it is used again", async (t) => {
       const made = await platform.ask("POST /v1/tokens/sign_in_codes");
       const link = `${platform.base_url}/#/sign-in/${made.body.code}`;
       const { page } = await visit(t, browser, { base_url: link });
@@ -137,7 +137,7 @@ if (await ownNetwork(import.meta.filename)) {
       await second.page.getByText("this link was used already").waitFor();
     });
 
-    test("a machine is made with the form, seen at once, stopped among others, and destroyed", async (t) => {
+    test("a machine is created with the form, seen at once, stopped with others, and destroyed", async (t) => {
       const { page, complaints } = await visit(t, browser, platform);
       await page.goto(`${platform.base_url}/#/machines/new`);
       await page.getByLabel("App").fill("fresh");
@@ -169,7 +169,7 @@ if (await ownNetwork(import.meta.filename)) {
       assert.deepEqual(complaints, []);
     });
 
-    test("a refusal is shown with its reason, and what was typed stays", async (t) => {
+    test("a refusal is shown with its reason, and the input stays", async (t) => {
       const { page } = await visit(t, browser, platform);
       await page.goto(`${platform.base_url}/#/machines/new?app=web`);
       await page
@@ -182,7 +182,7 @@ if (await ownNetwork(import.meta.filename)) {
       assert.match(await page.getByLabel("Body of the request").inputValue(), /sometimes/);
     });
 
-    test("the machine's page: events with durations, logs, charts, versions compared, a terminal inside", async (t) => {
+    test("the machine page shows events with durations, logs, charts, version diffs and a terminal", async (t) => {
       const { page, complaints } = await visit(t, browser, platform);
       await page.goto(`${platform.base_url}/#/machines/web/${machine_id}`);
       await page
@@ -212,7 +212,7 @@ if (await ownNetwork(import.meta.filename)) {
       assert.deepEqual(complaints, []);
     });
 
-    test("by keyboard alone: find a machine, go there, come back to a page", async (t) => {
+    test("a machine is found and opened with the keyboard alone", async (t) => {
       const { page } = await visit(t, browser, platform);
       await page.getByRole("heading", { name: "Overview" }).waitFor();
       await page.getByRole("row").first().waitFor();
@@ -229,7 +229,7 @@ if (await ownNetwork(import.meta.filename)) {
       await page.getByText("No event matches.").waitFor();
     });
 
-    test("a query is completed while it is typed, drawn, and its mistakes are pointed at", async (t) => {
+    test("a query is completed while typing, drawn, and its errors are pointed at", async (t) => {
       const { page } = await visit(t, browser, platform);
       await page.goto(`${platform.base_url}/#/metrics`);
       await page.getByRole("button", { name: "svc_instance_memory_mem_total" }).waitFor();
@@ -246,7 +246,7 @@ if (await ownNetwork(import.meta.filename)) {
       await page.getByRole("alert").waitFor();
     });
 
-    test("a policy is tried before it is saved: the rule that decides is named", async (t) => {
+    test("a policy is tried before it is saved, and the deciding rule is named", async (t) => {
       const { page } = await visit(t, browser, platform);
       await page.goto(`${platform.base_url}/#/connectors/${connection_id}`);
       await page.getByLabel("Machines whose name begins with").fill("agent-");
@@ -263,7 +263,7 @@ if (await ownNetwork(import.meta.filename)) {
       assert.match(await ask("/admin/keys"), /admin/);
     });
 
-    test("nodes of a replicated database: who is primary, and how far the others are behind", async (t) => {
+    test("the databases page shows the primary and the lag of the replicas", async (t) => {
       const { page, complaints } = await visit(t, browser, platform);
       await page.goto(`${platform.base_url}/#/databases`);
       const table = page.getByRole("region", { name: "Nodes of ledger" });
@@ -272,7 +272,7 @@ if (await ownNetwork(import.meta.filename)) {
       assert.deepEqual(complaints, []);
     });
 
-    test("a volume is restored from its snapshot, beside the first", async (t) => {
+    test("a volume is restored from its snapshot, beside the original", async (t) => {
       const { page } = await visit(t, browser, platform);
       await page.goto(`${platform.base_url}/#/volumes/web/${volume_id}`);
       await page.getByRole("button", { name: "Restore" }).click();
@@ -280,7 +280,7 @@ if (await ownNetwork(import.meta.filename)) {
       await page.getByText("created").first().waitFor();
     });
 
-    test("a read-only token sees everything and is offered nothing that it may not do", async (t) => {
+    test("a read-only token sees everything and is offered no action it may not take", async (t) => {
       const made = await platform.ask("POST /v1/orgs/personal/tokens", { body: { kind: "readonly", name: "guest" } });
       const { page } = await visit(t, browser, { base_url: platform.base_url, token: made.body.token });
       await page.goto(`${platform.base_url}/#/machines/web/${machine_id}`);
@@ -290,7 +290,7 @@ if (await ownNetwork(import.meta.filename)) {
       await page.locator("canvas").waitFor();
     });
 
-    test("a path without a place to break does not make a page wider than a phone", async (t) => {
+    test("a long unbreakable path does not make a page wider than a phone", async (t) => {
       const { page } = await visit(t, browser, platform, { viewport: { width: 400, height: 860 } });
       await page.route("**/v1/platform/disk", async (route) => {
         const response = await route.fetch();
