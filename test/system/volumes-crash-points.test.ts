@@ -226,7 +226,7 @@ async function crashes(t: TestContext, operate: (typeof OPERATIONS)[string]): Pr
 
 suite("volumes: crash at every step", () => {
   for (const [name, operate] of Object.entries(OPERATIONS)) {
-    test(name, async (t) => {
+    test(`${name} is finished or undone after a crash at any call`, async (t) => {
       const points = await crashes(t, operate);
       assert.ok(points > 0, "it made calls");
       t.diagnostic(`${points} places`);

@@ -49,7 +49,7 @@ function inWords(found: Awaited<ReturnType<typeof examine>>): string {
 if (await ownMounts(import.meta.filename)) {
   suite("volume snapshots under load", { skip: volumesMissing() }, () => {
     for (const pool of ["auto", "plain"] as const) {
-      test(`${SNAPSHOTS} of ${SNAPSHOTS} restored are whole, ${pool === "auto" ? "shared blocks" : "copies"} (V2)`, async (t) => {
+      test(`${SNAPSHOTS} of ${SNAPSHOTS} restored snapshots are consistent, ${pool === "auto" ? "shared blocks" : "copies"} (V2)`, async (t) => {
         const harness = await openVolumeHarness(t, { pool });
         const found = await examine(harness, t, pool === "plain");
         for (const { asked, records } of found) assert.ok(records >= asked, `${records} of ${asked} acknowledged`);

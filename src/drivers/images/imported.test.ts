@@ -84,7 +84,7 @@ const refusal = async (work: Promise<unknown>): Promise<ApiError> => {
 };
 
 for (const shared of [true, false]) {
-  suite(`images imported elsewhere, ${shared ? "in a store of all" : "got from whoever has them"}`, {
+  suite(`images imported elsewhere, ${shared ? "in a shared store" : "fetched from the process that has them"}`, {
     skip: NOT_ROOT,
   }, () => {
     test("an image imported by one process boots in every other, for its own organization only", async (t) => {

@@ -50,7 +50,7 @@ suite("registries on private addresses", { skip: NOT_ROOT }, () => {
     realm: (to: string) => ({ status: 401, headers: { "www-authenticate": `Bearer realm="${to}/token"` } }),
     redirect: (to: string) => ({ status: 307, headers: { location: `${to}/latest/meta-data` } }),
   })) {
-    test(`a ${what} that leads inside is not followed`, async (t) => {
+    test(`a ${what} to a private address is not followed`, async (t) => {
       const [registry, inside] = [await testRegistry(t), await testRegistry(t)];
       inside.fault = (_, response) => !!response.writeHead(200).end('{"token":"of somebody else"}');
       const images = await openStore(t, { allow_private: [registry.host] });

@@ -84,7 +84,7 @@ suite("replay", () => {
   });
 
   for (const words of ["region=ams", "elsewhere=true", "prefer_instance=b", "app=web;instance=b"]) {
-    test(words, async (t) => {
+    test(`${words} is replayed to the other machine`, async (t) => {
       const { ask } = await twoMachines(t, (machine, path) => (machine === "a" ? wordsOf(path) : undefined));
       assert.equal((await ask(`/to/${words}`)).text, "b has 0");
     });
