@@ -109,7 +109,7 @@ suite("hangar command: help, aliases and prompts", () => {
     assert.match((await typed("machines stop", "\\004")).stdout, /missing required argument 'machine'/);
   });
 
-  test("top and --watch use the alternate screen, and q ends them", async (t) => {
+  test("top uses the alternate screen until q, restores it on SIGTERM, and prints plain text in a pipe", async (t) => {
     const { ok, run, typed } = await start(t);
     await ok("hangar run hangar/hello --name one");
     const { status, stdout } = await typed("top", "q");

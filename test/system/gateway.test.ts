@@ -184,7 +184,7 @@ suite("connector gateway, streaming", () => {
     assert.equal(body["failures"], 3);
   });
 
-  test("calls over a connector's limit get 429, and connections of a machine are limited", async (t) => {
+  test("calls over a connector's limit get 503 with Retry-After, and a machine's connections are limited", async (t) => {
     const waiting: (() => void)[] = [];
     const here = await harness(t, (_incoming, response) => void waiting.push(() => response.end()));
     const answers: IncomingMessage[] = [];

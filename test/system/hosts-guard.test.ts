@@ -134,7 +134,7 @@ suite("host guard", { skip: root }, () => {
     for (const one of [stays, late]) await until("it goes on", () => runs(one));
   });
 
-  test("a late guard thaws released machines, but not those its host has not reconciled", async (t) => {
+  test("a fenced machine stays frozen after a late renewal, until its host opens the fence", async (t) => {
     const node_id = nodeId("d");
     const fence = fenceOf(t, node_id);
     const counting = machine(t, node_id, "m1");

@@ -9,7 +9,7 @@ import { s3Missing, startS3 } from "../s3.ts";
 import { tempDir, until } from "../support.ts";
 
 suite("static files from a bucket", { skip: s3Missing() }, () => {
-  test("objects are served by the edge proxy; missing ones and the platform's paths go elsewhere", async (t) => {
+  test("bucket objects are served; missing ones, and a bucket with the platform's own objects, are left to the machine", async (t) => {
     const s3 = await startS3(tempDir());
     t.after(() => s3.stop());
     const objects = new S3Objects({ ...s3, prefix: "site/" }, systemClock);

@@ -83,7 +83,7 @@ suite("database overwritten by cp", { timeout: 600_000, skip: appsMissing() }, (
     await pair.caughtUp("db", 3);
   });
 
-  test("an unchanged copy or touch changes nothing; on a replica the primary's copy is restored", async (t) => {
+  test("a touched file changes nothing, and an overwritten replica gets the primary's copy back", async (t) => {
     const { pair, path } = await notesOnBoth(t);
     const before = (await pair.info("primary"))?.databases["db"];
     await until("it is looked at", () => {

@@ -63,7 +63,7 @@ suite("database file replaced by another", { timeout: 300_000, skip: appsMissing
     assert.equal(await metric(pair.ports.replica, "disconnects_total"), 0, "no other database was disturbed");
   });
 
-  test("a file put beside an old WAL while no node runs: the WAL is removed unless an application uses it", async (t) => {
+  test("a file replaced while no node runs is refused while a program has the old one open, then replicated", async (t) => {
     const pair = await nodePair(t);
     let primary = await pair.start("primary");
     await pair.start("replica");

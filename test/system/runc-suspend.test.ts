@@ -220,7 +220,7 @@ function suspends(kind: SuspendKind): void {
     });
 
   if (kind === "freeze")
-    test("a frozen machine gives its page cache back, and only its own resume thaws it", async () => {
+    test("a frozen machine gives its page cache back, and its resume thaws it", async () => {
       const launch = wanted();
       const ref = await start(launch);
       const fill = "dd if=/dev/zero of=/file bs=1M count=64; cat /file > /dev/null";

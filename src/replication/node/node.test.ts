@@ -80,7 +80,7 @@ suite("replication nodes", () => {
     assert.equal(sent(primary), 1);
   });
 
-  story("a replica whose log lost more than SQLite's in a power cut resyncs without losing data", async (scene) => {
+  story("a replica whose log lost more than SQLite's in a power cut catches up without a snapshot", async (scene) => {
     const [here, there] = [scene.dir(), scene.dir()];
     const primary = await scene.start(here, { kind: "primary" });
     const app = await scene.app(here);
