@@ -68,7 +68,7 @@ const LIMITS: Record<"v1" | "v2", Record<string, string>> = {
 const cgroupOf = (pid: number | string): string => readFileSync(`/proc/${pid}/cgroup`, "utf8");
 
 suite("cgroups of machines", { skip: realMachinesMissing() }, () => {
-  test("a machine's limits are set in its cgroup, and down --all leaves no cgroup", async (t) => {
+  test("a machine's limits are set in its cgroup, and taking the installation down leaves no cgroup", async (t) => {
     const { cgroup, node_id, down } = await installation(t);
     const dirs = cgroupDirs(cgroup);
     for (const [path, wanted] of Object.entries(LIMITS[isUnified() ? "v2" : "v1"])) {

@@ -30,7 +30,7 @@ async function start(t: TestContext) {
 }
 
 suite("hangar command: help, aliases and prompts", () => {
-  test("every noun has a description, and help begins with the most used commands", async (t) => {
+  test("every noun has a description, help begins with examples, and up --help lists the settings", async (t) => {
     const { ok, run } = await start(t);
     const nouns = new Set(VERBS.flatMap(({ words }) => (words.includes(" ") ? [words.split(" ")[0] ?? ""] : [])));
     assert.deepEqual(
@@ -46,7 +46,7 @@ suite("hangar command: help, aliases and prompts", () => {
     assert.doesNotMatch(stdout + stderr, /unknown option/);
   });
 
-  test("aliases work, and a request starts a stopped machine", async (t) => {
+  test("aliases work, and run creates machines with autostart", async (t) => {
     const { emulator, ok } = await start(t);
     await ok("hangar run hangar/hello --name one");
     assert.match(await ok("hangar m ls"), /one +hello +started/);

@@ -13,7 +13,7 @@ import { until } from "./hosts-support.ts";
 const missing = realMachinesMissing() ?? postgresMissing();
 
 suite("several hosts with real machines", { skip: missing }, () => {
-  test("a host suspended past its lease runs nothing twice, and remaining machines go on", async (t) => {
+  test("a host stopped past its lease runs nothing twice, and machines that may not move run on", async (t) => {
     const { ask, host } = await house(t);
     const first = await host();
     await ask("POST", "/v1/apps", { app_name: "web" });

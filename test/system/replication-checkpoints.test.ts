@@ -63,7 +63,7 @@ suite("checkpoints by the application", { timeout: 300_000, skip: appsMissing() 
     t.diagnostic(`the slowest checkpoint took ${Math.round(slowest_ms)} ms`);
   });
 
-  test("a writer at full speed is throttled until it is replicated, and the WAL stays short", async (t) => {
+  test("a writer at full speed is replicated completely, and the WAL stays short", async (t) => {
     const pair = await nodePair(t);
     await pair.start("primary");
     await pair.start("replica");

@@ -103,7 +103,7 @@ if (await ownMounts(import.meta.filename)) {
     });
 
     for (const method of ["dm-crypt", "fscrypt", "gocryptfs"] as const)
-      test(`down --all closes and locks the volume: ${method}`, {
+      test(`taking the installation down closes and locks the volume: ${method}`, {
         skip: encryptionMissing(method),
       }, async (t) => {
         const { disk, dir, image } = await opened(t, "auto");

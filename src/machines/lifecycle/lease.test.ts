@@ -246,7 +246,7 @@ suite("leases", () => {
     await harness.close();
   });
 
-  test("a queued request gets a released lease at once, and 404 when the machine is destroyed", async () => {
+  test("a queued request gets a released lease at once, and not_found when the machine is destroyed", async () => {
     const { harness, id, take } = await setup();
     const { nonce } = (await take(600)).lease;
     const queued = take(7, { wait_s: 20 });
