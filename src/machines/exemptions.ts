@@ -4,7 +4,7 @@ import type { Tenure } from "#hosts/types.ts";
 import { MACHINE_LIMITS } from "./limits.ts";
 import type { MachineStore } from "./store.ts";
 
-/** In a machine's metadata: what becomes of it when its host is lost. `move` starts it elsewhere. */
+/** Metadata key that decides what happens when the machine's host is lost; `move` starts it elsewhere. */
 export const ON_HOST_LOSS = { key: "hangar_on_host_loss", value: "move" } as const;
 
 interface ExemptionParts {
@@ -15,14 +15,14 @@ interface ExemptionParts {
 }
 
 /**
- * Which machines of our hosts the fence leaves alone: those that no other host may start. A machine may become one of
- * them, or stop being one, while it runs and at any moment; so two places must agree, and always err on the safe side.
- * It is written down before the fence leaves a machine alone, and the fence has it again before that is taken back; both
- * only while the lease is ours. Whoever rescues machines of a lost host touches none that is written down.
+ * Tracks which running machines of our hosts the fence does not freeze: those that no other host may start. A machine
+ * may become exempt or stop being so at any time, so store and fence are updated in a safe order: an exemption is
+ * stored before the fence applies it, and the fence withdraws it before it is deleted, both only while the lease is
+ * held. A host that is rescuing machines skips exempt ones.
  */
 export class Exemptions {
   readonly #parts: ExemptionParts;
-  /** The fence does what is written down. */
+  /** Whether the fence matches the store. */
   #agreed = false;
   #turn: Promise<void> = Promise.resolve();
   readonly #waiting = new Set<string>();
@@ -31,7 +31,7 @@ export class Exemptions {
     this.#parts = parts;
   }
 
-  /** Brings it in line with what machines are now. What fails is looked at again with the next beat. */
+  /** Updates store and fence to the machines' current config. Failures are retried with the next heartbeat. */
   async look(tenure: Tenure): Promise<void> {
     if (this.#waiting.has(tenure.id)) return await this.#turn;
     this.#waiting.add(tenure.id);
@@ -60,7 +60,7 @@ export class Exemptions {
     for (const id of await store.addExempt(tenure, staying)) fence.exempt(id);
   }
 
-  /** An earlier process of ours, or a write without an answer, may have got no further than half of it. */
+  /** Restores agreement after a crash or a write without a response, which may have left only one half done. */
   async #agree(): Promise<void> {
     const { host_ids, store, fence } = this.#parts;
     const written = new Set((await Promise.all(host_ids.map((id) => store.exempt(id)))).flat());

@@ -7,7 +7,7 @@ import { prefixFromOrg } from "./private-networks.ts";
 import type { Launch, Lost, Started } from "./runtime/driver.ts";
 import type { Machine, MachineConfig } from "./types.ts";
 
-/** A valid, dull machine for tests, changed only where it matters. */
+/** A valid machine with defaults, for tests. */
 export function aMachine(change: Partial<Machine> = {}): Machine {
   const config: MachineConfig = complete(change.config ?? { image: "registry.example/web:1" });
   const { cpus, memory_mb } = sizeOf(config);
@@ -49,7 +49,7 @@ export function aMachine(change: Partial<Machine> = {}): Machine {
   };
 }
 
-/** What a driver is told to start, changed only where it matters. */
+/** A valid launch with defaults, for tests. */
 export function aLaunch(change: Partial<Launch> = {}): Launch {
   const { id, name, app_name, org_id, region, instance_id, private_ip, image_ref } = aMachine();
   const config = { image: "web" };
@@ -57,7 +57,7 @@ export function aLaunch(change: Partial<Launch> = {}): Launch {
   return { ...about, boot: "b1", secrets: {}, egress: ALL_EGRESS, keep_rootfs: false, ...change };
 }
 
-/** The same, of a machine that is new, with its own address in a network, from a fixture's image. */
+/** A launch of a new machine with its own address in a network, from a fixture image. */
 export function aLaunchIn(network: string, config: MachineConfig, change: Partial<Launch> = {}): Launch {
   const { id = randomBytes(7).toString("hex"), org_id = "o1" } = change;
   const private_ip = privateAddress({ id, network: prefixFromOrg(org_id, network), host_id: "0001" });
@@ -65,10 +65,10 @@ export function aLaunchIn(network: string, config: MachineConfig, change: Partia
   return aLaunch({ id, org_id, private_ip, image_ref, config, ...change });
 }
 
-/** A machine that was to go on, and did. */
+/** Asserts that the machine was resumed. */
 export function resumedOf(found: Started | Lost): Started {
   return "lost" in found ? assert.fail(`it was not resumed: ${found.lost}`) : found;
 }
 
-/** Why a machine that was not to go on did not. */
+/** Asserts that the machine was lost, and returns the reason. */
 export const lostOf = (found: Started | Lost): string => ("lost" in found ? found.lost : assert.fail("it was resumed"));

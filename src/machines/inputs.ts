@@ -1,14 +1,17 @@
 import type { Ids } from "#core/ids.ts";
 import type { MachineConfig, Source } from "./types.ts";
 
-/** Finds volumes for machines; implemented by the volumes module. */
+/** Finds volumes for machines. Implemented by the volumes module. */
 export interface VolumeFinder {
   locate(volume_id: string): Promise<VolumePlace | undefined>;
-  /** The volumes of an app that have this name. */
+  /** Volumes of an app with this name. */
   named(app_id: string, name: string): Promise<VolumePlace[]>;
-  /** Whether volumes can go from one host to another; absent is no. */
+  /** Whether volumes can move between hosts; absent means no. */
   readonly movable?: boolean;
-  /** A volume goes where its machine has gone; what cannot be begun now is begun when the machine starts there. */
+  /**
+   * Starts moving a volume to its machine's host; if that is not possible now, it happens when the machine starts
+   * there.
+   */
   follow?(volume_id: string, host_id: string): Promise<void>;
 }
 
@@ -21,11 +24,11 @@ export interface VolumePlace {
   region: string;
   host_id: string;
   attached_machine_id: string | null;
-  /** Why it cannot be mounted yet, or any more. */
+  /** Why it cannot be mounted now. */
   unready?: string;
 }
 
-/** The app that the machine belongs to. */
+/** The app that owns the machine. */
 export interface Owner {
   org_id: string;
   app_id: string;
@@ -52,9 +55,9 @@ export interface Actor {
   name: string;
   nonce?: string | undefined;
   source?: Source;
-  /** The reason for the event, when the platform itself makes the change. */
+  /** Event reason of a change that the platform makes itself. */
   reason?: string;
   ids: Ids;
-  /** Aborted when the client has gone: then a registry need not answer any more. */
+  /** Aborted when the client disconnects, which also cancels registry requests. */
   signal?: AbortSignal;
 }

@@ -33,21 +33,21 @@ import type { Machine, MachineConfig } from "./types.ts";
 
 export const OWNER: Owner = { org_id: "o1", app_id: "a1", app_name: "web", network: "default" };
 
-/** Called before and after each call to the outside; throws `Killed` to end the process there. */
+/** Called before and after each external call; throws `Killed` to end the process there. */
 export type ExternalStore = (call: string, when: "before" | "after") => Promise<void> | void;
 
 export interface MachineHarnessOptions {
   hosts?: readonly Placing[];
   outside?: ExternalStore;
   fault?: (call: keyof RuntimeDriver, id: string, signal?: AbortSignal) => Promise<void>;
-  /** What a variant that is known to be wrong does differently. */
+  /** Changes made by a deliberately wrong variant. */
   wrapStore?: (store: MachineStore) => MachineStore;
   wrapDriver?: (driver: RuntimeDriver) => RuntimeDriver;
   clock?: VirtualClock;
   volumes?: VolumeFinder;
 }
 
-/** The process ended here: this call never comes back. */
+/** The process ended here: this call never returns. */
 export class Killed extends Error {
   override readonly name = "Killed";
 }
@@ -59,7 +59,7 @@ export class MachineHarness {
   module!: MachineModule;
   hosts!: HostService;
   store!: MachineStore;
-  /** Of the process that runs now. */
+  /** Belongs to the current process. */
   #dead = { value: false };
   readonly #database: Database;
   readonly #options: MachineHarnessOptions;
@@ -86,9 +86,9 @@ export class MachineHarness {
     return this.#dead.value;
   }
 
-  /** Starts a new process over what is there. */
+  /** Starts a new process on the existing state. */
   async boot(): Promise<void> {
-    // What is left of the process before hears nothing more.
+    // What is left of the previous process gets no more updates.
     if (this.killed) void this.module.close();
     const dead = { value: false };
     this.#dead = dead;
@@ -114,12 +114,12 @@ export class MachineHarness {
     await this.module.start();
   }
 
-  /** A volume of the app that is there to be mounted. */
+  /** Adds a mountable volume to the app. */
   async addVolume(volume: Volume): Promise<void> {
     await sqlVolumeStore(this.#database).insert({ volume }, { limit: 100, unique_zone: false });
   }
 
-  /** The process is gone between two instructions; the world and the database stay. */
+  /** Kills the process between two instructions; driver and database stay. */
   kill(): void {
     this.#dead.value = true;
   }
@@ -135,14 +135,14 @@ export class MachineHarness {
     return await this.module.machines.create(OWNER, { config: { image: "web:1", ...config }, ...input }, this.actor());
   }
 
-  /** As it is kept, whatever the process is doing. */
+  /** Reads the stored machine, whatever the process is doing. */
   async find(id: string): Promise<Machine> {
     const machine = await sqlMachineStore(this.#database).find(id);
     if (!machine) throw new Error(`machine ${id} is not there`);
     return machine;
   }
 
-  /** Lets everything happen that happens by itself, back-off included. */
+  /** Runs everything that is scheduled, including back-off delays. */
   async settle(limit_ms = 120_000): Promise<void> {
     for (let waited = 0; waited <= limit_ms; waited += 1000) {
       await turns(4);
@@ -169,7 +169,7 @@ export async function turns(count: number): Promise<void> {
 
 const never = (): Promise<never> => new Promise(() => {});
 
-/** Calls of `target` that ask first whether the process still lives. */
+/** Wraps `target` so that each call first checks whether the process was killed. */
 function mortal<T extends object>(
   target: T,
   calls: readonly (keyof T)[],

@@ -40,15 +40,15 @@ export interface MachineModuleParts {
   clock: Clock;
   log: Log;
   secrets(app_id: string): Promise<Record<string, string>>;
-  /** What the app's machines may reach outside their network. */
+  /** The app's egress policy. */
   egress(app_id: string): Promise<EgressPolicy>;
-  /** Without it mounts are kept as they come and place nothing. */
+  /** Without it, mounts are stored as given and do not affect placement. */
   volumes?: VolumeFinder;
   ids?: Ids;
-  /** Of a process among several on one database. */
+  /** Set when several processes share one database. */
   shared?: {
     notifier: Notifier;
-    /** Whether the lease of one of our own hosts holds. */
+    /** Whether the lease of one of our own hosts is held. */
     holds(host_id: string): boolean;
   };
 }
@@ -111,11 +111,11 @@ export class MachineModule {
   async start(): Promise<void> {
     this.#shared_bus?.start();
     this.#orphans?.start();
-    // What moved away is gone before anything else is looked at.
+    // Orphans are removed before anything else is read.
     await this.#orphans?.sweep();
     await this.executor.start();
     const { hosts, store, driver, log } = this.#parts;
-    // A machine without one is reached over IPv6 all the same.
+    // A machine without an IPv4 address is still reachable over IPv6.
     await learnAddresses({ host_ids: hosts.own, store, driver, writer: this.writer }).catch((error: unknown) =>
       log.warn({ error }, "the IPv4 addresses of running machines could not be found out"),
     );
@@ -123,7 +123,7 @@ export class MachineModule {
     await this.checks.start();
   }
 
-  /** Our hosts are not ours at the moment: what is being done is broken off. */
+  /** The leases of our hosts are lost: aborts operations in progress. */
   interrupt(): void {
     this.executor.interrupt();
   }
@@ -134,12 +134,12 @@ export class MachineModule {
     return (await Promise.all(hosts.own.map((id) => store.leftovers(id)))).flat();
   }
 
-  /** What moved away from our hosts goes; fails when something of it cannot. */
+  /** Removes what moved machines left on our hosts; fails when something remains. */
   async removeOrphans(): Promise<void> {
     await this.#orphans?.clear();
   }
 
-  /** A host of ours came back: whatever is ours by now is taken up. */
+  /** Reads all operations of a host again after its lease returned. */
   async resync(): Promise<void> {
     await this.executor.resync();
   }
@@ -154,7 +154,7 @@ export class MachineModule {
     await this.#parts.driver.close();
   }
 
-  /** What a machine listens on; undefined when it does not run, or when that cannot be known. */
+  /** Listening sockets of a machine; undefined when it is not running or they cannot be read. */
   async listening(id: string): Promise<ListenSocket[] | undefined> {
     const { store, driver } = this.#parts;
     const machine = await store.find(id);
@@ -162,7 +162,7 @@ export class MachineModule {
     return ref && (await driver.listening(ref));
   }
 
-  /** What the routes need. */
+  /** Dependencies of the routes. */
   routeParts(apps: AppService): RouteParts {
     const { machines, leases, waits, metadata, events, relocation } = this;
     const { store, driver, hosts, clock } = this.#parts;
@@ -181,22 +181,22 @@ export class MachineModule {
     };
   }
 
-  /** A host failed or came back. */
+  /** Handles a host's failure or return. */
   async hostState(host_id: string, state: "ok" | "failed"): Promise<void> {
     const host = this.#parts.hosts.seen(host_id);
-    // One with a lease must have fenced itself first; whoever watches it goes on from there.
+    // A host with a lease must have fenced itself first; the host watch handles it.
     if (host && host.lease_ms > 0) return;
     if (state === "failed") return await this.scheduler.hostFailed(host_id);
     for (const id of await this.#parts.store.unfinished([host_id])) this.executor.wake(id);
   }
 
-  /** A host is lost, and nothing runs there any more: what stands by starts, and what may goes elsewhere. */
+  /** Handles a lost host, on which nothing runs any more: starts standbys and evacuates movable machines. */
   async hostLost(host: Host): Promise<void> {
     await this.scheduler.hostFailed(host.id);
     await this.relocation.evacuate(host);
   }
 
-  /** Destroys all machines of an app and waits until they are gone. */
+  /** Destroys all machines of an app and waits until they are removed. */
   async clear(app_id: string): Promise<void> {
     const ids = randomIds(this.#parts.clock);
     const machines = await this.machines.destroyAll(app_id, { name: "the platform", ids });

@@ -9,39 +9,39 @@ const NOUNS =
     " ",
   );
 
-/** A name for a machine that got none: `quiet-river-1234`. */
+/** Generates a machine name: `quiet-river-1234`. */
 export function machineName(ids: Ids): string {
   const [a = 0, b = 0, c = 0, d = 0] = ids.bytes(4);
   const pick = (list: readonly string[], n: number): string => list[n % list.length] ?? "plain";
   return `${pick(ADJECTIVES, a)}-${pick(NOUNS, b)}-${String(1000 + ((c * 256 + d) % 9000))}`;
 }
 
-/** A machine's address in the private network: `fdaa`, the network (8 hex digits), the host, the machine. */
+/** Builds a machine's private address: `fdaa`, the network (8 hex digits), the host, the machine. */
 export function privateAddress(machine: { id: string; network: string; host_id: string }): string {
   const text = `fdaa${machine.network}${machine.host_id}${machine.id}02`;
   const groups = text.match(/.{4}/g) ?? [];
   return groups.map((group) => group.replace(/^0{1,3}/, "")).join(":");
 }
 
-/** The same machine's address on another host: the fourth of its eight groups is the host. */
+/** The same machine's address on another host: the fourth of the eight groups is the host. */
 export function addressOn(private_ip: string, host_id: string): string {
   const groups = private_ip.split(":");
   groups[3] = host_id.replace(/^0{1,3}/, "");
   return groups.join(":");
 }
 
-/** The host that a private address is on. */
+/** The host part of a private address. */
 export const hostOf = (private_ip: string): string => (private_ip.split(":")[3] ?? "").padStart(4, "0");
 
-/** The part of a private address that all machines of its network share: the first 48 bits. */
+/** The first 48 bits, which all machines of a network share. */
 export function networkPrefix(private_ip: string): string {
   const [head = ""] = private_ip.split("::");
   const groups = head.split(":");
   return [0, 1, 2].map((index) => groups[index] || "0").join(":");
 }
 
-/** The host's own address in the network of a machine: its gateway, and where names are asked for. */
+/** The host's own address in a machine's network: gateway and DNS server. */
 export const gatewayAddress = (private_ip: string): string => `${networkPrefix(private_ip)}::3`;
 
-/** The part of a private address that all machines of its network on its host share, as a route has it. */
+/** The route prefix that all machines of one network on one host share. */
 export const hostPrefix = (private_ip: string): string => `${private_ip.split(":").slice(0, 4).join(":")}::/64`;

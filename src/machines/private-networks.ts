@@ -5,17 +5,17 @@
 import { createHash, createHmac } from "node:crypto";
 import { fail } from "#core/errors.ts";
 
-/** Keeps which network has which prefix; decides nothing. Implemented in stores/, examined by its suite. */
+/** Stores the prefix of each network; decides nothing. Implemented in stores/, tested by its suite. */
 export interface NetworkStore {
-  /** `prefix` is null of a network whose machines got their addresses before prefixes were kept. */
+  /** `prefix` is null for a network older than stored prefixes. */
   findNetwork(org_id: string, name: string): Promise<{ prefix: string | null } | undefined>;
   /** Networks whose prefix is null. */
   unkept(): Promise<{ org_id: string; name: string }[]>;
-  /** Gives a network a prefix, unless it has one or another network has this one. */
+  /** Stores a network's prefix, unless it has one or another network has this one. */
   keepPrefix(org_id: string, name: string, prefix: string): Promise<void>;
 }
 
-/** Of 2^32 prefixes the chance to find so many taken in a row is none. */
+/** Among 2^32 prefixes this many consecutive collisions do not happen. */
 const TRIES = 16;
 
 export class PrivateNetworks {
@@ -27,13 +27,13 @@ export class PrivateNetworks {
     this.#secret = secret;
   }
 
-  /** The prefix of an organization's network, 8 hex digits: the same for all its machines, however old. */
+  /** The prefix of an organization's network, 8 hex digits, the same for all its machines. */
   async prefix(org_id: string, name: string): Promise<string> {
     const store = this.#store;
     for (let tries = 0; tries < TRIES; tries++) {
       const known = await store.findNetwork(org_id, name);
       if (known) return known.prefix ?? prefixFromOrg(org_id, name);
-      // What older networks have is written down first, so that it is given to nobody else.
+      // Prefixes of older networks are stored first, so that none is assigned twice.
       for (const old of await store.unkept())
         await store.keepPrefix(old.org_id, old.name, prefixFromOrg(old.org_id, old.name));
       const made = createHmac("sha256", this.#secret).update(`${org_id}/${name}/${tries}`).digest("hex").slice(0, 8);
@@ -46,6 +46,6 @@ export class PrivateNetworks {
 /** Network 0 is the platform's own (network/overlay.ts); `fdaa:ffff` are addresses of apps (network/addresses.ts). */
 const RESERVED = /^(00000000|ffff)/;
 
-/** How prefixes were made before they were kept: machines that are there keep their addresses. */
+/** How prefixes were derived before they were stored; existing machines keep their addresses. */
 export const prefixFromOrg = (org_id: string, name: string): string =>
   createHash("sha256").update(`${org_id}/${name}`).digest("hex").slice(0, 8);

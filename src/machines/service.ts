@@ -39,7 +39,7 @@ interface MachineParts {
 
 const NEVER = new AbortController().signal;
 
-/** The rules about machines. Knows no HTTP, no SQL and no container: those come in through `parts`. */
+/** The rules about machines, without HTTP, SQL or containers: those come in through `parts`. */
 export class MachineService {
   readonly #parts: MachineParts;
 
@@ -74,7 +74,7 @@ export class MachineService {
     rejectInvalid(await standbyProblems(this.#parts, { app_id: owner.app_id, machine_id: id }, input.config));
     let pinned = await this.#volumePlace(owner, input, id);
     const image_ref = await this.#resolve(input.config.image, owner.org_id, actor);
-    // Placed anew when the host that had room is full by the time it is written.
+    // Chooses a host again when the first one filled up before the write.
     for (let race = 0; race < MACHINE_LIMITS.write_races; race++) {
       const { volume, ...place } = pinned;
       const machine = await this.#blank(owner, { ...input, ...place, name, image_ref }, id, ids);
@@ -91,28 +91,28 @@ export class MachineService {
       );
       if (result === "inserted") return made;
       if (result === "exists") return (await store.find(id)) ?? made;
-      // A made-up name that another machine has is ours to change, not the caller's.
+      // A generated name that is taken is generated again; only a requested one is refused.
       if (result === "name_taken" && input.name === undefined) name = machineName(ids);
-      // Somebody else was faster; who, is what the refusal says.
+      // Another request was faster; the refusal names its machine.
       else if (result === "volume") pinned = await this.#volumePlace(owner, input, id);
       else if (result !== "capacity") refuseInsert(result, name, owner.app_name);
     }
     fail("conflict", "concurrent requests used the free capacity of all hosts; try again", { retry_after_s: 1 });
   }
 
-  /** What the image's name stands for now, as it would for a machine of the organization that is created now. */
+  /** Resolves an image name as a new machine of the organization would. */
   async resolveImage(image: string, org_id: string, signal: AbortSignal): Promise<ImageRef> {
     return await this.#parts.driver.resolve(image, org_id, signal);
   }
 
-  /** Replaces the whole config. The machine becomes a new version and runs, unless it is asked not to. */
+  /** Replaces the whole config. The machine gets a new version and starts, unless `skip_launch` is set. */
   async update(machine: Machine, input: UpdateMachineInput, actor: Actor): Promise<Machine> {
     const instance_id = actor.ids.ulid();
     const image_ref = await this.#resolve(input.config.image, machine.org_id, actor);
     return await this.#update(machine, { ...input, image_ref }, actor, instance_id, () => input.config);
   }
 
-  /** Merges into the config (JSON merge patch): what is not named stays, null removes. */
+  /** Applies a JSON merge patch to the config: unnamed fields stay, null removes. */
   async patch(
     machine: Machine,
     input: Omit<UpdateMachineInput, "config"> & { patch: unknown },
@@ -120,7 +120,7 @@ export class MachineService {
   ): Promise<Machine> {
     const instance_id = actor.ids.ulid();
     const { image } = (input.patch ?? {}) as { image?: unknown };
-    // An image that is not named stays what it was, whatever its tag stands for by now.
+    // An unnamed image keeps its digest, whatever its tag resolves to now.
     const named = typeof image === "string" ? { image_ref: await this.#resolve(image, machine.org_id, actor) } : {};
     return await this.#update(machine, { ...input, ...named }, actor, instance_id, (before) =>
       mergeConfig(before.config, input.patch),
@@ -142,7 +142,7 @@ export class MachineService {
       machine.id,
       (transaction) => {
         const before = transaction.machine;
-        // The same request a second time, after a crash between writing and answering.
+        // The same request again, after a crash between write and response.
         if (before.instance_id === instance_id) return false;
         leases.check(before, actor.nonce);
         refuseStale(before, input.current_version);
@@ -174,13 +174,13 @@ export class MachineService {
     );
   }
 
-  /** What a request for a machine says that is otherwise, without being in the way. */
+  /** Warnings about request fields that differ from the result without preventing it. */
   async warnings({ config }: Machine, { region }: { region?: string | undefined }): Promise<string[]> {
     const { hosts } = this.#parts;
     return [...(await mountWarnings(this.#parts, config)), ...hosts.regionWarnings(region)];
   }
 
-  /** Answers where the machine was. A machine that runs, or is about to, is left alone. */
+  /** Starts the machine and returns its previous state. A running or starting machine is left alone. */
   async start(id: string, actor: Actor): Promise<{ before: string; machine: Machine }> {
     let before = "";
     const machine = await this.#ask(id, actor, (transaction) => {
@@ -204,7 +204,7 @@ export class MachineService {
     );
   }
 
-  /** `force` stops a running machine as its config says, `kill` ends it with SIGKILL at once. */
+  /** `force` stops a running machine as its config says; `kill` sends SIGKILL at once. */
   async destroy(id: string, how: { force?: boolean; kill?: boolean }, actor: Actor): Promise<Machine> {
     return await this.#ask(id, actor, (transaction) => {
       if (transaction.machine.state !== "destroying" && !how.force && !how.kill && runs(transaction)) {
@@ -221,7 +221,7 @@ export class MachineService {
     });
   }
 
-  /** The proxy stops, or goes on, sending requests to it; its state stays. */
+  /** Excludes the machine from the proxy's targets, or includes it again; its state stays. */
   async cordon(id: string, cordoned: boolean, actor: Actor): Promise<Machine> {
     return await this.#ask(id, actor, (transaction) => {
       if (transaction.machine.cordoned === cordoned) return false;
@@ -231,7 +231,7 @@ export class MachineService {
     });
   }
 
-  /** Destroys every machine of an app, running or not, for an app that is being deleted. */
+  /** Destroys every machine of an app that is being deleted, running or not. */
   async destroyAll(app_id: string, actor: Actor): Promise<Machine[]> {
     const machines = await this.#parts.store.list(app_id, {});
     return await Promise.all(
@@ -272,7 +272,7 @@ export class MachineService {
     );
   }
 
-  /** A machine goes where its volume is. Fails when it cannot: the volume is elsewhere, or taken. */
+  /** Places a machine on its volume's host. Fails when the volume is elsewhere or attached. */
   async #volumePlace(
     { app_id }: Owner,
     input: CreateMachineInput,
@@ -340,7 +340,7 @@ export class MachineService {
 
 const KILL = { signal: "SIGKILL", timeout_ms: 0 } as const;
 
-/** Who asked and why, as it is put down. */
+/** The source and reason that are recorded with the operation. */
 const payloadOf = ({ source, reason }: Actor): OperationPayload => ({
   source: source ?? "user",
   ...(reason === undefined ? {} : { reason }),

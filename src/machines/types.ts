@@ -3,7 +3,7 @@ import type { Action, MachineState } from "./lifecycle/states.ts";
 
 export type { MachineConfig } from "./config/config-schema.ts";
 
-/** A machine as it is kept. Times are milliseconds since 1970. */
+/** A machine as stored. Times are milliseconds since 1970. */
 export interface Machine {
   id: string;
   org_id: string;
@@ -13,11 +13,11 @@ export interface Machine {
   region: string;
   host_id: string;
   private_ip: string;
-  /** Its IPv4 address on its host while it runs; null when it has none that is known. */
+  /** IPv4 address on its host while running; null when unknown or none. */
   private_ipv4: string | null;
   created_at: number;
 
-  /** Goes up by one with every change: who read 7 may write only while it is 7. */
+  /** Incremented with every change, for optimistic locking. */
   revision: number;
   updated_at: number;
   state: MachineState;
@@ -25,36 +25,36 @@ export interface Machine {
   image_ref: ImageRef;
   cordoned: boolean;
   secrets_version: number;
-  /** Operations that are not finished. */
+  /** Number of unfinished operations. */
   pending: number;
-  /** When the state must have passed; null in a state that lasts. */
+  /** Timeout of the transitional state; null in a persistent one. */
   deadline_at: number | null;
-  /** When a scheduled machine starts next. */
+  /** Next start of a scheduled machine. */
   next_run_at: number | null;
-  /** Names the boot that runs or is frozen; word of another boot's exit is old news. */
+  /** The running or frozen boot; exit notices of other boots are ignored. */
   boot: string | null;
-  /** What the driver needs to find it again. */
+  /** What the driver needs to find the boot again. */
   handle: Handle | null;
-  /** The `stop_config` of the version that booted, which a later update does not change; null when nothing runs. */
+  /** `stop_config` of the version that booted, which later updates do not change; null when nothing runs. */
   boot_stop_config: StopConfig | null;
-  /** Whether its memory is on the disk. A suspended machine without is frozen in its host's memory, or lost it. */
+  /** Whether its memory is on disk. A suspended machine without it is frozen in its host's memory, or lost it. */
   snapshot: boolean;
   started_at: number | null;
-  /** Restarts in a row by the restart policy. */
+  /** Consecutive restarts by the restart policy. */
   restarts: number;
   cpus: number;
   memory_mb: number;
-  /** Whether its size is taken from its host: while it runs, is about to, or is frozen in its memory. */
+  /** Whether its size is reserved on its host: while it runs, is about to, or is frozen in memory. */
   reserved: boolean;
   lease: Lease | null;
   checks: Record<string, CheckStatus>;
-  /** The newest events, newest first. The whole log is in the store. */
+  /** The newest events, newest first. The store has the whole log. */
   events: MachineEvent[];
 
   config: MachineConfig;
 }
 
-/** What a list shows of a machine: half of it, and half the work to read. */
+/** The fields of a machine in a list, which are cheaper to read. */
 export type ShownMachine = Pick<
   Machine,
   | "id"
@@ -75,12 +75,12 @@ export type ShownMachine = Pick<
   | "config"
 >;
 
-/** Where a machine is. */
+/** Host, region and private address of a machine. */
 export type Place = Pick<Machine, "host_id" | "region" | "private_ip">;
 
 export type StopConfig = NonNullable<MachineConfig["stop_config"]>;
 
-/** Plain JSON that only the driver reads. */
+/** JSON that only the driver reads. */
 export type Handle = Record<string, unknown>;
 
 export interface ImageRef {
@@ -95,7 +95,7 @@ export interface Lease {
   nonce: string;
   owner: string;
   description: string;
-  /** By the wall clock when it was given; the clock that counts is the one that does not jump. */
+  /** Wall-clock time when it was granted; expiry is measured on the monotonic clock. */
   expires_at: number;
   ttl_ms: number;
 }
@@ -103,7 +103,7 @@ export interface Lease {
 export interface CheckStatus {
   status: "passing" | "warning" | "critical";
   output: string;
-  /** When the status changed last. */
+  /** Time of the last change of status. */
   updated_at: number;
 }
 
@@ -132,14 +132,14 @@ export interface ExitEvent {
   signal: number;
   guest_signal: number;
   oom_killed: boolean;
-  /** What the kernel killed, and whose memory was full. */
+  /** The process killed by the OOM killer, and whose memory was full. */
   oom?: { process: string; memory: "machine" | "host" };
   requested_stop: boolean;
   restarting: boolean;
   exited_at: string;
 }
 
-/** An event with its place in the log of its organization. */
+/** An event with its position in its organization's log. */
 export interface LoggedEvent extends MachineEvent {
   seq: number;
   machine_id: string;
@@ -148,16 +148,16 @@ export interface LoggedEvent extends MachineEvent {
   instance_id: string;
 }
 
-/** Something to be done to a machine: written with the state it leads to, carried out afterwards. */
+/** A queued action on a machine: written with the state it leads to, carried out afterwards. */
 export interface Operation {
   id: string;
   machine_id: string;
   host_id: string;
-  /** Operations of one machine are carried out in this order. */
+  /** Execution order among the machine's operations. */
   position: number;
   kind: Action;
   payload: OperationPayload;
-  /** Not before this time; null is at once. */
+  /** Earliest time; null means at once. */
   not_before: number | null;
   /** Whether the machine's state already shows it. */
   begun: boolean;
@@ -167,10 +167,10 @@ export interface OperationPayload {
   source: Source;
   signal?: string;
   timeout_ms?: number;
-  /** Of an update: whether the machine runs afterwards, and whether it never ran before. */
+  /** Of an update: whether the machine starts afterwards, and whether it had never run. */
   launch?: boolean;
   was_created?: boolean;
-  /** Of a restart: it comes up there and not where it was. */
+  /** Of a restart: the new host. */
   move_to?: Place;
   reason?: string;
 }

@@ -121,7 +121,7 @@ function cordonRoutes(parts: RouteParts): Row[] {
   ];
 }
 
-/** What reaches into a machine that runs. */
+/** Routes that need a running machine: exec, processes, signals. */
 function insideRoutes(parts: RouteParts): Row[] {
   const { driver } = parts;
   return [
@@ -172,7 +172,7 @@ function insideRoutes(parts: RouteParts): Row[] {
   ];
 }
 
-/** What of it runs; fails when it does not. */
+/** Returns the reference to the machine's boot; throws if it is not running. */
 export function running(machine: Machine): Ref {
   const ref = machine.state === "started" ? refOf(machine) : undefined;
   return (
@@ -183,7 +183,7 @@ export function running(machine: Machine): Ref {
   );
 }
 
-/** A command line as a person writes it: words at blanks, quotes keep words together. */
+/** Splits a command line at spaces; quoted text stays one argument. */
 function splitWords(line: string): string[] {
   const words = line.match(/(?:"(?:\\.|[^"\\])*"|'[^']*'|\\.|[^\s"'\\])+/g) ?? [];
   return words.map((word) =>

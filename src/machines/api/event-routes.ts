@@ -21,7 +21,7 @@ interface Place {
 export function eventRoutes(parts: RouteParts): Row[] {
   const { events } = parts;
 
-  /** The place that a reader asks for, if any. */
+  /** Resolves the cursor or `tail` of the request to a log position; undefined when it has neither. */
   const begin = async ({ org_id }: EventScope, { cursor, tail }: Place): Promise<number | undefined> =>
     cursor ?? (tail === undefined ? undefined : Math.max(0, (await events.end(org_id)) - tail));
 

@@ -15,7 +15,7 @@ interface RouteCall extends Admitted {
   caller: Caller;
 }
 
-/** A full-access token that names no organization speaks for the platform. */
+/** A full-access token without an organization acts for the platform. */
 function ownerOf({ caller, ...admitted }: RouteCall, org_slug: string | undefined): string {
   return org_slug === undefined && principalOf(caller).kind === "full" ? PLATFORM : orgOf(admitted).id;
 }
@@ -40,7 +40,7 @@ export function imageRoutes(images: ImageCatalog): Row[] {
   return [...readRoutes(images), ...bringRoutes(images), ...removeRoutes(images)];
 }
 
-/** Asked for an app, because its organization decides which images a name can stand for. */
+/** Image names are resolved per app, because they resolve per organization. */
 export function imageResolveRoutes({ apps, machines }: Pick<RouteParts, "apps" | "machines">): Row[] {
   return [
     route("GET /v1/apps/:app_name/images/resolve", {
@@ -61,7 +61,9 @@ export function imageResolveRoutes({ apps, machines }: Pick<RouteParts, "apps" |
   ];
 }
 
-/** Here the image is what is asked for, so that there is none is a 404; of a machine's config it is a fault. */
+/**
+ * A missing image is 404 here, because it is the requested resource; in a machine's config it is a validation error.
+ */
 function missing(thrown: unknown): never {
   if (!(thrown instanceof ApiError) || thrown.code !== "image_not_found") throw thrown;
   throw new ApiError("not_found", thrown.message, { ...thrown.extras, cause: thrown });
@@ -152,7 +154,7 @@ async function* items(
     for await (const { image, ...word } of progress) yield [{ data: image ? { ...word, image: shown(image) } : word }];
   } catch (thrown) {
     if (!(thrown instanceof ApiError)) throw thrown;
-    // The answer has begun, so an error can only be its last word.
+    // The response has begun, so an error can only be sent as its last event.
     yield [{ event: "error", data: errorBody(thrown, request_id) }];
   }
 }

@@ -14,7 +14,7 @@ interface MachineResponsesParts {
   driver: Pick<RuntimeDriver, "capabilities">;
 }
 
-/** Machines as they go over the wire. */
+/** Builds the JSON of machines for responses. */
 export class MachineResponses {
   readonly #parts: MachineResponsesParts;
 
@@ -22,7 +22,7 @@ export class MachineResponses {
     this.#parts = parts;
   }
 
-  /** A machine that was created or changed just now, with what is odd about its config, and about the request. */
+  /** A machine that was just created or updated, with the warnings about its config and its request. */
   changed(machine: Machine, more: readonly string[]) {
     const { hosts, driver } = this.#parts;
     const { config, host_id } = machine;
@@ -97,7 +97,7 @@ const publicLease = ({ owner, description, expires_at }: Lease) => ({
   expires_at: Math.floor(expires_at / 1000),
 });
 
-/** Every check there is, from the moment the machine runs: one without a result yet has not passed. */
+/** Lists every configured check once the machine runs; a check without a result yet is not passing. */
 function checks(machine: ShownMachine) {
   const waiting = { status: "critical", output: "waiting for the first result", updated_at: machine.updated_at };
   const names =

@@ -110,7 +110,7 @@ type Updating = Admitted & {
   body: { id?: string | undefined; min_secrets_version?: number | undefined };
 };
 
-/** The machine that an update is for, when what the update says about it is so. */
+/** Finds the machine of an update, after checking the update's preconditions. */
 async function updatable(parts: RouteParts, call: Updating): Promise<Machine> {
   const machine = await machineOf(parts, call);
   refuseOtherId(machine, call.body.id);
@@ -119,7 +119,7 @@ async function updatable(parts: RouteParts, call: Updating): Promise<Machine> {
   return machine;
 }
 
-/** A machine that was made or changed, with what the request says without effect. */
+/** Response of a create or update, with warnings about request fields that have no effect. */
 async function changedResponse(
   { machines, responses }: RouteParts,
   machine: Machine,
@@ -274,7 +274,7 @@ function metadataFilter(query: Record<string, unknown>): [string, string][] {
   });
 }
 
-/** The place in the order of changes that is after all of this time. */
+/** Converts a timestamp to a cursor after all changes of that time. */
 function timeOf(text: string | undefined): readonly [updated_at: number, id: string] | undefined {
   if (!text) return undefined;
   const at = Date.parse(text);

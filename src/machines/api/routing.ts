@@ -58,10 +58,10 @@ export function bad(path: string, problem: string, allowed?: string): never {
   fail("invalid_request", `${path} ${problem}`, { details: [{ path, problem, ...(allowed ? { allowed } : {}) }] });
 }
 
-/** The signals that a machine may be sent, by their number on this system. */
+/** Allowed signals, by their number on this system. */
 const NUMBERS = new Map(ALL_SIGNALS.map((name) => [constants.signals[name] as number, name]));
 
-/** A signal as a name, with or without SIG, a number, or an object that holds one of these. */
+/** Parses a signal: a name with or without SIG, a number, or an object that holds one of these. */
 export function parseSignal(value: unknown, path: string): string | undefined {
   if (value === undefined || value === "") return undefined;
   if (typeof value === "number") return NUMBERS.get(value) ?? badSignal(path);
@@ -74,7 +74,10 @@ export function parseSignal(value: unknown, path: string): string | undefined {
 
 const badSignal = (path: string): never => bad(path, "is not a signal", ALL_SIGNALS.join(", "));
 
-/** Seconds as a number, a text with one, or a text such as `1m30s`; in milliseconds. `0s` is what some clients send for nothing. */
+/**
+ * Parses seconds, given as a number, a numeric string or a text such as `1m30s`, into milliseconds. Some clients send
+ * `0s` for "not set".
+ */
 export function parseTime(value: string | number | undefined, path: string): number | undefined {
   if (value === undefined || value === "" || value === "0s") return undefined;
   if (typeof value === "number") return value * 1000;
@@ -82,7 +85,7 @@ export function parseTime(value: string | number | undefined, path: string): num
   return parseDuration(value) ?? bad(path, "is not a time", "seconds, or text such as 30s");
 }
 
-/** `a,b` and `a`, `b` are the same list. */
+/** Accepts `a,b` and `a`, `b` as the same list. */
 export function listOf(values: readonly string[] | undefined): string[] {
   return (values ?? []).flatMap((value) => value.split(",")).flatMap((value) => value.trim() || []);
 }

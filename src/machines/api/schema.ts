@@ -38,7 +38,7 @@ const updating = {
   current_version: Type.Optional(acts(text, "The instance_id the update is made for; another one is a conflict.")),
   id: Type.Optional(acts(text, "The machine's own; another one is refused.")),
 };
-/** What an update, or a create, says beside the config. */
+/** Fields of an update or create beside the config. */
 export const BesideConfig = Type.Object(updating);
 export const UpdateMachine = Type.Object({ ...updating, config: acts(Config, "The whole config.") });
 export const PatchMachine = Type.Object({
@@ -104,7 +104,7 @@ const rare = {
 };
 
 export const MachineResponse = Type.Object({ ...short, ...long, ...rare }, { title: "Machine" });
-/** In a list, where a summary leaves the long fields out. */
+/** A machine in a list; a summary omits the long fields. */
 export const ListedMachine = Type.Object({ ...short, ...Type.Partial(Type.Object(long)).properties, ...rare });
 export const MachineList = Type.Array(ListedMachine);
 

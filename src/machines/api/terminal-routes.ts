@@ -24,7 +24,7 @@ export function terminalRoutes(parts: RouteParts): Row[] {
       async handle(call) {
         const { id } = running(await machineOf(parts, call));
         terminals.check(id);
-        // Who was refused a line asks why: it may be that the machine's host does not answer.
+        // Finds the reason of the failure: this call fails too when the machine's host does not respond.
         await parts.driver.logs(id, { tail: 1 });
         fail("upgrade_required", "a terminal is a WebSocket", {
           headers: { upgrade: "websocket", connection: "upgrade" },

@@ -35,7 +35,7 @@ export function webhookRoutes({ apps }: Pick<RouteParts, "apps">, webhooks: Webh
       description:
         "Each request is a POST of `{events, cursor}` with `svc-timestamp` and `svc-signature: v1=<hex>`, the HMAC-SHA256 of `<timestamp>.<body>` under the secret. Any 2xx is an arrival; anything else is tried again, later and later.",
       part: "machines",
-      // The platform itself makes the requests, from inside: only the operator may say where to.
+      // The platform itself sends the requests, from inside its network, so only the operator chooses where to.
       access: "create account",
       credential: true,
       body: Type.Object({

@@ -315,7 +315,7 @@ export const Config = Type.Object(
         "How it is stopped.",
       ),
     ),
-    // Known to clients in the wild.
+    // Sent by existing clients.
     containers: Type.Optional(warned(Type.Array(Type.Unknown()), "a machine runs one image; see processes")),
     volumes: Type.Optional(warned(Type.Array(Type.Unknown()), "they are for containers; see mounts")),
     rootfs: Type.Optional(

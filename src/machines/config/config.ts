@@ -17,7 +17,7 @@ const isObject = (value: unknown): value is Loose =>
 const objects = (value: unknown): Loose[] => (Array.isArray(value) ? value.filter(isObject) : []);
 const isNumber = (value: unknown): value is number => typeof value === "number";
 
-/** What is wrong between the fields; `path` is where the config stands in the request. */
+/** Validates rules across fields; `path` is the config's location in the request. */
 export function configProblems(config: unknown, path: string): Problem[] {
   if (!isObject(config)) return [];
   return RULES.flatMap((rule) => rule(config, path));
@@ -64,7 +64,7 @@ function sizes(config: Loose, path: string): Problem[] {
   return found;
 }
 
-/** A service lends its port to its checks; a check on its own has to name one. */
+/** Checks of a service default to its port; top-level checks must name one. */
 function checks(config: Loose, path: string): Problem[] {
   if (!isObject(config["checks"])) return [];
   return Object.entries(config["checks"]).flatMap(([name, check]) =>
@@ -168,7 +168,7 @@ export function metadataProblems(pairs: Record<string, unknown>, path: string): 
   return found;
 }
 
-/** What is odd in a config without being wrong: keys that nothing reads, fields that do nothing together. */
+/** Reports what has no effect: unknown keys, and fields that cannot be combined. */
 export function configWarnings(config: MachineConfig): string[] {
   const found = [...strangeFields(Config, config, "config"), ...idleFields(Config, config, "config")];
   for (const [name, check] of Object.entries(config.checks ?? {})) {
@@ -211,13 +211,13 @@ const size = (cpu_kind: Size["cpu_kind"], cpus: number, mb_per_cpu: number): Siz
   memory_mb: cpus * mb_per_cpu,
 });
 
-/** The named sizes. */
+/** Named machine sizes. */
 export const SIZES: Record<string, Size> = Object.fromEntries([
   ...[1, 2, 4, 6, 8].map((cpus) => [`shared-cpu-${cpus}x`, size("shared", cpus, 256)] as const),
   ...[1, 2, 4, 6, 8, 10, 12, 14, 16].map((cpus) => [`performance-${cpus}x`, size("performance", cpus, 2048)] as const),
 ]);
 
-/** How large the machine is, defaults filled in. */
+/** Returns the machine's size with defaults filled in. */
 export function sizeOf({ size: named, guest }: Pick<MachineConfig, "size" | "guest">): Size {
   const preset = named === undefined ? undefined : SIZES[named];
   return (
@@ -225,14 +225,14 @@ export function sizeOf({ size: named, guest }: Pick<MachineConfig, "size" | "gue
   );
 }
 
-/** The config as it is kept: what came, and the size in full where none or half of one came. */
+/** Returns the config as stored: as received, with the full size where it was missing or partial. */
 export function complete(config: MachineConfig): MachineConfig {
   return config.size === undefined ? { ...config, guest: { ...sizeOf(config), ...config.guest } } : config;
 }
 
 /**
- * The config after a JSON merge patch: what is not named stays, null removes. Fails with everything that is wrong in it
- * and was not before: a config that was accepted by an older version may hold what is refused by now.
+ * Applies a JSON merge patch to the config: unnamed fields stay, null removes. Fails only on problems that the patch
+ * adds, because a config accepted by an older version may violate newer rules.
  */
 export function mergeConfig(config: MachineConfig, patch: unknown): MachineConfig {
   const wrong = (one: unknown): Problem[] => [
@@ -249,7 +249,7 @@ export function mergeConfig(config: MachineConfig, patch: unknown): MachineConfi
   return merged;
 }
 
-/** RFC 7396. Own keys only, so that no name reaches a prototype. */
+/** RFC 7396. Own keys only, so that no key reaches a prototype. */
 function mergePatch(target: unknown, patch: unknown): unknown {
   if (!isObject(patch)) return patch;
   const merged = new Map<string, unknown>(isObject(target) ? Object.entries(target) : []);

@@ -2,8 +2,8 @@ import type { Machine } from "../types.ts";
 import type { CheckConfig } from "./config-schema.ts";
 
 /**
- * Every check of a machine with the name it is known by: those at the top of its config by their own, those of services by
- * a made-up one. It counts over all services, because two of them may look at the same port, each in its own way.
+ * Returns all checks of a machine by name: top-level ones by their own, those of services by a generated one. The
+ * number in it runs over all services, because two of them may check the same port in different ways.
  */
 export function checksOf({ config }: Pick<Machine, "config">): [string, CheckConfig][] {
   const served = (config.services ?? []).flatMap(({ checks, internal_port }) =>
@@ -18,6 +18,6 @@ export function checksOf({ config }: Pick<Machine, "config">): [string, CheckCon
 
 export const checkNames = (machine: Pick<Machine, "config">): string[] => checksOf(machine).map(([name]) => name);
 
-/** The checks that a machine has to pass before it counts as healthy and gets requests; the others are only shown. */
+/** The checks that decide whether a machine is healthy and gets requests; the others are informational. */
 export const readinessChecks = (machine: Pick<Machine, "config">): string[] =>
   checksOf(machine).flatMap(([name, { kind }]) => (kind === "informational" ? [] : [name]));

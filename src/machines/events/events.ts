@@ -6,13 +6,13 @@ import { MACHINE_LIMITS } from "../limits.ts";
 import type { MachineStore } from "../store.ts";
 import type { LoggedEvent } from "../types.ts";
 
-/** Whose events: an organization's, or one app's. */
+/** The owner of the events: an organization, or one of its apps. */
 export interface EventScope {
   org_id: string;
   app_id?: string;
 }
 
-/** The logs of machines: one by one, and as streams with a cursor. */
+/** Reads event logs: per machine, and as streams with a cursor. */
 export class Events {
   readonly #parts: { store: MachineStore; bus: Bus<MachineUpdate> };
 
@@ -20,7 +20,7 @@ export class Events {
     this.#parts = parts;
   }
 
-  /** Of one machine, newest first; only those after `from_event_id` when that is given. */
+  /** Events of one machine, newest first, optionally only those after `from_event_id`. */
   async list(
     machine_id: string,
     page: PageRequest<readonly [seq: number]> & { from_event_id?: string | undefined },
@@ -37,7 +37,7 @@ export class Events {
     return await store.events(machine_id, { ...older, after });
   }
 
-  /** A page of the log, oldest first. */
+  /** One page of the log, oldest first. */
   async page(scope: EventScope, after: number, limit: number): Promise<LoggedEvent[]> {
     return await this.#parts.store.log({ ...scope, after, limit });
   }
@@ -47,8 +47,8 @@ export class Events {
   }
 
   /**
-   * Every event after the cursor, for ever, in order and none twice. The bus only says when to look; what is
-   * told comes from the store, so a reader that was away gets what it missed.
+   * Streams every event after the cursor, in order and without duplicates. The bus only wakes the reader; events are
+   * read from the store, so a reader that was slow misses none.
    */
   async *follow(scope: EventScope, after: number, signal: AbortSignal): AsyncGenerator<LoggedEvent[]> {
     let cursor = after;

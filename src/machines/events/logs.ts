@@ -29,7 +29,10 @@ export class Logs {
     this.#parts = parts;
   }
 
-  /** An app's machines whose logs there may be, destroyed ones too; the ones that changed last, when there are too many. */
+  /**
+   * Machines of an app that may have logs, including destroyed ones; the most recently changed ones when there are too
+   * many.
+   */
   async machinesOf(app_id: string): Promise<LogSource[]> {
     const machines = await this.#parts.store.list(app_id, { include_deleted: true });
     return machines
@@ -44,9 +47,9 @@ export class Logs {
   }
 
   /**
-   * The newest lines, then what comes, until `signal`. Each machine is read from where its last page ended, so a
-   * reader that is slow holds one page and misses nothing that is still kept. Who belongs to it is asked again at
-   * each look: a machine that is new is read from its beginning.
+   * Streams the newest lines, then new ones, until `signal`. Each machine is read from the end of its last page, so a
+   * slow reader buffers one page and misses only lines that were deleted. The list of machines is read again at each
+   * poll; a new machine is read from its beginning.
    */
   async *follow(
     sources: () => Promise<LogSource[]>,

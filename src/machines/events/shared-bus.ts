@@ -15,7 +15,7 @@ interface SharedParts {
   log: Log;
 }
 
-/** What goes over the wire: which machine, which revision, which of its events, and who may want to know. */
+/** The NOTIFY payload: machine, revision, event ids and topics. */
 interface Notification {
   id: string;
   revision: number;
@@ -24,19 +24,18 @@ interface Notification {
 }
 
 /**
- * The bus of several processes on one database. News of our own are told here at once and to the others as a word;
- * a word from elsewhere is told here after the machine was read, and only when somebody here wants to know.
- *
- * A word may be lost (its sender was killed, the connection was away), so what changed lately is looked through now
- * and then, and whatever no word came of is told then.
+ * Shares the bus between the processes on one database. Updates made here are published locally at once and sent to the
+ * other processes as notifications; a received notification is published after the machine was read, and only if there
+ * is a subscriber. Notifications may be lost (sender killed, connection down), so recent changes are polled and
+ * unpublished ones are published then.
  */
 export class SharedBus implements Bus<MachineUpdate> {
   readonly #parts: SharedParts;
-  /** The newest revision that was told here, of what changed lately. */
+  /** Newest revision published here, by machine, of recent changes. */
   readonly #published = new Map<string, { revision: number; at: number }>();
-  /** One change is told under several topics: gathered, so that it goes out as one word. */
+  /** Collects the topics of one change, so that it is sent as one notification. */
   readonly #outgoing = new Map<MachineUpdate, string[]>();
-  /** Words that wait for their machine to be read; a further one of the same machine joins it. */
+  /** Notifications waiting for their machine to be read; a second one of the same machine joins the first. */
   readonly #reading = new Map<string, Notification[]>();
   readonly #closing = new AbortController();
   readonly #ends: (() => void)[] = [];
@@ -45,7 +44,7 @@ export class SharedBus implements Bus<MachineUpdate> {
     this.#parts = parts;
   }
 
-  /** How many are listening here. */
+  /** Number of local subscribers. */
   get listeners(): number {
     return this.#parts.local.listeners;
   }
@@ -111,7 +110,7 @@ export class SharedBus implements Bus<MachineUpdate> {
 
   async #read(id: string): Promise<void> {
     const { store, log } = this.#parts;
-    // Words that come from here on need a reading of their own: this one may be older than what they tell of.
+    // Notifications that arrive from here on need a new read: this one may return older data.
     const begun = Promise.resolve().then(() => {
       const words = this.#reading.get(id) ?? [];
       this.#reading.delete(id);
@@ -139,7 +138,7 @@ export class SharedBus implements Bus<MachineUpdate> {
       this.#published.set(id, { revision, at: clock.monotonic() });
   }
 
-  /** Tells of every machine that changed lately without a word. */
+  /** Publishes recent changes whose notification was lost. */
   async #look(): Promise<void> {
     const { store, clock } = this.#parts;
     const kept = clock.monotonic() - 2 * MACHINE_LIMITS.bus_lately_ms;

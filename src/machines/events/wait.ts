@@ -11,7 +11,7 @@ import type { Machine, MachineEvent } from "../types.ts";
 export interface WaitInput {
   states: readonly string[];
   instance_id?: string | undefined;
-  /** Only what happened after this event counts. */
+  /** Only events after this one count. */
   from_event_id?: string | undefined;
   timeout_s: number;
 }
@@ -22,11 +22,11 @@ export interface Reached {
   event_id: string;
 }
 
-/** Beyond the names of states. */
+/** Conditions beside the names of states. */
 const CONDITIONS: Record<string, (machine: Machine) => boolean> = {
-  /** Nothing is being done and nothing waits to be. */
+  /** No operation is running or waiting. */
   settled: (machine) => machine.pending === 0 && isPersistent(machine.state),
-  /** It runs, and every check passes that is not only informational. */
+  /** Running, with all readiness checks passing. */
   healthy: (machine) => {
     if (machine.state !== "started") return false;
     return readinessChecks(machine).every((name) => machine.checks[name]?.status === "passing");
@@ -41,7 +41,7 @@ interface WaitParts {
   clock: Clock;
 }
 
-/** Waits for machines. Pushed by the bus, never polled. */
+/** Waits for machine states. Driven by the bus, without polling. */
 export class Waits {
   readonly #parts: WaitParts;
 
@@ -49,14 +49,14 @@ export class Waits {
     this.#parts = parts;
   }
 
-  /** Resolves when the machine is, or on the way was, in one of the states. */
+  /** Resolves when the machine is in one of the states, or has passed through one. */
   async wait(id: string, input: WaitInput, signal: AbortSignal): Promise<Reached> {
     const { bus, clock } = this.#parts;
     const states = input.states.map((name) => STATE_ALIASES[name] ?? name);
     const over = new AbortController();
     const stop = AbortSignal.any([over.signal, signal]);
     const heard = Promise.withResolvers<Reached>();
-    // Listening begins before looking: a change in between is heard, one before is seen.
+    // Subscribes before reading, so that no change in between is missed.
     const end = bus.subscribe(topics.machine(id), (update) => {
       const reached = reachedBy(update.machine, update.events, states, input.instance_id);
       if (reached) heard.resolve(reached);
@@ -75,7 +75,7 @@ export class Waits {
       const reached = await Promise.race([heard.promise, late]);
       if (!reached && signal.aborted)
         fail("shutting_down", "the platform is shutting down, or the client disconnected");
-      // One more look at the end, for a change whose word was not meant for this process.
+      // Reads once more at the end, in case the notification of a change did not reach this process.
       return reached ?? (await this.#look(id, input, states)) ?? (await this.#tooLate(id, input.states));
     } finally {
       end();

@@ -2,35 +2,35 @@
 export interface Webhook {
   id: string;
   org_id: string;
-  /** Only this app's events; null is all of the organization's. */
+  /** Restricts the webhook to one app; null means all apps of the organization. */
   app_id: string | null;
   url: string;
-  /** What requests are signed with; sealed. */
+  /** Key that signs requests, sealed. */
   secret: Uint8Array;
   created_at: number;
-  /** The token that made it, and with which it falls; null for old ones. */
+  /** The token that created it; the webhook stops when that is revoked. Null for old webhooks. */
   token_id: string | null;
-  /** The place in the log up to which everything has arrived. */
+  /** Position in the log up to which all events were delivered. */
   position: number;
-  /** Tries in a row that failed. */
+  /** Consecutive failed attempts. */
   failures: number;
   retry_at: number | null;
   last_error: string | null;
 }
 
-/** Keeps and finds webhooks; decides nothing. Implemented in stores/, examined by `webhook-store.suite.ts`. */
+/** Stores webhooks; decides nothing. Implemented in stores/, tested by `webhook-store.suite.ts`. */
 export interface WebhookStore {
-  /** Of one organization, or all of them. */
+  /** Webhooks of one organization, or of all. */
   webhooks(org_id?: string): Promise<Webhook[]>;
-  /** False, and nothing written, when the organization has `limit` already. */
+  /** Returns false, writing nothing, when the organization already has `limit` webhooks. */
   insertWebhook(webhook: Webhook, limit: number): Promise<boolean>;
-  /** False when there is no such webhook. */
+  /** Returns false when the webhook does not exist. */
   deleteWebhook(org_id: string, id: string): Promise<boolean>;
   /**
-   * It is this runner's to send until then, and answers how far it got. Undefined when it is another's, or gone. A claim
-   * that ran out is anybody's.
+   * Claims the webhook for this runner until then and returns its progress. Undefined when another runner holds the
+   * claim or the webhook was deleted. An expired claim can be taken by anyone.
    */
   claim(id: string, claim: { runner: string; now: number; until: number }): Promise<Webhook | undefined>;
-  /** How far it got, or why it did not. False when it is gone. */
+  /** Stores the delivery position, or the failure. Returns false when the webhook was deleted. */
   putProgress(webhook: Pick<Webhook, "id" | "position" | "failures" | "retry_at" | "last_error">): Promise<boolean>;
 }

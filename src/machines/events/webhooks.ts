@@ -23,20 +23,20 @@ interface WebhookParts {
   clock: Clock;
   log: Log;
   tokens: {
-    /** Why a token counts no more, or undefined. */
+    /** Why a token is no longer valid, or undefined. */
     fallen(token_id: string): Promise<string | undefined>;
     isFullAccess(token_id: string): Promise<boolean>;
   };
-  /** Setting `webhook_allow_private`: `host[:port]` each. */
+  /** Setting `webhook_allow_private`: entries of `host[:port]`. */
   allow_private: readonly string[];
-  /** Names this process among those on one database. */
+  /** Identifies this process among those on one database. */
   runner: string;
 }
 
-/** What runs for one webhook. */
+/** In-memory state of one webhook's delivery. */
 interface Delivery {
   hook: Webhook;
-  /** Until when it is ours to send. */
+  /** End of this process's claim. */
   claimed_until: number;
   busy: boolean;
   again: boolean;
@@ -44,9 +44,9 @@ interface Delivery {
 }
 
 /**
- * Sends events to addresses: signed, in order, and again until they arrive. How far each webhook got is kept,
- * so nothing is skipped while the other side, or we, are down; after a crash the last batch may come twice. Of several
- * processes on one database one sends each webhook: it claims it, and others take it up when the claim runs out.
+ * Delivers events to URLs: signed, in order, with retries. The position of each webhook is stored, so no event is
+ * skipped while either side is down; after a crash the last batch may be sent twice. Among several processes on one
+ * database one claims each webhook; the others take over when its claim expires.
  */
 export class Webhooks {
   readonly #parts: WebhookParts;
@@ -65,7 +65,7 @@ export class Webhooks {
     this.#lookLater();
   }
 
-  /** Takes up what others made, lets go what others deleted, and tries again what nobody may be sending. */
+  /** Adds webhooks that other processes created, drops those they deleted, and retries those without a claim. */
   async #look(): Promise<void> {
     const hooks = new Map((await this.#parts.store.webhooks()).map((hook) => [hook.id, hook]));
     for (const id of this.#deliveries.keys()) if (!hooks.has(id)) this.#stopDelivery(id);
@@ -94,7 +94,7 @@ export class Webhooks {
     return await this.#parts.store.webhooks(org_id);
   }
 
-  /** The secret is told once, here. Events from now on are sent. */
+  /** Creates a webhook and returns its secret, once. Delivers events from now on. */
   async create(
     input: { org_id: string; app_id: string | null; url: string; token_id: string },
     ids: Ids,
@@ -133,7 +133,7 @@ export class Webhooks {
 
   #startDelivery(hook: Webhook): void {
     const end = this.#parts.bus.subscribe(topics.org(hook.org_id), () => this.#wake(hook.id));
-    // Whether it backs off is read with the claim: an alarm that another process had set is not set here.
+    // The back-off is read with the claim: a timer set by another process does not exist here.
     const fresh = { ...hook, retry_at: null };
     this.#deliveries.set(hook.id, { hook: fresh, claimed_until: 0, busy: false, again: false, end });
     this.#wake(hook.id);
@@ -149,7 +149,7 @@ export class Webhooks {
     const courier = this.#deliveries.get(id);
     if (!courier || this.#closing.signal.aborted) return;
     courier.again = true;
-    // One that backs off is woken by its alarm, not by more of what it could not deliver.
+    // A webhook in back-off is woken by its timer, not by further events.
     if (courier.busy || courier.hook.retry_at !== null) return;
     courier.busy = true;
     void this.#deliver(courier);
@@ -170,7 +170,7 @@ export class Webhooks {
     }
   }
 
-  /** Sends until nothing is left. False when it has to wait, or is no longer wanted. */
+  /** Sends until no event is left. Returns false when it must back off or was deleted. */
   async #sendPages(courier: Delivery): Promise<boolean> {
     const { events, store } = this.#parts;
     for (;;) {
@@ -203,12 +203,12 @@ export class Webhooks {
     }
   }
 
-  /** Whether it is ours to send now. When it was not before, it is taken up from where it got to. */
+  /** Claims or renews the webhook. A newly claimed one continues from its stored position. */
   async #claim(courier: Delivery): Promise<boolean> {
     const { store, clock, runner } = this.#parts;
     const { webhook_claim_ms } = MACHINE_LIMITS;
     const now = clock.now();
-    // Renewed with time to spare for a request that takes long.
+    // Renews early enough for a slow request.
     if (courier.claimed_until - now > webhook_claim_ms / 2) return true;
     const ours = courier.claimed_until > now;
     const until = now + webhook_claim_ms;
@@ -235,7 +235,7 @@ export class Webhooks {
     });
   }
 
-  /** Undefined when it arrived, else why it did not. */
+  /** Returns undefined on success, otherwise the reason of the failure. */
   async #post({ id, url, secret, token_id }: Webhook, body: string): Promise<string | undefined> {
     const { sealer, clock, tokens } = this.#parts;
     const fallen = token_id === null ? undefined : await tokens.fallen(token_id);
@@ -270,14 +270,14 @@ export class Webhooks {
     }
   }
 
-  /** An organization's webhook must not have the platform post to this box or its networks. */
+  /** Keeps an organization's webhooks from sending to this host or its private networks. */
   async #mayPostAnywhere({ host }: URL, token_id: string | null): Promise<boolean> {
     const { allow_private, tokens } = this.#parts;
     return allow_private.includes(host) || (token_id !== null && (await tokens.isFullAccess(token_id)));
   }
 }
 
-/** `v1=` and the HMAC-SHA256 of `<timestamp>.<body>`; a receiver compares it, and refuses old timestamps. */
+/** Returns `v1=` and the HMAC-SHA256 of `<timestamp>.<body>`. Receivers compare it and refuse old timestamps. */
 export function signature(secret: string, timestamp: number, body: string): string {
   return `v1=${createHmac("sha256", secret).update(`${timestamp}.${body}`).digest("hex")}`;
 }

@@ -4,7 +4,7 @@ import type { Operation, OperationPayload } from "../types.ts";
 import { type Action, type MachineState, next } from "./states.ts";
 import type { MachineTransaction } from "./transaction.ts";
 
-/** Where the wish already is fulfilled: nothing is done, and that is a success. */
+/** States in which the action has already been carried out: nothing is done, and that is a success. */
 const FULFILLED: Partial<Record<Action, readonly MachineState[]>> = {
   start: ["started"],
   stop: ["stopped"],
@@ -13,9 +13,8 @@ const FULFILLED: Partial<Record<Action, readonly MachineState[]>> = {
 };
 
 /**
- * Takes a wish for a machine that may be busy. It is judged by where the machine will be when all that waits
- * has been done, and waits behind it; so nobody is refused because of a state that is about to pass. False
- * when there is nothing to do.
+ * Queues an action on a machine that may be busy. It is checked against the state after all queued operations, so a
+ * request is not refused because of a transitional state. Returns false when there is nothing to do.
  */
 export function accept(transaction: MachineTransaction, kind: Action, payload: OperationPayload): boolean {
   const { machine } = transaction;
@@ -45,19 +44,19 @@ function enqueue(transaction: MachineTransaction, kind: Action, payload: Operati
   }
   const idle = transaction.operations.length === 0;
   const operation = transaction.queue(kind, payload);
-  // What is first in line shows in the state at once.
+  // The first operation in the queue sets the state at once.
   if (idle) transaction.begin(operation);
   if (payload.source === "user") transaction.set({ restarts: 0 });
 }
 
-/** A destroy overtakes everything: what waits, and what is being done. */
+/** A destroy cancels queued and running operations. */
 function destroy(transaction: MachineTransaction, payload: OperationPayload): boolean {
   for (const operation of transaction.operations) transaction.finish(operation);
   transaction.begin(transaction.queue("destroy", payload));
   return true;
 }
 
-/** A destroy with SIGKILL cuts short one that still waits for the machine to stop by itself. */
+/** A destroy with SIGKILL shortens one that still waits for a graceful stop. */
 function hurry(transaction: MachineTransaction, { signal, timeout_ms }: OperationPayload): boolean {
   const [operation] = transaction.operations;
   if (!operation || signal !== "SIGKILL" || operation.payload.signal === signal) return false;
@@ -65,7 +64,7 @@ function hurry(transaction: MachineTransaction, { signal, timeout_ms }: Operatio
   return true;
 }
 
-/** The restart that the policy has put off, if that is what the machine is doing. */
+/** Returns the delayed restart of the restart policy, if the machine is waiting for one. */
 function backingOff(transaction: MachineTransaction): Operation | undefined {
   const [first] = transaction.operations;
   return first && first.not_before !== null && transaction.machine.state === "restarting" ? first : undefined;
@@ -78,6 +77,6 @@ function wrongState(kind: Action, state: MachineState): never {
   });
 }
 
-/** Whether something of it runs, or will when what waits has been done. */
+/** Whether the machine is running, or will be after the queued operations. */
 export const runs = (transaction: MachineTransaction): boolean =>
   !["created", "stopped", "suspended", "failed", "destroyed"].includes(transaction.projected);

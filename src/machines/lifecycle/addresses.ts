@@ -11,7 +11,7 @@ interface Parts {
   writer: Pick<MachineWriter, "change">;
 }
 
-/** Asks the driver and writes down what it says. Nothing is asked when nothing is missing. */
+/** Reads missing IPv4 addresses from the driver and stores them. */
 export async function learnAddresses({ host_ids, store, driver, writer }: Parts): Promise<void> {
   const unknown = (await store.alive(host_ids)).filter(
     ({ state, private_ipv4 }) => state === "started" && private_ipv4 === null,

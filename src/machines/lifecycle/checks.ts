@@ -24,17 +24,14 @@ interface CheckParts {
   log: Log;
 }
 
-/**
- * Looks at running machines as their checks say, and writes down what changed: a check whose result stays the same
- * costs nothing but the look.
- */
+/** Runs the checks of running machines and stores changed results only. */
 export class CheckRunner {
   readonly #parts: CheckParts;
   readonly #timers: Timers;
   readonly #ends: (() => void)[] = [];
-  /** The boot whose checks are being run, by machine. */
+  /** The boot being checked, by machine. */
   readonly #boots = new Map<string, { boot: string; instance_id: string; names: string[] }>();
-  /** When a check's output was last written without a change of its status, on the clock that never jumps. */
+  /** When a check's output was last stored without a change of status, on the monotonic clock. */
   readonly #output_written = new Map<string, number>();
   readonly #closing = new AbortController();
   readonly #looking = new Set<Promise<void>>();
@@ -139,7 +136,7 @@ export class CheckRunner {
     }
   }
 
-  /** An output that differs at every look, because there is a time in it, is not written at every look. */
+  /** Limits how often a changing output is stored, for example one that contains a timestamp. */
   #mayWriteOutput(check: string): boolean {
     const now = this.#parts.clock.monotonic();
     const last = this.#output_written.get(check) ?? Number.NEGATIVE_INFINITY;

@@ -25,7 +25,7 @@ interface ExecutorParts extends Pick<PhaseParts, "secrets" | "egress"> {
   bus: Bus<MachineUpdate>;
   clock: Clock;
   log: Log;
-  /** Whether the host can be reached; operations of one that cannot wait. */
+  /** Whether the host can be reached; operations of an unreachable host wait. */
   reachable(host_id: string): boolean;
 }
 
@@ -34,15 +34,15 @@ const LATE = "late";
 const CLOSED = "closed";
 
 /**
- * Carries out what is written down. It takes a machine's operations one after the other, does each with the driver and
- * writes the outcome; different machines go side by side. It keeps nothing that it could not read again: after a crash
- * it looks at the unfinished operations and at what really runs, and brings the two together.
+ * Carries out queued operations: one at a time per machine, many machines in parallel. Each is done with the driver,
+ * then its outcome is written. All state can be read again: after a crash the executor reads the unfinished operations,
+ * asks the driver what is running, and reconciles the two.
  */
 export class Executor {
   readonly #parts: ExecutorParts;
   readonly #timers: Timers;
   readonly #queues = new Map<string, SerialQueue>();
-  /** Boots that should be there, as last written. */
+  /** Boots expected to be running, as last written. */
   readonly #running = new Map<string, Machine>();
   readonly #slots = new Slots(MACHINE_LIMITS.operations_parallel);
   readonly #ends: (() => void)[] = [];
@@ -54,7 +54,7 @@ export class Executor {
     this.#timers = new Timers(parts.clock);
   }
 
-  /** Takes up what was left, then listens. Resolves when everything that was left is known, not when it is done. */
+  /** Resumes unfinished operations, then subscribes. Resolves when they are queued, not when they are done. */
   async start(): Promise<void> {
     const { host_ids, bus, driver } = this.#parts;
     for (const id of host_ids) this.#ends.push(bus.subscribe(topics.host(id), (update) => this.#onUpdate(update)));
@@ -63,47 +63,47 @@ export class Executor {
     this.#timers.set("reconcile", MACHINE_LIMITS.reconcile_ms, () => void this.#reconcileAgain());
   }
 
-  /** Looks at everything anew: at the start, and when a host comes back that others may have changed meanwhile. */
+  /** Reads everything again: at start, and when a host's lease returns: others may have changed its machines. */
   async resync(): Promise<void> {
     const alive = await this.#parts.store.alive(this.#parts.host_ids);
     this.#running.clear();
     for (const machine of alive) {
       this.#remember(machine);
-      // A state that passes without an operation that ends it: not ours to explain, but it must not last.
+      // A transitional state without an operation that ends it is an inconsistency; it must not last.
       if (!isPersistent(machine.state) && machine.pending === 0) this.wake(machine.id);
     }
     await this.#reconcile();
     await this.#wakeUnfinished();
   }
 
-  /** Word of them may have been lost, or come when the host was not ours for a moment. */
+  /** Their notifications may have been lost, or have arrived while the lease was not held. */
   async #wakeUnfinished(): Promise<void> {
     for (const id of await this.#parts.store.unfinished(this.#parts.host_ids)) this.wake(id);
     this.problem = undefined;
   }
 
-  /** Ends driver calls in progress without writing an outcome: the operations are taken up at the next start. */
+  /** Aborts driver calls without writing an outcome; the next start resumes the operations. */
   async close(): Promise<void> {
     this.#closed = true;
     for (const end of this.#ends) end();
     this.#timers.close();
     for (const lane of this.#queues.values()) lane.abort?.abort(CLOSED);
-    // A lane that waits for a store that does not answer is not waited for: what it would write is not written.
+    // Does not wait for a queue that is blocked on the store: its outcome is not written.
     const ended = Promise.all([...this.#queues.values()].map((lane) => lane.done));
     await Promise.race([ended, this.#parts.clock.sleep(MACHINE_LIMITS.close_ms)]);
   }
 
-  /** Breaks off what is being done, without an outcome. */
+  /** Aborts driver calls in progress, without an outcome. */
   interrupt(): void {
     for (const lane of this.#queues.values()) lane.abort?.abort(SUPERSEDED);
   }
 
-  /** Nothing to do, as far as is known. */
+  /** Whether no operation is known. */
   get idle(): boolean {
     return this.#queues.size === 0;
   }
 
-  /** Whether something is being done to the machine. */
+  /** Whether an operation is running on the machine. */
   busy(id: string): boolean {
     return this.#queues.has(id);
   }
@@ -124,7 +124,7 @@ export class Executor {
     this.#remember(machine);
     const lane = this.#queues.get(machine.id);
     if (lane?.own_revision === machine.revision) return;
-    // Destroying overtakes everything: what is being done for an operation that is gone is not worth finishing.
+    // A destroy aborts the driver call of an operation that it cancelled.
     if (lane && machine.state === "destroying") lane.abort?.abort(SUPERSEDED);
     if (machine.pending > 0) this.wake(machine.id);
   }
@@ -142,7 +142,7 @@ export class Executor {
   }
 
   async #run(id: string, lane: SerialQueue): Promise<void> {
-    // The caller goes on first: an exit that woke this lane is put in it before it is looked at.
+    // Lets the caller finish first: an exit that woke this queue is recorded before the queue reads the machine.
     await Promise.resolve();
     try {
       while (!this.#closed && (lane.again || lane.exits.length > 0)) {
@@ -154,7 +154,7 @@ export class Executor {
         await this.#work(id, lane);
       }
     } catch (thrown) {
-      // The store could not be asked or told. What is written down stands, and is taken up again.
+      // The store failed. The stored operations remain and are retried.
       if (!this.#closed) this.#parts.log.warn({ error: thrown, machine: id }, "an operation will be tried again");
       this.#timers.set(`retry:${id}`, MACHINE_LIMITS.retry_ms, () => {
         for (const exit of lane.exits) this.#exited(exit);
@@ -165,12 +165,12 @@ export class Executor {
     }
   }
 
-  /** Carries out the machine's operations until none is left that may be done now. */
+  /** Carries out the machine's operations until none is due. */
   async #work(id: string, lane: SerialQueue): Promise<void> {
     const { store, reachable } = this.#parts;
     let read: Work | undefined;
     while (!this.#closed) {
-      // What we wrote ourselves need not be read again, unless somebody else was there too.
+      // Reuses what we wrote ourselves, unless there was another change.
       if (lane.again) read = undefined;
       lane.again = false;
       const work: Work | undefined = read ?? (await store.findWork(id));
@@ -190,7 +190,7 @@ export class Executor {
     }
   }
 
-  /** A restart by the policy comes later: an alarm is set for it. */
+  /** Sets a timer for an operation that is not due yet, such as a restart with back-off. */
   #mustWait({ id, machine_id, not_before }: Operation): boolean {
     if (not_before === null) return false;
     const wait_ms = Math.min(not_before - this.#parts.clock.now(), MACHINE_LIMITS.restart_delay_max_ms);
@@ -198,7 +198,7 @@ export class Executor {
     return wait_ms > 0;
   }
 
-  /** The time of a waiting operation has come, whatever the wall clock says. */
+  /** Runs a delayed operation when its timer fires, whatever the wall clock says. */
   #due(id: string, operation_id: string): void {
     const write = this.#parts.writer.change(id, (transaction) => {
       const operation = transaction.operations.find((one) => one.id === operation_id);
@@ -212,20 +212,20 @@ export class Executor {
     );
   }
 
-  /** One step of one operation; answers what is there afterwards, or undefined when that must be read. */
+  /** Runs one step of one operation. Returns the state afterwards, or undefined when it must be read again. */
   async #step(work: Work, operation: Operation, lane: SerialQueue): Promise<Work | undefined> {
-    // Something happened while we waited for our turn.
+    // There was a change while this step waited for a slot.
     if (this.#closed || lane.again) return undefined;
     const { machine } = work;
     if (!operation.begun) return await this.#write(lane, work, (transaction) => begin(transaction, operation));
-    // Where there is no phase its state says it is done; only the operation was left.
+    // A state without a phase means the work is done; only the operation record remained.
     const phase = PHASES[machine.state];
     if (!phase) return await this.#write(lane, work, (transaction) => finish(transaction, operation));
     const outcome = await this.#perform(phase, machine, operation, lane);
     if (outcome === undefined) return undefined;
     const settled = this.#write(lane, work, (transaction) => {
       const current = transaction.operations[0];
-      // Overtaken meanwhile: what was done is undone by what overtook it.
+      // Cancelled meanwhile: the operation that cancelled it undoes its effects.
       if (current?.id !== operation.id || transaction.machine.state !== machine.state) return false;
       if (outcome(transaction) === "finished") transaction.finish(current);
       if (transaction.operations.length === 0) this.#complete(transaction);
@@ -238,7 +238,7 @@ export class Executor {
     });
   }
 
-  /** Calls the driver within the state's time. Undefined when it is not to be written down. */
+  /** Calls the driver within the state's timeout. Returns undefined when there is nothing to write. */
   async #perform(
     phase: PhaseWork,
     machine: Machine,
@@ -251,7 +251,7 @@ export class Executor {
     const timer = `deadline:${machine.id}`;
     const grace = stopHow(machine, operation).timeout_ms + (DEADLINES_MS[machine.state] ?? 0);
     const extend = (): void => {
-      // Not for one that is over: its timer would end what comes next.
+      // Not after the call has ended: the timer would abort the next one.
       if (lane.abort === abort) this.#timers.set(timer, grace, () => abort.abort(LATE));
     };
     extend();
@@ -259,12 +259,12 @@ export class Executor {
       const work = phase(this.#parts, { machine, operation, signal: abort.signal, extend, now: clock.now() });
       return await Promise.race([work, this.#afterAbort(abort.signal, work)]);
     } catch (thrown) {
-      // A host that is no longer ours tells nothing about its machines.
+      // Without the host's lease, the outcome of its machines is unknown.
       const ours = this.#parts.reachable(machine.host_id);
       if (this.#closed || !ours || abort.signal.reason === SUPERSEDED) return undefined;
       const late = abort.signal.reason === LATE;
       const reason = late ? `${machine.state} took longer than ${grace / 1000} s` : messageOf(thrown);
-      // Neither is the machine's failure: both are tried again.
+      // Neither is a failure of the machine: both are retried.
       if (machine.state === "destroying" || thrown instanceof StoreError) throw new Error(reason, { cause: thrown });
       return (transaction) => {
         fail(transaction, reason);
@@ -276,7 +276,7 @@ export class Executor {
     }
   }
 
-  /** A driver that does not heed the abort is left behind after a while; what it may still do is found by `recover`. */
+  /** Abandons a driver call that ignores the abort after a grace period; `recover` finds what it may still do. */
   async #afterAbort(signal: AbortSignal, work: Promise<unknown>): Promise<never> {
     work.catch(() => {});
     await new Promise<void>((resolve) => {
@@ -286,7 +286,7 @@ export class Executor {
     throw new Error("the driver did not stop in time");
   }
 
-  /** A machine that has nothing more to do and destroys itself when it is done. */
+  /** Destroys a finished machine that has `auto_destroy`. */
   #complete(transaction: MachineTransaction): void {
     if (transaction.machine.state !== "stopped" || !transaction.machine.config.auto_destroy) return;
     transaction.begin(transaction.queue("destroy", { source: "policy", reason: "auto_destroy" }));
@@ -298,12 +298,12 @@ export class Executor {
       await this.#write(lane, work, (transaction) => this.#ended(transaction, notice));
   }
 
-  /** A boot ended by itself: written down, and the restart policy decides how it goes on. */
+  /** Records that a boot exited by itself; the restart policy decides what follows. */
   #ended(transaction: MachineTransaction, exit: ExitNotice): boolean {
     const { machine } = transaction;
     if (machine.boot !== exit.boot || (machine.state !== "started" && machine.state !== "suspended")) return false;
     if (machine.state === "suspended") {
-      // Its memory is gone; the next start is a cold one.
+      // The memory snapshot is lost, so the next start is cold.
       transaction.set({ snapshot: false, boot: null, handle: null, private_ipv4: null });
       return true;
     }
@@ -358,7 +358,7 @@ export class Executor {
     this.#timers.set("reconcile", MACHINE_LIMITS.reconcile_ms, () => void this.#reconcileAgain());
   }
 
-  /** Brings what is written down and what really runs together. */
+  /** Reconciles the stored state with what the driver reports. */
   async #reconcile(): Promise<void> {
     const { driver, clock } = this.#parts;
     const known = [...this.#running.values()].flatMap((machine) => refOf(machine) ?? []);
@@ -374,7 +374,7 @@ export class Executor {
     }
   }
 
-  /** Something runs that nobody asked for: left behind by a crash between doing and writing. */
+  /** Removes a boot that is not in the store, left by a crash between the driver call and the write. */
   async #removeStray(id: string, boot: string): Promise<void> {
     const { store, driver, log } = this.#parts;
     const machine = await store.find(id);
@@ -389,7 +389,7 @@ export class Executor {
     try {
       await Promise.race([work, this.#afterAbort(abort.signal, work)]);
     } catch (error) {
-      // It is found again next time; the others are not kept waiting for it.
+      // The next reconciliation finds it again; the others do not wait for it.
       log.warn({ error, machine: id, boot }, "it could not be removed");
     } finally {
       this.#timers.cancel(`stray:${id}`);

@@ -16,7 +16,7 @@ interface LeaseParts {
   writer: MachineWriter;
   bus: Bus<MachineUpdate>;
   clock: Clock;
-  /** Other processes give leases too, and their wall clocks may say anything. */
+  /** Other processes grant leases too, and their wall clocks may be wrong. */
   shared?: boolean;
 }
 
@@ -24,13 +24,13 @@ export interface AcquireLeaseInput {
   owner: string;
   description: string;
   ttl_s: number;
-  /** Of the lease to be refreshed, when it is one. */
+  /** Nonce of the lease to refresh. */
   nonce?: string | undefined;
-  /** How long to queue for it. */
+  /** How long to wait for the lease. */
   wait_s: number;
 }
 
-/** When a lease is over, on the clock that never jumps, and which one that is. */
+/** When a lease ends, on the monotonic clock, and which lease that is. */
 interface End {
   expires_at: number;
   nonce: string;
@@ -38,23 +38,20 @@ interface End {
 }
 
 /**
- * Leases: one holder at a time, told apart by a nonce that nobody can guess.
+ * Grants leases: one holder at a time, identified by an unguessable nonce. The nonce is a fencing token: it is compared
+ * with the lease that was read, and the write that follows is guarded by the revision read with it. If anyone acquired,
+ * released or refreshed the lease in between, the write fails, however late the request arrives.
  *
- * The nonce is a fencing token. It is compared with the lease that was read, and the write that follows is
- * guarded by the revision that was read with it: had anyone taken, released or refreshed the lease in
- * between, the write would not happen. How late the request comes makes no difference.
- *
- * How long a lease still lasts is counted on the clock that does not jump. Only after a restart, when that
- * clock has begun anew, the stored wall time is asked, and then at most a whole ttl is believed. Among several
- * processes it is never asked: a lease that this one has not given itself lasts a whole ttl from when it is first
- * seen (ADR 17), since it may have been given a moment ago by a process whose clock is hours behind. What is over is
- * taken out of the row, or every process that sees it for the first time would wait for its end once more.
+ * Remaining time is measured on the monotonic clock. After a restart, when that clock has begun anew, the stored wall
+ * time is used, limited to one ttl. With several processes it is never used: a lease granted elsewhere lasts one ttl
+ * from when it is first seen (ADR 17), because its grantor's clock may be hours behind. Expired leases are removed from
+ * the row; otherwise every process that first sees one would wait for it again.
  */
 export class Leases {
   readonly #parts: LeaseParts;
   /**
-   * Ends on the monotonic clock, by machine. Filled at first sight, so it may be empty at any time. A refresh keeps the
-   * nonce and may come by way of another process, so `expires_at` tells which lease the end is of.
+   * Ends on the monotonic clock, by machine. Filled when a lease is first seen, so an entry may be missing at any time.
+   * A refresh keeps the nonce and may come through another process, so `expires_at` identifies the lease.
    */
   readonly #ends = new Map<string, End>();
 
@@ -69,7 +66,7 @@ export class Leases {
     this.#timers.close();
   }
 
-  /** The machine's lease while it lasts. */
+  /** Returns the machine's lease if it has not expired. */
   live(machine: Pick<Machine, "id" | "lease">): (Lease & { left_ms: number }) | undefined {
     const { lease, id } = machine;
     if (!lease) {
@@ -99,7 +96,7 @@ export class Leases {
     if (nonce === undefined || !sameSecret(nonce, lease.nonce)) this.#held(machine, lease);
   }
 
-  /** Puts a new lease into the draft, whoever held it before. */
+  /** Puts a new lease into the transaction, replacing any other. */
   grant(
     transaction: MachineTransaction,
     { owner, description, ttl_s }: Pick<AcquireLeaseInput, "owner" | "description" | "ttl_s">,
@@ -108,7 +105,7 @@ export class Leases {
     return this.#put(transaction, { nonce: ids.hex(32), owner, description, ttl_s });
   }
 
-  /** Takes the lease, refreshes it when the nonce is its own, or queues for it. */
+  /** Acquires the lease, refreshes it if the nonce matches, or waits for it. */
   async acquire(
     id: string,
     input: AcquireLeaseInput,
@@ -118,7 +115,7 @@ export class Leases {
     const { clock, bus } = this.#parts;
     const until = clock.monotonic() + Math.min(input.wait_s, MACHINE_LIMITS.lease_wait_max_s) * 1000;
     for (;;) {
-      // Listening begins before the try, so that a release in between is heard.
+      // Subscribes before the attempt, so that a release in between is not missed.
       const woken = Promise.withResolvers<void>();
       const end = bus.subscribe(topics.machine(id), () => woken.resolve());
       try {
@@ -179,7 +176,7 @@ export class Leases {
     const ttl_ms = ttl_s * 1000;
     const lease: Lease = { nonce, owner, description, expires_at: clock.now() + ttl_ms, ttl_ms };
     transaction.set({ lease });
-    // If this is never written the entry is of a lease that nobody has, and `live` puts it right.
+    // If this is never written, the entry belongs to no lease, and `live` corrects it.
     this.#endAt(transaction.machine.id, { expires_at: lease.expires_at, nonce, at: clock.monotonic() + ttl_ms });
     return lease;
   }
@@ -190,7 +187,7 @@ export class Leases {
     if (shared) this.#timers.set(id, end.at - clock.monotonic(), () => void this.#clear(id, end.nonce));
   }
 
-  /** Takes a lease that is over out of the row; one that was refreshed elsewhere meanwhile stays. */
+  /** Removes an expired lease from the row; one that was refreshed elsewhere meanwhile stays. */
   async #clear(id: string, nonce: string): Promise<void> {
     const clear = this.#parts.writer.change(id, (transaction) => {
       const { machine } = transaction;
@@ -198,7 +195,7 @@ export class Leases {
       transaction.set({ lease: null });
       return true;
     });
-    // Whoever sees it next counts once more and tries again.
+    // The next reader measures it again and retries.
     await clear.catch(() => this.#ends.delete(id));
   }
 

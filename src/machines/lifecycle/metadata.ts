@@ -9,12 +9,12 @@ import type { MachineWriter } from "./writer.ts";
 export interface MetadataInput {
   /** Name to value; null removes. */
   pairs: Record<string, string | null>;
-  /** Whether pairs that are not named go. */
+  /** Whether unnamed pairs are removed. */
   replace: boolean;
   machine_version?: string | undefined;
 }
 
-/** Changes a machine's metadata in place: no new version, no restart. */
+/** Changes a machine's metadata in place, without a new version or a restart. */
 export class Metadata {
   readonly #parts: { writer: MachineWriter; leases: Leases };
 

@@ -14,11 +14,11 @@ interface OrphanCleanupParts {
   bus: Bus<MachineUpdate>;
   clock: Clock;
   log: Log;
-  /** Whether something is being done to the machine here: then its turn comes later. */
+  /** Whether an operation is running on the machine; then it is cleaned up later. */
   busy(machine_id: string): boolean;
 }
 
-/** Clears away what machines left on this host when they moved elsewhere. What is to be cleared is in the store. */
+/** Removes what machines left on this host when they moved to another. The store lists them. */
 export class OrphanCleanup {
   readonly #parts: OrphanCleanupParts;
   readonly #timers: Timers;
@@ -48,7 +48,7 @@ export class OrphanCleanup {
     for (const end of this.#ends.splice(0)) end();
   }
 
-  /** Clears away what can be; what cannot is tried again. */
+  /** Removes what can be removed; the rest is retried. */
   async sweep(): Promise<void> {
     const { log } = this.#parts;
     await this.clear().catch((error: unknown) => {
@@ -58,7 +58,7 @@ export class OrphanCleanup {
     });
   }
 
-  /** The same, but fails when something is left. One at a time. */
+  /** Like `sweep`, but fails when something remains. Runs one at a time. */
   async clear(): Promise<void> {
     this.#clearing ??= this.#clear().finally(() => {
       this.#clearing = undefined;

@@ -8,7 +8,7 @@ import type { MachineTransaction } from "./transaction.ts";
 export function begin(transaction: MachineTransaction, { id }: Operation): boolean {
   const [operation] = transaction.operations;
   if (operation?.id !== id || operation.begun) return false;
-  // Where the table has no cell the wish is already fulfilled, or can no longer be.
+  // Without an entry in the state table, the action is already done or no longer possible.
   if (next(transaction.machine.state, operation.kind) === undefined) transaction.finish(operation);
   else transaction.begin(operation);
   return true;
@@ -21,7 +21,7 @@ export function finish(transaction: MachineTransaction, { id }: Operation): bool
   return true;
 }
 
-/** It was to come up on another host, which has filled up meanwhile: it comes up where it was, and the log says so. */
+/** The chosen host has no capacity any more: the machine starts on its old host, and an event says so. */
 export function stays(transaction: MachineTransaction, { id }: Operation, reason: string): boolean {
   const [operation] = transaction.operations;
   if (operation?.id !== id) return false;
@@ -31,7 +31,7 @@ export function stays(transaction: MachineTransaction, { id }: Operation, reason
   return true;
 }
 
-/** What is to leave its host and cannot yet says so, once. */
+/** Records once why a machine cannot leave its host yet. */
 export function recordWaiting(transaction: MachineTransaction, reason: string): boolean {
   if (waitingReason(transaction.machine) !== undefined) return false;
   transaction.recordEvent(WAITING.type, WAITING.status, "host", { reason });
@@ -40,7 +40,7 @@ export function recordWaiting(transaction: MachineTransaction, reason: string): 
 
 const WAITING = { type: "move", status: "waiting" } as const;
 
-/** Why a machine has not left its host yet, if that is the last that happened to it. */
+/** Why a machine has not left its host yet, if that is its last event. */
 export function waitingReason({ events: [last] }: Pick<Machine, "events">): string | undefined {
   return last?.type === WAITING.type && last.status === WAITING.status ? last.request?.reason : undefined;
 }

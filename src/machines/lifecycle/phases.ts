@@ -23,9 +23,9 @@ import type { MachineTransaction } from "./transaction.ts";
 
 export interface PhaseParts {
   driver: RuntimeDriver;
-  /** Every secret of the app, for a machine that boots. */
+  /** All secrets of the app, for a booting machine. */
   secrets(app_id: string): Promise<Record<string, string>>;
-  /** What the app's machines may reach outside their network. */
+  /** The app's egress policy. */
   egress(app_id: string): Promise<EgressPolicy>;
 }
 
@@ -33,12 +33,12 @@ export interface Phase {
   machine: Machine;
   operation: Operation;
   signal: AbortSignal;
-  /** The state's time begins anew. */
+  /** Restarts the state's timeout. */
   extend: () => void;
   now: number;
 }
 
-/** Writes down how it went; answers whether the operation is finished. */
+/** Records the outcome; returns whether the operation is finished. */
 export type Outcome = (transaction: MachineTransaction) => "finished" | "goes on";
 
 export type PhaseWork = (parts: PhaseParts, phase: Phase) => Promise<Outcome>;
@@ -55,7 +55,7 @@ export const PHASES: Partial<Record<MachineState, PhaseWork>> = {
 async function boot(parts: PhaseParts, { machine, operation, signal, extend, now }: Phase): Promise<Outcome> {
   const { driver } = parts;
   let lost: string | undefined;
-  // Suspended before: a machine that was stopped has no boot.
+  // Suspended: a stopped machine has no boot.
   if (machine.boot !== null && machine.handle) {
     const resumed = await driver.resume(await launchOf(parts, machine, machine.boot, true), machine.handle, signal);
     if (!("lost" in resumed)) return booted(machine, machine.boot, resumed, now, { resumed: true });
@@ -76,7 +76,7 @@ const booted =
     request?: EventRequest,
   ): Outcome =>
   (transaction) => {
-    // Who resumes goes on as the version that booted.
+    // A resumed machine keeps the stop config of the version that booted.
     const stop_config = before === boot && boot_stop_config ? boot_stop_config : (config.stop_config ?? {});
     transaction.set({
       boot,
@@ -121,7 +121,7 @@ async function freeze({ driver }: PhaseParts, { machine, operation, signal, now 
       reason = thrown.message;
     }
   }
-  // What cannot be suspended is stopped, and the log says why.
+  // A machine that cannot be suspended is stopped; the event says why.
   const exit = await stopBoot(driver, machine, stopHow(machine, operation), signal);
   return (transaction) => {
     suspendOrStop(transaction, exit, now, { reason: `stopped instead of suspended: ${reason}` });
@@ -135,7 +135,7 @@ const rest: Outcome = (transaction) => {
   return "finished";
 };
 
-/** First half of a restart: whatever runs is stopped; then the machine starts like any other. */
+/** First half of a restart: stops what is running. The machine then starts like any other. */
 async function cycle({ driver }: PhaseParts, { machine, operation, signal, now }: Phase): Promise<Outcome> {
   const exit = await stopBoot(driver, machine, stopHow(machine, operation), signal);
   return (transaction) => {
@@ -150,7 +150,7 @@ async function cycle({ driver }: PhaseParts, { machine, operation, signal, now }
   };
 }
 
-/** First half of an update: the old version goes, with its memory and its root file system. */
+/** First half of an update: removes the old version with its memory and root file system. */
 async function replace({ driver }: PhaseParts, { machine, operation, signal, now }: Phase): Promise<Outcome> {
   const exit = await stopBoot(driver, machine, stopHow(machine, operation), signal);
   const { launch, was_created, source } = operation.payload;
@@ -189,7 +189,7 @@ async function stopBoot(
   return ref ? await driver.stop(ref, how, signal) : undefined;
 }
 
-/** The boot is over. Its exit is written down, when there was one. */
+/** The boot has ended. Records its exit, if there was one. */
 function suspendOrStop(
   transaction: MachineTransaction,
   exit: Exit | undefined,
@@ -221,7 +221,7 @@ export function clear(transaction: MachineTransaction): void {
 export const refOf = ({ id, boot, handle }: Machine): Ref | undefined =>
   boot === null ? undefined : { id, boot, handle };
 
-/** As the request says, else as the version says that runs: `config` may be a newer one already. */
+/** Stop options of the request, else of the running version: `config` may already be newer. */
 export function stopHow({ config, boot_stop_config }: Machine, { payload }: Operation): StopOptions {
   const { stop_timeout_ms, stop_timeout_max_ms } = MACHINE_LIMITS;
   const stop_config = boot_stop_config ?? config.stop_config;
@@ -232,11 +232,11 @@ export function stopHow({ config, boot_stop_config }: Machine, { payload }: Oper
   };
 }
 
-/** `restart` keeps it as long as the machine is the same version, `always` through updates as well. */
+/** `restart` keeps the root file system within one version, `always` also across updates. */
 function keepsRootfs({ config }: Machine): Launch["keep_rootfs"] {
   const persist = config.guest?.persist_rootfs ?? config.rootfs?.persist;
   if (persist === "always" || persist === 2) return true;
-  // A machine may have been updated while it was stopped: only who keeps the disk knows which version wrote it.
+  // The machine may have been updated while stopped: only the driver knows which version wrote the disk.
   return persist === "restart" || persist === 3 ? "version" : false;
 }
 

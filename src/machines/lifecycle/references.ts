@@ -12,14 +12,14 @@ interface ReferenceParts {
   volumes?: VolumeFinder;
 }
 
-/** The machine that refers to something; a new one has no config before. */
+/** The machine whose config refers to a resource; a new one has no previous config. */
 interface Referrer {
   app_id: string;
   machine_id: string;
   before?: MachineConfig;
 }
 
-/** The config with the id of its volume, and where that is. A volume that is only named is one that nobody mounts. */
+/** Returns the config with the id of its volume, and the volume's place. A name is resolved to an unattached volume. */
 export async function mountedVolume(
   { volumes }: ReferenceParts,
   { app_id, machine_id }: Referrer,
@@ -35,7 +35,10 @@ export async function mountedVolume(
   return { config: { ...config, mounts: [{ ...mount, volume }] }, place };
 }
 
-/** A volume of that name, in the region if one is named, and best one that can be mounted; what is in its way is told later. */
+/**
+ * Finds a volume by name, in the region if one is given, preferring one that can be mounted; obstacles are reported
+ * later.
+ */
 async function freeVolume(
   volumes: VolumeFinder | undefined,
   app_id: string,
@@ -53,7 +56,7 @@ async function freeVolume(
   return best?.id;
 }
 
-/** What a mount says about its volume. */
+/** What a mount states about its volume. */
 interface Claims {
   name?: string | undefined;
   encrypted?: boolean | undefined;
@@ -73,7 +76,7 @@ function mountProblems({ name, encrypted }: Claims, place: VolumePlace): Problem
   return found;
 }
 
-/** Fails when an update brings in what does not fit: what the config said before is not looked at again. */
+/** Refuses invalid references that an update adds; unchanged ones are not checked again. */
 export async function refuseReferences(parts: ReferenceParts, who: Referrer, config: MachineConfig): Promise<void> {
   const [mount] = config.mounts ?? [];
   const [old] = who.before?.mounts ?? [];
@@ -104,7 +107,7 @@ export async function standbyProblems(
   return found;
 }
 
-/** What a mount says about its volume that is otherwise, without being in the way. */
+/** Warns about mount fields that differ from the volume without preventing the mount. */
 export async function mountWarnings({ volumes }: ReferenceParts, { mounts }: MachineConfig): Promise<string[]> {
   const [mount] = mounts ?? [];
   const asks = mount?.size_gb || mount?.encrypted === false;

@@ -29,16 +29,16 @@ interface RelocationParts {
   volumes: VolumeFinder | undefined;
 }
 
-/** What could not be moved, and why. */
+/** A machine that could not be moved, and why. */
 export interface Stuck {
   id: string;
   reason: string;
 }
 
-/** Machines that go from one host to another: because somebody asks, because the host is emptied, because it is lost. */
+/** Moves machines between hosts: on request, when a host is drained, or when it is lost. */
 export class Relocation {
   readonly #parts: RelocationParts;
-  /** When those that found no room were tried last, on the clock that never jumps. */
+  /** Last attempt for machines that found no capacity, on the monotonic clock. */
   #tried = Number.NEGATIVE_INFINITY;
 
   constructor(parts: RelocationParts) {
@@ -46,9 +46,9 @@ export class Relocation {
   }
 
   /**
-   * Moves a machine. One that runs is restarted, and comes up there: it is stopped where it is, and the write that
-   * says so is the one that makes it the other host's, so that at no moment both may run it. Its address changes, and
-   * its root file system begins anew. Its volume follows: the start there waits for it.
+   * Moves a machine. A running one is stopped on its host and started on the other; the write that records the stop
+   * also assigns the new host, so at no time may both run it. Its address changes, and its root file system starts
+   * anew. Its volume follows, and the start waits for it.
    */
   async move(id: string, input: { host_id?: string | undefined }, actor: Actor): Promise<Machine> {
     const { store, writer, leases } = this.#parts;
@@ -60,7 +60,7 @@ export class Relocation {
       (transaction) => {
         leases.check(transaction.machine, actor.nonce);
         if (transaction.machine.host_id !== machine.host_id) return false;
-        // It is on its way already.
+        // It is already moving.
         if (transaction.operations.some((operation) => operation.payload.move_to)) return false;
         const payload = { source: actor.source ?? "user", move_to: place } as const;
         if (runs(transaction) || transaction.machine.state === "suspended")
@@ -76,22 +76,22 @@ export class Relocation {
       actor.ids,
     );
     const volume = volumeOf(moved);
-    // At rest nothing has it open any more, and it need not wait for the next start.
+    // At rest nothing has the volume open, so it can move before the next start.
     if (volume !== undefined && moved.host_id === place.host_id && moved.boot === null)
       await this.#parts.volumes?.follow?.(volume, place.host_id);
     return moved;
   }
 
   /**
-   * Nothing new comes to the host any more, and what can goes elsewhere; what cannot is tried again. Answers what goes
-   * and what cannot yet.
+   * Cordons the host and moves its machines elsewhere; those that cannot move are retried. Returns what moves and what
+   * cannot yet.
    */
   async drain(host_id: string, actor: Actor): Promise<{ moving: string[]; stuck: Stuck[] }> {
     await this.#parts.hosts.setDraining(host_id);
     return await this.#empty(host_id, actor);
   }
 
-  /** Tries again what has not left these hosts: lost ones that were seen to, and ones that are being emptied. */
+  /** Retries machines that have not left these hosts: lost ones already evacuated, and ones being drained. */
   async again(hosts: readonly Host[]): Promise<void> {
     const { clock } = this.#parts;
     const now = clock.monotonic();
@@ -119,9 +119,9 @@ export class Relocation {
   }
 
   /**
-   * The host is lost, and whatever others may start does not run there any more. Machines that allow it start elsewhere,
-   * or wait until there is room; the others wait for the host. Each in one write that holds only while the host is still lost, so
-   * this may be done by several at once, and again after a crash halfway.
+   * Evacuates a lost host, on which no movable machine runs any more. Machines that allow it start elsewhere, or wait
+   * for capacity; the others wait for the host. Each move is one write that applies only while the host is lost, so
+   * several processes may do this at once, and again after a crash.
    */
   async evacuate({ id, epoch }: Host): Promise<void> {
     const { store, log } = this.#parts;
@@ -140,7 +140,7 @@ export class Relocation {
     await Promise.all(leaving.map(rescue));
   }
 
-  /** Shown with the machine until it has left. */
+  /** Records the reason, which is shown until the machine has left. */
   async #waits(id: string, host_id: string, reason: string): Promise<void> {
     await this.#parts.writer.change(
       id,

@@ -2,7 +2,7 @@ import { MACHINE_LIMITS } from "../limits.ts";
 import type { Exit } from "../runtime/driver.ts";
 import type { ExitEvent, Machine } from "../types.ts";
 
-/** How long to wait before the next start, or undefined when the machine is to stay down. */
+/** Delay before the next restart, or undefined when the machine stays down. */
 export function restartDelay(machine: Machine, exit: Exit, restarts: number): number | undefined {
   const { restart } = machine.config;
   const policy = restart?.policy || "on-failure";
@@ -14,7 +14,7 @@ export function restartDelay(machine: Machine, exit: Exit, restarts: number): nu
   return Math.min(restart_delay_max_ms, restart_delay_ms * 2 ** Math.min(restarts, 16));
 }
 
-/** Restarts in a row; a machine that has run long enough is well again. */
+/** Consecutive restarts; a machine that has run long enough starts again at 0. */
 export function restartsSoFar({ restarts, started_at }: Machine, exit: Exit): number {
   const ran_ms = started_at === null ? 0 : exit.exited_at - started_at;
   return ran_ms >= MACHINE_LIMITS.restart_window_ms ? 0 : restarts;

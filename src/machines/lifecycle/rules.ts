@@ -18,7 +18,7 @@ export function refuseInsert(result: "name_taken" | "no_app" | "limit", name: st
   }
 }
 
-/** Where the volume is, when the machine may mount it there; otherwise it fails with what is in the way. */
+/** Returns the volume's place if the machine may mount it there; otherwise throws the reason. */
 export function refuseVolume(
   volume: string,
   place: VolumePlace | undefined,
@@ -31,7 +31,7 @@ export function refuseVolume(
     return fail("invalid_request", `${path} ${problem}`, { details: [{ path, problem }] });
   }
   const { attached_machine_id, unready, host_id } = place;
-  // Its own, when the same request comes a second time.
+  // Attached to this very machine, when a request is repeated.
   if (attached_machine_id !== null && attached_machine_id !== machine_id) {
     fail("volume_in_use", `volume ${volume} is mounted by machine ${attached_machine_id}`, {
       facts: { attached_machine_id },
@@ -50,13 +50,13 @@ export function refuseVolume(
   return place;
 }
 
-/** Fails with all of them, the first one in its message; nothing happens when there are none. */
+/** Throws all problems, the first one as the message; does nothing when there are none. */
 export function rejectInvalid(problems: Problem[]): void {
   const [first] = problems;
   if (first) fail("invalid_request", `${first.path} ${first.problem}`, { details: problems });
 }
 
-/** A mount that names no volume keeps the one that is there: many clients send only its path again. */
+/** A mount without a volume keeps the current one: many clients send only the path again. */
 export function keepVolume(config: MachineConfig, before: MachineConfig): MachineConfig {
   const [mount] = config.mounts ?? [];
   const [old] = before.mounts ?? [];
@@ -67,7 +67,7 @@ export function keepVolume(config: MachineConfig, before: MachineConfig): Machin
 export function volumeProblems(before: MachineConfig, after: MachineConfig): Problem[] {
   const [old] = before.mounts ?? [];
   const [now] = after.mounts ?? [];
-  // A mount that is new is added even when it names no volume.
+  // A new mount is added even when it names no volume.
   if (old?.volume === now?.volume && (old || !now)) return [];
   const words = old ? "cannot be changed" : "cannot be added";
   return [{ path: "body.config.mounts", problem: `${words} by an update; destroy the machine and create it again` }];
@@ -83,7 +83,7 @@ export function refuseMoving(machine: Machine, input: Omit<UpdateMachineInput, "
   );
 }
 
-/** A machine boots with the newest secrets; a version that there is not yet cannot be waited for. */
+/** Machines boot with the newest secrets; a version that does not exist yet cannot be waited for. */
 export function refuseSecretsVersion(current: number, wanted: number | undefined): void {
   if (wanted === undefined || wanted <= current) return;
   const path = "body.min_secrets_version";
@@ -92,7 +92,7 @@ export function refuseSecretsVersion(current: number, wanted: number | undefined
   ]);
 }
 
-/** Clients send the id of the machine a second time in the body. */
+/** Clients repeat the machine's id in the body; it must match. */
 export function refuseOtherId(machine: Machine, id: string | undefined): void {
   if (!id || id === machine.id) return;
   rejectInvalid([{ path: "body.id", problem: `is not the machine of the path, ${machine.id}` }]);

@@ -4,9 +4,8 @@ const HOUR = 3_600_000;
 const FIXED_MS: Record<"hourly" | "daily" | "weekly", number> = { hourly: HOUR, daily: 24 * HOUR, weekly: 168 * HOUR };
 
 /**
- * The first time after `now` that lies a whole number of intervals after the machine's creation. Runs that
- * were missed meanwhile are therefore one run, not many. A clock that was put back may be before the creation; the
- * intervals go on backwards from there.
+ * Returns the first time after `now` that is a whole number of intervals after the machine's creation, so missed runs
+ * become one run. If the clock was set back before the creation, intervals continue backwards.
  */
 export function nextRun(schedule: NonNullable<MachineConfig["schedule"]>, created_at: number, now: number): number {
   if (schedule !== "monthly") {
@@ -24,8 +23,8 @@ function monthOf(time: number): number {
 }
 
 /**
- * When a machine is due: as it is written down, unless that is further off than the next run but one. Then the wall
- * clock was ahead when it was written, and is not any more.
+ * When a machine is due: the stored time, unless it is more than one interval after the next run. Then the wall clock
+ * was ahead when it was stored.
  */
 export function dueAt({ next_run_at, created_at, config }: Machine, now: number): number | null {
   if (next_run_at === null || !config.schedule) return null;
@@ -33,7 +32,7 @@ export function dueAt({ next_run_at, created_at, config }: Machine, now: number)
   return next_run_at > nextRun(config.schedule, created_at, next) ? next : next_run_at;
 }
 
-/** The same day of another month; the last day of one that is too short. */
+/** The same day of another month, or the last day of a shorter one. */
 function addMonths(from: number, months: number): number {
   const date = new Date(from);
   const day = date.getUTCDate();

@@ -20,8 +20,8 @@ interface SchedulerParts {
 }
 
 /**
- * What happens by itself, without anyone asking: scheduled machines start, those that stand by take over,
- * destroyed ones are forgotten. When is kept in the store; the alarms here can be set anew at any time.
+ * Queues operations that nobody requested: scheduled starts, standby starts, and purging of destroyed machines. Due
+ * times are in the store; the timers here can be set again at any time.
  */
 export class Scheduler {
   readonly #parts: SchedulerParts;
@@ -45,10 +45,10 @@ export class Scheduler {
     this.#timers.close();
   }
 
-  /** The host is gone: whoever stands by for one of its running machines starts. */
+  /** Starts the standbys of the host's running machines. */
   async hostFailed(host_id: string): Promise<void> {
     const { store } = this.#parts;
-    // They run on there, as far as anybody can know.
+    // As far as anyone can tell, exempt machines still run there.
     const exempt = new Set(await store.exempt(host_id));
     for (const machine of await store.alive([host_id])) {
       if (machine.boot === null || machine.state === "suspended" || exempt.has(machine.id)) continue;
@@ -66,7 +66,7 @@ export class Scheduler {
     else this.#timers.set(id, dueAt(machine, now) === next_run_at ? next_run_at - now : 0, () => void this.#run(id));
   }
 
-  /** Starts a scheduled machine and puts down its next time, both in one write. */
+  /** Starts a scheduled machine and stores its next run, in one write. */
   async #run(id: string): Promise<void> {
     const { writer, clock } = this.#parts;
     try {
@@ -74,7 +74,7 @@ export class Scheduler {
         const { next_run_at, config, created_at, state } = transaction.machine;
         if (next_run_at === null || !config.schedule || state === "destroyed" || state === "destroying") return false;
         const now = clock.now();
-        // The wall clock was put back: it is not time yet, but it must not take as long as the clock was wrong either.
+        // The wall clock was set back: it is not time yet, but the wait must not last as long as the clock was wrong.
         if (next_run_at > now) {
           const due = dueAt(transaction.machine, now);
           if (due === next_run_at) this.#plan(transaction.machine);
@@ -90,7 +90,7 @@ export class Scheduler {
     }
   }
 
-  /** There was no room, or no store: it is tried again after a while, and the log says so. */
+  /** Without capacity or store it is retried later, and logged. */
   #tryLater(id: string, thrown: unknown): void {
     this.#parts.log.warn({ error: thrown, machine: id }, "a scheduled machine could not be started");
     this.#timers.set(id, MACHINE_LIMITS.purge_ms, () => void this.#run(id));

@@ -3,25 +3,25 @@
  * empty cell cannot happen: what is asked for there waits, or is refused, before it gets here.
  */
 
-/** What somebody asks for. */
+/** Actions that a caller requests. */
 export type Action = "start" | "stop" | "suspend" | "restart" | "update" | "destroy";
-/** What the executor reports. */
+/** Outcomes that the executor reports. */
 export type Reported =
-  /** Its first process runs. */
+  /** The first process is running. */
   | "booted"
-  /** Its first process ended. */
+  /** The first process exited. */
   | "exited"
-  /** It was asked to stop and nothing was running. */
+  /** A stop found nothing running. */
   | "halted"
-  /** Its memory is kept, nothing runs. */
+  /** The memory is kept and nothing runs. */
   | "frozen"
-  /** A new config is in place, and it is not to be started … */
+  /** A new config is in place, and the machine stays stopped … */
   | "rested"
-  /** … nor was it ever. */
+  /** … and was never started. */
   | "readied"
-  /** Nothing of it is left. */
+  /** Everything was removed. */
   | "removed"
-  /** It did not work, or took too long. */
+  /** The operation failed or timed out. */
   | "broke";
 export type Trigger = Action | Reported;
 
@@ -48,7 +48,7 @@ const TABLE = {
     destroy: "destroying",
     broke: "failed",
   },
-  // A restart by the policy waits a while; until its time has come it may be overtaken.
+  // A restart by the policy is delayed; until it is due, other operations may replace it.
   restarting: {
     exited: "stopped",
     start: "starting",
@@ -73,7 +73,7 @@ const TABLE = {
 export type MachineState = keyof typeof TABLE;
 export const STATES = Object.keys(TABLE) as MachineState[];
 
-/** The state after `trigger`, or undefined when the table has no such cell. */
+/** Returns the state after `trigger`, or undefined when the table has no such entry. */
 export function next(state: MachineState, trigger: Trigger): MachineState | undefined {
   const row: Partial<Record<Trigger, MachineState>> = TABLE[state];
   return row[trigger];
@@ -82,8 +82,8 @@ export function next(state: MachineState, trigger: Trigger): MachineState | unde
 const SECOND = 1000;
 
 /**
- * States that pass: how long one may last. Past it the machine is `failed`, with an event that says so; only
- * `destroying` is tried again, because a machine that is half gone cannot come back.
+ * Timeouts of transitional states. Past one the machine is `failed`, with an event; only `destroying` is retried,
+ * because a half-removed machine cannot come back.
  */
 export const DEADLINES_MS: Partial<Record<MachineState, number>> = {
   starting: 180 * SECOND,
@@ -94,13 +94,13 @@ export const DEADLINES_MS: Partial<Record<MachineState, number>> = {
   destroying: 60 * SECOND,
 };
 
-/** Where a machine rests. */
+/** Whether a state is not transitional. */
 export const isPersistent = (state: MachineState): boolean => DEADLINES_MS[state] === undefined;
 
-/** Names that clients know for states that are called otherwise here. */
+/** State names of other platforms that clients send. */
 export const STATE_ALIASES: Record<string, MachineState> = { updating: "replacing" };
 
-/** Where an operation leaves the machine when it succeeds; an update without a start leaves it where it was. */
+/** The state after an operation succeeds; an update without a start keeps the current one. */
 export function after(state: MachineState, asked: Action, launch: boolean): MachineState {
   switch (asked) {
     case "start":
@@ -118,7 +118,7 @@ export function after(state: MachineState, asked: Action, launch: boolean): Mach
   }
 }
 
-/** The word for each hop in the event log. The event's status is the state it leads to. */
+/** The event type of each transition. The event's status is the new state. */
 export const EVENT_TYPES: Record<Trigger, string> = {
   start: "start",
   stop: "stop",

@@ -6,12 +6,12 @@ import type { EventRequest, Machine, MachineEvent, Operation, OperationPayload, 
 import { type Action, after, DEADLINES_MS, EVENT_TYPES, type MachineState, next, type Trigger } from "./states.ts";
 
 /**
- * A change of one machine while it is being thought out: what was read, and what shall be written. This is
- * the only place where a machine changes its state, and it never does so without the event that says why.
+ * A change of one machine before it is written: what was read, and what will be written. Only this class changes a
+ * machine's state, and never without an event.
  */
 export class MachineTransaction {
   machine: Machine;
-  /** Unfinished operations, in order, as they will be. */
+  /** Unfinished operations after this change, in order. */
   operations: Operation[];
   readonly #before: Machine | undefined;
   readonly #now: number;
@@ -36,7 +36,7 @@ export class MachineTransaction {
     this.#known = new Set(read.operations.map((operation) => operation.id));
   }
 
-  /** Where the machine will be when everything that waits has been done. */
+  /** The state after all queued operations. */
   get projected(): MachineState {
     return this.operations.reduce(
       (state, { kind, payload }) => after(state, kind, payload.launch ?? true),
@@ -48,20 +48,20 @@ export class MachineTransaction {
     this.machine = { ...this.machine, ...fields };
   }
 
-  /** A new config under a new instance id. */
+  /** Sets a new config under a new instance id. */
   replaceConfig(fields: Partial<Machine> & Pick<Machine, "config" | "instance_id">): void {
     this.set(fields);
     this.#new_version = true;
   }
 
-  /** The volume is this machine's from the moment it exists. */
+  /** Attaches the volume to this machine from its creation on. */
   attach(volume_id: string): void {
     this.#attach = volume_id;
   }
 
   /**
-   * From now on it is another host's. What is still to be done is done there. `lost_epoch` is the tenure in which the
-   * host it leaves was lost: written only while it still is.
+   * Assigns the machine to another host, which does its remaining operations. `lost_epoch` is the tenure in which the
+   * old host was lost; the write applies only while it still is.
    */
   move(place: Place, lost_epoch?: number): void {
     this.set({ ...place, private_ipv4: null });
@@ -82,9 +82,9 @@ export class MachineTransaction {
     this.recordEvent(EVENT_TYPES[trigger], state, source, request);
   }
 
-  /** An event of its own; the state stays. */
+  /** Records an event without a state change. */
   recordEvent(type: string, status: string, source: Source, request?: EventRequest): void {
-    // The clock may have been put back; a log that runs backwards helps nobody.
+    // The clock may have been set back; event timestamps never decrease.
     const timestamp = Math.max(this.#now, this.machine.events[0]?.timestamp ?? 0);
     const event: MachineEvent = {
       id: this.#ids.ulid(),
@@ -98,7 +98,7 @@ export class MachineTransaction {
     this.set({ events: [event, ...this.machine.events].slice(0, MACHINE_LIMITS.events_shown) });
   }
 
-  /** Adds an operation at the end. The state shows it when it is begun. */
+  /** Appends an operation. The state shows it once it begins. */
   queue(kind: Action, payload: OperationPayload, not_before: number | null = null): Operation {
     const { id: machine_id, host_id } = this.machine;
     const operation: Operation = {
@@ -115,7 +115,7 @@ export class MachineTransaction {
     return operation;
   }
 
-  /** Lets the state show the operation. */
+  /** Sets the state to that of the operation. */
   begin(operation: Operation): void {
     const { source, reason } = operation.payload;
     this.transition(operation.kind, source, reason === undefined ? undefined : { reason });
@@ -131,7 +131,7 @@ export class MachineTransaction {
     this.operations = this.operations.filter((one) => one.id !== operation.id);
   }
 
-  /** What is to be written. */
+  /** Returns what is to be written. */
   change(): Change {
     const before = this.#before;
     const reserved = this.#reserves();
@@ -164,7 +164,7 @@ export class MachineTransaction {
     };
   }
 
-  /** Its size is taken from the host while it runs or is frozen in memory, and from the moment it is to run. */
+  /** Capacity is reserved while the machine runs, is frozen in memory, or is about to run. */
   #reserves(): boolean {
     const { boot, state, snapshot } = this.machine;
     if (state === "destroyed") return false;

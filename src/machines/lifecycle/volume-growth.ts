@@ -1,7 +1,7 @@
 import type { Grown } from "#volumes/scheduler.ts";
 import type { MachineWriter } from "./writer.ts";
 
-/** A volume that has grown by itself is an event of the machine that mounts it, which may have to be restarted for it. */
+/** Records the automatic growth of a volume as an event of its machine, which may need a restart to see it. */
 export async function volumeGrew(writer: MachineWriter, { volume, size_gb, needs_restart }: Grown): Promise<void> {
   const { id, attached_machine_id } = volume;
   if (attached_machine_id === null) return;

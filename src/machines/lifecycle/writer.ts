@@ -7,7 +7,7 @@ import type { Change, Committed, Inserted, MachineStore } from "../store.ts";
 import type { Machine, MachineEvent, Operation } from "../types.ts";
 import { MachineTransaction } from "./transaction.ts";
 
-/** What a change of a machine looks like to those who wait for it. */
+/** A machine's change as published to subscribers. */
 export interface MachineUpdate {
   machine: Machine;
   /** Oldest first. */
@@ -18,20 +18,20 @@ export const topics = {
   machine: (id: string): string => `machine:${id}`,
   org: (id: string): string => `org:${id}`,
   host: (id: string): string => `host:${id}`,
-  /** Every machine there is. */
+  /** Every machine. */
   every: "machines",
 } as const;
 
 /**
- * A machine as those see it who follow one host: one that has moved elsewhere is at rest there, with nothing to do, to
- * run or to wait for.
+ * A machine as subscribers of one host see it: one that moved elsewhere appears at rest, without operations, boot or
+ * schedule.
  */
 export function seenFrom(topic: string, machine: Machine): Machine {
   if (!topic.startsWith("host:") || topic === topics.host(machine.host_id)) return machine;
   return { ...machine, state: "stopped", boot: null, pending: 0, deadline_at: null, next_run_at: null };
 }
 
-/** A machine and what is to be done to it, as of one moment. */
+/** A machine and its operations, read together. */
 export interface Work {
   machine: Machine;
   operations: Operation[];
@@ -45,8 +45,8 @@ interface WriterParts {
 }
 
 /**
- * Reads a machine, lets somebody decide, and writes the decision if nothing has changed meanwhile; then tells
- * the bus. Everything that changes a machine goes through here.
+ * Reads a machine, applies a decision, writes it if nothing changed meanwhile, and publishes the update. Every change
+ * of a machine goes through here.
  */
 export class MachineWriter {
   readonly #parts: WriterParts;
@@ -56,8 +56,8 @@ export class MachineWriter {
   }
 
   /**
-   * Decides on a fresh draft until the decision could be written. `decide` may throw to refuse, or answer false
-   * to leave everything as it is; it is called again, with what is there by then, when someone else was faster.
+   * Repeats `decide` on a freshly read transaction until the write succeeds. It may throw to refuse, or return false to
+   * change nothing; after a concurrent change it is called again.
    */
   async change(
     id: string,
@@ -67,7 +67,7 @@ export class MachineWriter {
     return (await this.work(id, decide, undefined, ids)).machine;
   }
 
-  /** The same for someone who has just read the machine, and goes on with it: `known` saves the first reading. */
+  /** Like `change`, for a caller that has just read the machine: `known` saves the first read. */
   async work(
     id: string,
     decide: (transaction: MachineTransaction) => boolean,

@@ -5,85 +5,91 @@ import type { CheckConfig } from "../config/config-schema.ts";
 import type { Handle, ImageRef, MachineConfig } from "../types.ts";
 
 /**
- * What runs machines: runc on this box, or `sim`, which runs nothing. Implemented in drivers/, each passes
+ * Runs machines: with runc on this host, or with `sim`, which runs nothing. Implemented in drivers/, tested by
  * `driver.suite.ts`.
  *
- * Terms. A *boot* is one life of a machine's processes, from cold start to exit; the caller names it, and the
- * name stays through suspend and resume. A *handle* is what the driver needs to find a boot again after our
- * own process has restarted: plain JSON, we keep it, and only the driver reads it.
+ * A *boot* is one run of a machine's processes, from cold start to exit; the caller names it, and the name is
+ * kept through suspend and resume. A *handle* is what the driver needs to find a boot again after our own
+ * process has restarted: JSON that we store and only the driver reads.
  *
- * A typical life: `start` (boot b1) … `suspend` … `resume` (still b1) … `stop` … `start` (boot b2) … `destroy`.
+ * A typical lifecycle: `start` (boot b1) … `suspend` … `resume` (still b1) … `stop` … `start` (boot b2) … `destroy`.
  *
- * Every call may be repeated, because after a crash the caller does not know whether the first one happened:
- * starting a boot that runs answers its handle, stopping one that ended answers how it ended. A call that is
- * aborted leaves nothing half done: what it began is taken back, or the next call of the same kind finishes
- * it. Calls for one machine never overlap; calls for different machines do.
+ * All calls are idempotent, because after a crash the caller does not know whether the first one succeeded:
+ * starting a running boot returns its handle, stopping an ended one returns its exit. An aborted call leaves
+ * nothing half done: it is rolled back, or the next call of the same kind finishes it. Calls for one machine
+ * never overlap; calls for different machines do.
  */
 export interface RuntimeDriver {
   readonly name: string;
-  /** What this host can do. A caller is refused early, not halfway. */
+  /** What this host supports, so that unsupported requests are refused early. */
   capabilities(): Capabilities;
   /**
-   * What an image's name stands for now, for this organization: asked before a machine is written down, so that an
-   * image that cannot be had is an error of whoever names it. Fails as `ImageSource.resolve` does.
+   * Resolves an image name for an organization. Called before a machine is stored, so that a missing image is an error
+   * of the request. Fails as `ImageSource.resolve` does.
    */
   resolve(image: string, org_id: string, signal: AbortSignal): Promise<ImageRef>;
 
   /**
-   * Boots cold. Resolves when the first process runs, not when checks pass. Another boot of the machine that is left over
-   * ends first. While its image is on its way `extend` is called now and then, and once when it is there: the time that
-   * a start may take counts from the last call.
+   * Starts a cold boot. Resolves when the first process runs, not when checks pass. An earlier boot of the machine ends
+   * first. `extend` is called while the image is pulled and once afterwards: the start timeout counts from the last
+   * call.
    */
   start(launch: Launch, signal: AbortSignal, extend?: () => void): Promise<Started>;
-  /** The stop signal, then SIGKILL after the timeout. Resolves with how it ended; undefined when nothing ran. A snapshot is dropped. */
+  /**
+   * Sends the stop signal, then SIGKILL after the timeout. Returns the exit, or undefined when nothing ran. Drops a
+   * snapshot.
+   */
   stop(ref: Ref, how: StopOptions, signal: AbortSignal): Promise<Exit | undefined>;
   /**
-   * Keeps the memory, on the disk (`snapshot`) or where it is (`freeze`); nothing runs afterwards, and no exit is
-   * reported. Fails with `SuspendRefused`, the machine running on, when it cannot.
+   * Keeps the memory on disk (`snapshot`) or in RAM (`freeze`); nothing runs afterwards, and no exit is reported. Fails
+   * with `SuspendRefused`, leaving the machine running, when it cannot.
    */
   suspend(ref: Ref, signal: AbortSignal): Promise<Suspended>;
-  /** Goes on where it was suspended. Lost when that cannot be; then nothing runs and nothing is left of it. */
+  /** Resumes a suspended boot. Returns `Lost` when that is impossible; then nothing of it remains. */
   resume(launch: Launch, handle: Handle, signal: AbortSignal): Promise<Started | Lost>;
-  /** Removes whatever there is of the machine, running or not. */
+  /** Removes everything of the machine, running or not. */
   destroy(id: string, signal: AbortSignal): Promise<void>;
 
   signal(ref: Ref, signal: string): Promise<void>;
   exec(ref: Ref, command: Exec, signal: AbortSignal): Promise<ExecResult>;
-  /** Runs a program on a terminal. Resolves when it runs, or is about to say on its screen why it cannot. */
+  /** Runs a program on a terminal. Resolves when it runs, or is about to print why it cannot. */
   terminal(ref: Ref, wanted: TerminalOptions, signal: AbortSignal): Promise<Terminal>;
   ps(ref: Ref): Promise<Process[]>;
-  /** What its programs listen on, read from its network; undefined where that cannot be known. */
+  /** Listening sockets in the machine's network namespace; undefined where they cannot be read. */
   listening(ref: Ref): Promise<ListenSocket[] | undefined>;
-  /** Lines a machine wrote, oldest first: the newest ones, or what came after a page that was read before. */
+  /** Log lines, oldest first: the newest ones, or those after an earlier page. */
   logs(id: string, from: LogsFrom): Promise<LogPage>;
-  /** Calls `wake` when there may be more; answers what ends that. */
+  /** Calls `wake` when there may be more lines; returns the unsubscribe function. */
   watchLogs(id: string, wake: () => void): () => void;
   probe(ref: Ref, check: CheckConfig, signal: AbortSignal): Promise<{ passing: boolean; output: string }>;
 
-  /** What a running machine may reach outside its network from now on; at a start or resume the launch says it. */
+  /** Changes the egress policy of a running machine; at a start or resume the launch contains it. */
   setEgress(id: string, egress: EgressPolicy): Promise<void>;
-  /** A DNS name that the machine's policy lists stands for these addresses: they are open to it for so long. */
+  /** Opens the addresses of an allowed DNS name to the machine for this long. */
   admitName(id: string, name: string, found: readonly ResolvedAddress[]): Promise<void>;
 
-  /** Word of every boot that ends by itself. May come late, twice, or, after a crash of ours, never: see `recover`. */
+  /**
+   * Subscribes to boots that exit by themselves. A notice may be late, duplicated or, after a crash of ours, missing:
+   * see `recover`.
+   */
   onExit(listener: (notice: ExitNotice) => void): () => void;
   /**
-   * What really is there: an answer for each boot that is thought to be, and every other that is found. Asked
-   * after a restart, and now and then in case word of an exit was lost.
+   * Reports the state of each known boot, and every other boot found. Called after a restart, and regularly in case an
+   * exit notice was lost.
    */
   recover(known: readonly Ref[]): Promise<Observed[]>;
   close(): Promise<void>;
 }
 
-/** `snapshot`: the memory is on the disk, and outlives a restart of the host. `freeze`: it stays in the host's memory. */
+/** `snapshot`: the memory is on disk and survives a restart of the host. `freeze`: it stays in the host's memory. */
 export type SuspendKind = "snapshot" | "freeze";
 
 export interface Capabilities {
-  /** The better of the two that this host has. */
+  /** The better kind that this host supports. */
   suspend: SuspendKind | false;
-  /** Why there are no snapshots. */
+  /** Why snapshots are not supported. */
   suspend_reason?: string;
-  /** Why `init.swap_size_mb` gives machines no swap on this host; left out when it does. */
+  /** Why `init.swap_size_mb` gives no swap on this host; absent when it does. */
   swap_problem?: string;
 }
 
@@ -93,7 +99,7 @@ export interface Ref {
   handle: Handle | null;
 }
 
-/** Everything a boot needs to know. */
+/** Everything that a boot needs. */
 export interface Launch {
   id: string;
   boot: string;
@@ -107,9 +113,9 @@ export interface Launch {
   config: MachineConfig;
   /** The app's secrets, by name. */
   secrets: Record<string, string>;
-  /** What it may reach outside its network: in force before its program runs. */
+  /** Egress policy, in force before the first process runs. */
   egress: EgressPolicy;
-  /** Whether the machine finds its root file system as it left it: yes, no, or only if it was this version that left it. */
+  /** Whether the root file system is kept: yes, no, or only if the same version wrote it. */
   keep_rootfs: boolean | "version";
 }
 
@@ -120,20 +126,20 @@ export interface ResolvedAddress {
 
 export interface Started {
   handle: Handle;
-  /** Where programs that listen on IPv4 alone are reached from its host, when the machine has such an address. */
+  /** Address where IPv4-only programs are reached from the host, if the machine has one. */
   private_ipv4?: string;
-  /** What the image turned out to be. */
+  /** The resolved image. */
   image_ref?: ImageRef;
 }
 
 export interface Suspended {
   handle: Handle;
   kind: SuspendKind;
-  /** Why it is frozen and not written down. */
+  /** Why the memory was frozen instead of written to disk. */
   reason?: string;
 }
 
-/** A suspended machine that cannot go on, and why. */
+/** A suspended machine that cannot be resumed, and why. */
 export interface Lost {
   lost: string;
 }
@@ -145,10 +151,10 @@ export interface StopOptions {
 
 export interface Exit {
   exit_code: number;
-  /** -1 when it was none. */
+  /** -1 when there was none. */
   signal: number;
   oom_killed: boolean;
-  /** What the kernel killed, and whether the machine's memory was full or all of the host's. */
+  /** The process killed by the OOM killer, and whether the machine's or the host's memory was full. */
   oom?: { process: string; memory: "machine" | "host" };
   exited_at: number;
 }
@@ -162,9 +168,9 @@ export interface Observed {
   id: string;
   boot: string;
   state: "running" | "frozen" | "gone";
-  /** Of one that runs: see `Started`. */
+  /** Of a running boot: see `Started`. */
   private_ipv4?: string;
-  /** How it ended, as far as that is known. */
+  /** The exit, if known. */
   exit?: Exit;
 }
 
@@ -188,23 +194,23 @@ export interface TerminalSize {
 
 export interface TerminalOptions extends TerminalSize {
   command: readonly string[];
-  /** What the terminal is called, for programs that draw: the variable TERM. */
+  /** The variable TERM. */
   term: string;
 }
 
-/** A program that runs on a terminal. Whoever opened it hangs up at the end, in any case. */
+/** A program on a terminal. The opener always calls `hangUp` at the end. */
 export interface Terminal {
   /**
-   * Keys in, screen out. While nobody reads, the program that draws stands still; while it reads nothing, writing waits.
-   * The screen ends when the program has ended and all that it drew was read.
+   * Input and output of the terminal, with back-pressure in both directions. Output ends when the program has exited
+   * and all of it was read.
    */
   readonly stream: Duplex;
   resize(size: TerminalSize): void;
-  /** To whatever has the terminal now: the program itself, or what it runs in the foreground. */
+  /** Sends a signal to the foreground process group. */
   signal(name: string): void;
-  /** How the program ended; never rejects. Also when the machine was stopped, or went to sleep, under it. */
+  /** How the program ended; never rejects. Also resolves when the machine stops or is suspended. */
   readonly ended: Promise<TerminalEnd>;
-  /** The line is cut: the program is told (SIGHUP), and what does not heed that is ended. May be repeated. */
+  /** Closes the terminal: the program gets SIGHUP, and is killed if it ignores it. Idempotent. */
   hangUp(): void;
 }
 
@@ -224,12 +230,12 @@ export interface Process {
   listen_sockets: ListenSocket[];
 }
 
-/** `since` is in milliseconds; a cursor is what the page before answered. */
+/** `since` is in milliseconds; a cursor comes from the previous page. */
 export type LogsFrom = { tail: number; since?: number } | { cursor: string };
 
 export interface LogPage {
   lines: LogLine[];
-  /** Where the next page begins. Lines that were forgotten meanwhile are left out. */
+  /** Start of the next page. Lines deleted meanwhile are skipped. */
   cursor: string;
 }
 
@@ -239,7 +245,7 @@ export interface LogLine {
   message: string;
 }
 
-/** The machine cannot be suspended as it is; it runs on. The message says why. */
+/** The machine cannot be suspended and keeps running. The message says why. */
 export class SuspendRefused extends Error {
   override readonly name = "SuspendRefused";
 }

@@ -1,13 +1,13 @@
 import type { RuntimeDriver } from "./driver.ts";
 
-/** The host is not ours at the moment: nothing is begun on it. */
+/** The host's lease is not held, so nothing is started on it. */
 export class FencedError extends Error {
   override readonly name = "FencedError";
 }
 
 /**
- * A driver that begins nothing while its host's lease does not hold. It is asked as late as can be, since a process
- * may have been stopped for minutes between deciding and doing; what runs already is for the fence to stop.
+ * Wraps a driver so that nothing starts while its host's lease is not held. The lease is checked as late as possible,
+ * because a process may be paused for minutes between decision and call; what already runs is the fence's job.
  */
 export function fencedDriver(driver: RuntimeDriver, holds: () => boolean): RuntimeDriver {
   const check = (): void => {

@@ -3,7 +3,7 @@ import type { HostFacts } from "#hosts/types.ts";
 import type { MachineConfig } from "../types.ts";
 import type { RuntimeDriver } from "./driver.ts";
 
-/** A host among several says what it has in its facts; a platform on one box knows from its driver. */
+/** One of several hosts reports capabilities in its facts; on a single host the driver does. */
 export function hostWarnings(
   config: MachineConfig,
   facts: HostFacts | undefined,

@@ -1,14 +1,14 @@
 /** Where a machine finds its identity without asking: the variables AWS SDKs look for. */
 const TOKEN_FILE = "/.svc/oidc_token";
 
-/** Whether a machine has said which AWS role it is to take on. */
+/** Whether a machine names the AWS role it assumes. */
 export function wantsAwsRole(env: Record<string, string>): boolean {
   return env["AWS_ROLE_ARN"] !== undefined && env["AWS_WEB_IDENTITY_TOKEN_FILE"] === undefined;
 }
 
 /**
- * The variables to add, from the ones a machine is given. The role is all a person has to name; the token file
- * is written and refreshed by the identity module.
+ * Environment variables to add for cloud SDKs. The user only names the role; the identity module writes and refreshes
+ * the token file.
  */
 export function identityEnv(
   env: Record<string, string>,

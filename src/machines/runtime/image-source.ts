@@ -1,24 +1,25 @@
 import type { ReleaseImage } from "#apps/release-store.ts";
 import type { ImageRef } from "../types.ts";
 
-/** Where a driver's images come from: a store of unpacked layers that is filled by pulling and importing. */
+/** Provides images to a driver: a store of unpacked layers, filled by pulls and imports. */
 export interface ImageSource {
   /**
-   * What the name stands for now, with its digest: of what is already here for this organization, else asked of the
-   * registry. Fails with a catalogued error (`image_not_found`, `image_refused`, `registry_unreachable`) that a
-   * caller can act on.
+   * Resolves a name to a digest: from local images of this organization, else from the registry. Fails with
+   * `image_not_found`, `image_refused` or `registry_unreachable`.
    */
   resolve(image: string, org_id: string, signal: AbortSignal): Promise<ImageRef>;
   /**
-   * The image unpacked and held for the machine, so that no clean-up takes its layers away: pulled first when it
-   * is not here. `ref.digest` decides when it is set, so a machine boots what it was created with.
+   * Returns the unpacked image, pulling it if needed, and holds it for the machine so that clean-up keeps its layers.
+   * `ref.digest` wins when set, so a machine boots what it was created with.
    */
   hold(machine: Holder, ref: ImageRef, signal: AbortSignal): Promise<HeldImage>;
-  /** The machine is gone, or holds another image now. */
+  /** The machine was destroyed or uses another image now. */
   release(machine_id: string): Promise<void>;
 }
 
-/** Whose image it is: a `Launch` is one. What one organization pulled or imported is no other's to boot. */
+/**
+ * The user of an image; a `Launch` is one. An image pulled or imported by one organization is not available to others.
+ */
 export interface Holder {
   id: string;
   org_id: string;
@@ -26,25 +27,25 @@ export interface Holder {
 
 export interface HeldImage {
   ref: ImageRef;
-  /** Folders of the unpacked layers, the lowest first. Owners are as in the image; whiteouts as overlayfs wants them. */
+  /** Directories of the unpacked layers, lowest first. Owners are as in the image; whiteouts in overlayfs form. */
   layers: readonly string[];
   config: ImageConfig;
 }
 
-/** Files of images, for those who serve them without a machine. */
+/** Reads files of images without a machine. */
 export interface ImageFiles {
-  /** The image's layers, the topmost first, when all of them are here and the organization's to use; nothing is got. */
+  /** The image's layers, topmost first, if all are local and available to the organization; never pulls. */
   layers(ref: ImageRef, org_id: string): Promise<ImageLayer[] | undefined>;
 }
 
-/** One unpacked layer. What it removes of those below is a character device with the number 0, as overlayfs has it. */
+/** One unpacked layer. A whiteout is a character device 0/0, as in overlayfs. */
 export interface ImageLayer {
   dir: string;
-  /** Folders, `/like/this`, in which nothing of the layers below shows. */
+  /** Opaque directories, `/like/this`, which hide the layers below. */
   opaque: readonly string[];
 }
 
-/** The part of an image's own configuration that a boot uses. */
+/** The part of an image's config that a boot uses. */
 export interface ImageConfig {
   entrypoint: readonly string[];
   cmd: readonly string[];
@@ -56,23 +57,23 @@ export interface ImageConfig {
 }
 
 /**
- * The images that are here, for those who look after them. An owner is an organization's id, or `PLATFORM`, whose
- * images every organization may use. Errors are the ones of `ImageSource`.
+ * Manages local images. An owner is an organization's id or `PLATFORM`, whose images all organizations may use. Errors
+ * are those of `ImageSource`.
  */
 export interface ImageCatalog {
-  /** The owner's and the platform's; for the platform, everyone's. */
+  /** Images of the owner and the platform; for the platform, all images. */
   list(owner: string): Promise<ImageSummary[]>;
   show(image: string, owner: string): Promise<ImageDetails>;
-  /** Takes in a tar: a root file system, an OCI layout or a docker archive. The name is the owner's afterwards. */
+  /** Imports a tar archive: a root file system, an OCI layout or a docker archive. The owner gets the name. */
   import(name: string, upload: AsyncIterable<Uint8Array>, owner: string, signal: AbortSignal): Promise<ImageSummary>;
-  /** Asks the registry what the name stands for now and gets all of it, telling how it goes. The last word has `image`. */
+  /** Resolves the name at the registry and pulls the image, reporting progress. The last event has `image`. */
   pull(image: string, owner: string, signal: AbortSignal): AsyncIterable<PullProgress>;
   /**
-   * Forgets a name. Fails with `image_in_use` while a machine needs it. An image that a release needs loses its tag and
-   * stays under its digest; that one cannot be removed.
+   * Removes a name. Fails with `image_in_use` while a machine uses it. An image that a release uses loses its tag and
+   * stays under its digest, which cannot be removed.
    */
   remove(image: string, owner: string): Promise<void>;
-  /** Removes what nobody needs: pulled images that were not used for long (`all`: not at all), layers without an image. */
+  /** Removes unused images: pulled ones not used for long (`all`: not used now), and layers without an image. */
   collect(input: { dry_run: boolean; all: boolean }): Promise<Collected>;
 }
 
@@ -80,22 +81,22 @@ export const PLATFORM = "platform";
 
 export type { ReleaseImage } from "#apps/release-store.ts";
 
-/** What releases need, of all apps: such an image is not cleaned up, whatever its tag stands for by now. */
+/** Images that releases of all apps use: clean-up keeps them, whatever their tags resolve to now. */
 export type ReleaseImages = () => Promise<ReleaseImage[]>;
 
 export interface ImageSummary {
-  /** As one writes it: `web:1`, `ghcr.io/acme/web:1`. */
+  /** As a user writes it: `web:1`, `ghcr.io/acme/web:1`. */
   name: string;
   digest: string;
   /** An organization's id, or `platform`. */
   owner: string;
   source: "pulled" | "imported" | "built-in";
   layers: number;
-  /** Unpacked, as far as it is here. Layers that several images share count for each of them. */
+  /** Unpacked size of local layers. Shared layers count for each image. */
   bytes: number;
-  /** Whether all of its layers are here. */
+  /** Whether all layers are local. */
   complete: boolean;
-  /** How many machines boot from it. */
+  /** Number of machines that boot from it. */
   machines: number;
   created_at: number;
   used_at: number;
@@ -111,12 +112,12 @@ export interface ImageDetails extends ImageSummary {
 }
 
 export interface PullProgress {
-  /** Absent in the words about the whole image. */
+  /** Absent in events about the whole image. */
   layer?: string;
   state: "resolving" | "waiting" | "downloading" | "unpacking" | "here" | "done";
   done_bytes?: number;
   total_bytes?: number;
-  /** In the last word. */
+  /** In the last event only. */
   image?: ImageSummary;
 }
 
@@ -124,6 +125,6 @@ export interface Collected {
   dry_run: boolean;
   images: readonly { name: string; owner: string; digest: string }[];
   layers: readonly { diff_id: string; bytes: number }[];
-  /** What the disk has more of afterwards, nearly. */
+  /** Freed disk space, approximately. */
   bytes: number;
 }

@@ -4,8 +4,8 @@ import type { ImageRef } from "../types.ts";
 const HUB = "registry-1.docker.io";
 
 /**
- * An image's name, taken apart: `registry/repository:tag@digest`. A first part with a dot or a colon, or
- * `localhost`, is a registry; anything else is Docker Hub, where a bare name means `library/`.
+ * Parses an image name: `registry/repository:tag@digest`. A first part with a dot or a colon, or `localhost`, is a
+ * registry; anything else is Docker Hub, where a bare name means `library/`.
  */
 export function parseImage(image: string): Omit<ImageRef, "digest"> & { digest?: string } {
   const [name = "", digest] = image.split("@", 2);
@@ -31,12 +31,12 @@ const TAG = /^\w[\w.-]{0,127}$/;
 const DIGEST = /^sha256:[0-9a-f]{64}$/;
 const REPOSITORY_CHARS = 255;
 
-/** Also as an address that a URL can hold: no port past 65535, no number past 255 in an IPv4 address. */
+/** Also valid in a URL: no port above 65535, no IPv4 part above 255. */
 const isRegistry = (text: string): boolean => REGISTRY.test(text) && URL.canParse(`https://${text}`);
 
 export const isDigest = (text: string): boolean => DIGEST.test(text);
 
-/** Refuses what is no image name. `field` is where it was given. */
+/** Refuses an invalid image name. `field` is its location in the request. */
 export function checkImageName(image: string, field: string): void {
   const { registry, repository, tag, digest } = parseImage(image.trim());
   const wrong =
@@ -53,7 +53,7 @@ export function checkImageName(image: string, field: string): void {
   fail("invalid_request", `${field} ${problem}`, { details: [{ path: field, problem, allowed }] });
 }
 
-/** The image pinned to a digest, as `config.image` takes it: `name:tag@sha256:…`, the name as it was written. */
+/** The image pinned to a digest, as `config.image` accepts it: `name:tag@sha256:…`, the name as written. */
 export function pinnedReference(image: string, { tag, digest }: Pick<ImageRef, "tag" | "digest">): string {
   const [name = ""] = image.trim().split("@", 1);
   const tagged = name.lastIndexOf(":") > name.lastIndexOf("/");

@@ -2,25 +2,25 @@
 export interface ImportedImage {
   /** An organization's id, or `platform`. */
   owner: string;
-  /** In full: `registry/repository:tag`. */
+  /** Full name: `registry/repository:tag`. */
   name: string;
   digest: string;
-  /** The process that took it in, and has it packed when there is no store that all of them share. */
+  /** The process that imported it, which holds the archive when there is no shared object store. */
   node_id: string;
   created_at: number;
 }
 
-/** Names of imported images, as all processes know them. Implemented in stores/, examined by its suite. */
+/** Stores the names of imported images for all processes. Implemented in stores/, tested by its suite. */
 export interface ImportedImages {
-  /** The name stands for this one from now on. */
+  /** Points the name to this image. */
   put(image: ImportedImage): Promise<void>;
   find(owner: string, name: string): Promise<ImportedImage | undefined>;
-  /** Of one owner, or of all, by name. */
+  /** Images of one owner, or of all, by name. */
   list(owner?: string): Promise<ImportedImage[]>;
-  /** Those that stand for this digest. */
+  /** Images with this digest. */
   withDigest(digest: string): Promise<ImportedImage[]>;
-  /** False when there is none. */
+  /** Returns false when there is none. */
   remove(owner: string, name: string): Promise<boolean>;
-  /** Machines that boot from it, wherever they are; of one organization, or of all. */
+  /** Machines that boot from it, on any host; of one organization, or of all. */
   users(digest: string, org_id?: string): Promise<string[]>;
 }

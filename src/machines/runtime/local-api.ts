@@ -3,10 +3,10 @@
  * binds the folder to `/.svc`, read-only, so that the socket can be made anew after a restart of ours.
  */
 export interface LocalApi {
-  /** Makes the machine's folder and the socket `api` in it, if they are not there. Answers the folder. */
+  /** Creates the machine's directory and its socket `api` if missing. Returns the directory. */
   open(machine_id: string): Promise<string>;
-  /** Ends the connections that are open, because a frozen machine may hold none. New ones are taken. */
+  /** Closes open connections, because a frozen machine may hold none. New ones are accepted. */
   quiet(machine_id: string): Promise<void>;
-  /** Removes the folder; the machine is gone. */
+  /** Removes the directory of a destroyed machine. */
   remove(machine_id: string): Promise<void>;
 }

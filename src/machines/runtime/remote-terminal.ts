@@ -2,10 +2,10 @@ import { Duplex } from "node:stream";
 import { CLOSE_CODES, type WebSocketSession } from "#http/websocket.ts";
 import type { Terminal, TerminalEnd } from "./driver.ts";
 
-/** Told of a program of which nothing more was heard: its host is gone, or the way to it. */
+/** Reported when the connection to the program's host was lost. */
 const CONNECTION_LOST: TerminalEnd = { exit_code: 137, exit_signal: 9 };
 
-/** A terminal at the other end of a line, where `converse` speaks for it. */
+/** A terminal on another host, over a WebSocket served by `relayTerminal`. */
 export function remoteTerminal(session: WebSocketSession): Terminal {
   const ended = Promise.withResolvers<TerminalEnd>();
   const say = (words: object): void => void session.send(JSON.stringify(words));
@@ -26,7 +26,7 @@ export function remoteTerminal(session: WebSocketSession): Terminal {
         if (how) ended.resolve(how);
         continue;
       }
-      // As much as is read here is taken there: the program that draws stands still while nobody looks.
+      // Back-pressure: the remote side sends as much as is read here.
       await wanted.promise;
       if (stream.destroyed) break;
       wanted = Promise.withResolvers();

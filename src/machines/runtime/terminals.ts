@@ -8,13 +8,13 @@ import { bad, parseSignal } from "../api/routing.ts";
 import { MACHINE_LIMITS } from "../limits.ts";
 import type { Ref, RuntimeDriver, Terminal, TerminalOptions } from "./driver.ts";
 
-/** A bash where there is one. */
+/** Prefers bash if it exists. */
 const SHELL = ["sh", "-c", "if command -v bash >/dev/null 2>&1; then exec bash; else exec sh; fi"];
 
 export class Terminals {
   readonly #driver: RuntimeDriver;
   readonly #clock: Clock;
-  /** How many are open, by machine. */
+  /** Open terminals, by machine. */
   readonly #open = new Map<string, number>();
   #all = 0;
 
@@ -23,7 +23,7 @@ export class Terminals {
     this.#clock = clock;
   }
 
-  /** Fails when there are enough already. */
+  /** Refuses when the limit is reached. */
   check(id: string): void {
     const { terminals, terminals_per_machine } = MACHINE_LIMITS;
     if ((this.#open.get(id) ?? 0) >= terminals_per_machine) {
@@ -37,7 +37,7 @@ export class Terminals {
     }
   }
 
-  /** Opens one and speaks until it is over, or the other side has left. */
+  /** Opens a terminal and relays it until it ends or the client disconnects. */
   async run(
     ref: Ref,
     wanted: Partial<TerminalOptions> & Pick<TerminalOptions, "command">,
@@ -67,7 +67,10 @@ export class Terminals {
   }
 }
 
-/** Bytes are keys one way and screen the other; texts are about the terminal, and the last one says how it ended. */
+/**
+ * Relays a terminal over a WebSocket. Binary messages are input and output; text messages control the terminal, and the
+ * last one reports how it ended.
+ */
 export async function relayTerminal(session: WebSocketSession, terminal: Terminal, clock: Clock): Promise<void> {
   const over = new AbortController();
   const life = { last: clock.monotonic() };
@@ -92,12 +95,12 @@ export async function relayTerminal(session: WebSocketSession, terminal: Termina
   }
 }
 
-/** What is drawn until there is no more, or the line was cut. */
+/** Yields output until the end or a hang-up. */
 async function* screenOf(stream: Duplex): AsyncGenerator<Buffer> {
   try {
     for await (const piece of stream) yield piece as Buffer;
   } catch {
-    // Hung up in the middle: nobody is there to read the rest.
+    // Hung up: the rest is not read.
   }
 }
 
@@ -114,10 +117,10 @@ async function forwardInput(session: WebSocketSession, terminal: Terminal, touch
   }
 }
 
-/** As much as fits into the last message of the protocol, whatever letters it has. */
+/** Fits into a WebSocket close reason (123 bytes) in any script. */
 const REASON_CHARS = 40;
 
-/** Resolves when the program has room for more keys. */
+/** Resolves when the program can take more input. */
 async function write(stream: Duplex, keys: Buffer): Promise<void> {
   if (!stream.writable || stream.write(keys)) return;
   const settled = new AbortController();

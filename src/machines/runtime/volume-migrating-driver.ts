@@ -1,15 +1,15 @@
 import { hostOf } from "../names.ts";
 import type { RuntimeDriver } from "./driver.ts";
 
-/** What fetches a volume from the host it is on. */
+/** Moves a volume from the host it is on. */
 export interface VolumeMigrator {
-  /** Resolves when it is there, or it is clear that it will not come; `extend` is called while it is on its way. */
+  /** Resolves when the volume is local or cannot be moved; `extend` is called while it is in transit. */
   migrate(volume_id: string, host_id: string, signal: AbortSignal, extend?: () => void): Promise<void>;
 }
 
 /**
- * The driver, but a machine that has moved here starts when its volume is here too: the machine's new place is written
- * down first, and the volume follows it, however often that is broken off and begun again.
+ * Wraps a driver so that a machine that moved here starts after its volume has arrived. The machine's new host is
+ * stored first and the volume follows, however often the transfer is interrupted.
  */
 export function volumeMigratingDriver(driver: RuntimeDriver, volumes: VolumeMigrator): RuntimeDriver {
   const start: RuntimeDriver["start"] = async (launch, signal, extend) => {
@@ -17,7 +17,7 @@ export function volumeMigratingDriver(driver: RuntimeDriver, volumes: VolumeMigr
     if (volume !== undefined) await volumes.migrate(volume, hostOf(launch.private_ip), signal, extend);
     return await driver.start(launch, signal, extend);
   };
-  // All else is the driver's own, also what ports may get later.
+  // Passes on all other methods, including future ones.
   return new Proxy(driver, {
     get(own, name) {
       if (name === "start") return start;
