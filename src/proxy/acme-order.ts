@@ -10,21 +10,21 @@ const PROGRAM = fileURLToPath(new URL("./acme-process.ts", import.meta.url));
 
 interface OrderParts {
   clock: Clock;
-  /** Ends the order. */
+  /** Aborts the order. */
   signal: AbortSignal;
-  /** An account was made. */
+  /** Called when an account was created. */
   onAccount(url: string): Promise<void>;
-  /** Puts an answer where the authority looks for it. */
+  /** Publishes a challenge response where the authority looks for it. */
   present(token: string, answer: string): Promise<void>;
 }
 
-/** Orders one certificate; chain and key are PEM. Fails with what the authority, or the way to it, says. */
+/** Orders one certificate; chain and key are PEM. Fails with the error of the authority or of the connection to it. */
 export async function orderCertificate(
   order: Omit<AcmeOrder, "timeout_ms">,
   { clock, signal, onAccount, present }: OrderParts,
 ): Promise<{ chain: string; key: string }> {
   const { acme_request_ms: timeout_ms, acme_order_ms } = PROXY_LIMITS;
-  // None of this process's own options: with those of a test run it would write to that run's report.
+  // Does not inherit this process's options: those of a test run would write to its report.
   const child = fork(PROGRAM, {
     env: withoutOwn(process.env),
     execArgv: [],
@@ -40,7 +40,7 @@ export async function orderCertificate(
       return { problem: messageOf(thrown) };
     }
   };
-  // The account's key goes neither into arguments nor into the environment.
+  // The account key is passed neither as an argument nor in the environment.
   const tell = (message: AcmeOrder | Presented): void => void child.send(message, (error) => error && reject(error));
   tell({ ...order, timeout_ms });
   child.on("message", (message: AcmeMessage) => {

@@ -9,32 +9,32 @@ import { messageOf } from "#core/assert.ts";
 
 export interface AcmeOrder {
   directory_url: string;
-  /** PEM of the authority that vouches for the directory itself, when the system does not know it. */
+  /** PEM of the CA of the directory URL, when the system does not trust it. */
   ca: string | undefined;
   account_key: string;
-  /** Undefined: an account is made. */
+  /** Undefined: an account is created. */
   account_url: string | undefined;
   hostname: string;
   challenge: "http-01" | "dns-01";
-  /** Longest time without an answer to one request. */
+  /** Timeout of one request. */
   timeout_ms: number;
 }
 
 export type AcmeMessage =
   | { type: "account"; url: string }
-  /** The answer must be where the authority looks for it before the process is told `Presented`. */
+  /** The response must be published before the process receives `Presented`. */
   | { type: "present"; token: string; answer: string }
   | { type: "issued"; chain: string; key: string }
   | { type: "failed"; problem: string };
 
 export interface Presented {
-  /** Why it could not be. */
+  /** Why it could not be published. */
   problem?: string;
 }
 
 /** Certificates and lists of them are a few KB. */
 const ANSWER_BYTES = 1024 * 1024;
-/** How often the authority is asked whether it is done: after 0.5 s, then at growing intervals, two minutes in all. */
+/** Polls the authority after 0.5 s, then at growing intervals, for two minutes in all. */
 const POLLS = { backoffAttempts: 30, backoffMin: 500, backoffMax: 5000 };
 
 function configureHttp({ ca, timeout_ms }: AcmeOrder): void {
@@ -42,7 +42,7 @@ function configureHttp({ ca, timeout_ms }: AcmeOrder): void {
   const limits = { timeout: timeout_ms, maxContentLength: ANSWER_BYTES, maxRedirects: 0, proxy: false as const };
   Object.assign(axios.defaults, limits, ca === undefined ? {} : { httpsAgent: new Agent({ ca }) });
   axios.defaults.headers.common["User-Agent"] = "hangar";
-  // The package repeats requests for over a minute and then loses the reason. Whoever ordered repeats the whole order.
+  // acme-client retries requests for over a minute and then loses the reason. The caller retries the whole order.
   axios.interceptors.response.clear();
   axios.interceptors.response.use(null, (error: Error & { code?: string; response?: object }) => {
     if (error.response) return error.response;
@@ -70,13 +70,13 @@ async function issue(order: AcmeOrder): Promise<AcmeMessage> {
     tell({ type: "account", url: client.getAccountUrl() });
   }
   const key = await acme.crypto.createPrivateEcdsaKey("P-256");
-  // A common name has at most 64 characters; the alternative name is what counts.
+  // A common name has at most 64 characters; clients use the alternative name.
   const subject = hostname.length <= 64 ? { commonName: hostname } : {};
   const [, csr] = await acme.crypto.createCsr({ ...subject, altNames: [hostname] }, key);
   const chain = await client.auto({
     csr,
     challengePriority: [challenge],
-    // Only the authority's own look counts.
+    // Only the authority's own validation counts.
     skipChallengeVerification: true,
     async challengeCreateFn(_authorization, { type, token }, answer) {
       if (type !== challenge) throw new Error(`the authority does not offer ${challenge} for this name`);
@@ -84,7 +84,7 @@ async function issue(order: AcmeOrder): Promise<AcmeMessage> {
       const { problem } = await received<Presented>();
       if (problem !== undefined) throw new Error(problem);
     },
-    // Whoever presented the answer takes it back when the order ends, however it does.
+    // The parent process removes the response when the order ends.
     challengeRemoveFn: async () => {},
   });
   return { type: "issued", chain, key: key.toString() };
@@ -95,6 +95,6 @@ const failed = (thrown: unknown): AcmeMessage => ({
   problem: messageOf(thrown) || "the authority gave no reason",
 });
 
-// Nobody waits for the certificate any more.
+// The parent process has gone, so the certificate is no longer needed.
 process.once("disconnect", () => process.exit(0));
 tell(await issue(await received<AcmeOrder>()).catch(failed));

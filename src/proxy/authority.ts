@@ -8,13 +8,13 @@ import type { DnsRecords } from "./dns-hook.ts";
 import type { ProxyStore } from "./store.ts";
 import { keyPem, newKey } from "./x509.ts";
 
-/** Who gives certificates. */
+/** Issues certificates. */
 export interface Issuer {
-  /** Whether there is an authority that can be asked. */
+  /** Whether a certificate authority is configured. */
   readonly configured: boolean;
-  /** Whether it can be asked for `*.` names, which takes TXT records (dns-01). */
+  /** Whether wildcard names can be ordered, which needs TXT records (dns-01). */
   readonly wildcards: boolean;
-  /** A certificate for one name, and its key. Fails with what is in the way. */
+  /** Orders a certificate and key for one name. Fails with the reason. */
   order(hostname: string): Promise<{ chain: string; key: KeyObject }>;
 }
 
@@ -23,22 +23,22 @@ interface AuthorityParts {
   sealer: Sealer;
   clock: Clock;
   log: Log;
-  /** Empty when there is none. */
+  /** Empty when none is configured. */
   directory_url: string;
   directory_ca: string | undefined;
-  /** Puts the answers to http-01 challenges in force; resolves when they are. */
+  /** Publishes http-01 challenge responses; resolves when all workers have them. */
   answer(challenges: Record<string, string>): Promise<void>;
-  /** Sets the TXT records of dns-01 challenges; undefined when nothing can. */
+  /** Sets TXT records for dns-01 challenges; undefined when that is not configured. */
   records: DnsRecords | undefined;
 }
 
-/** An answer to a challenge, on its way to where the authority looks for it. */
+/** A challenge response being published. */
 interface Answer {
   presented: Promise<void>;
   takeBack(): Promise<void>;
 }
 
-/** The certificate authority that the platform has its account with: http-01, and dns-01 for `*.` names. */
+/** The configured certificate authority: http-01, and dns-01 for wildcard names. */
 export class Authority implements Issuer {
   readonly #parts: AuthorityParts;
   readonly #closing = new AbortController();
@@ -56,7 +56,7 @@ export class Authority implements Issuer {
     return this.configured && this.#parts.records !== undefined;
   }
 
-  /** Ends the order in progress. */
+  /** Aborts the order in progress. */
   close(): void {
     this.#closing.abort();
   }
@@ -106,7 +106,7 @@ export class Authority implements Issuer {
     return { presented: this.#setRecord(hostname, value), takeBack: () => this.#removeRecord(hostname, value) };
   }
 
-  /** Sets the TXT record of a `*.` name. It is written down first, so that one that a crash leaves behind is removed. */
+  /** Sets the TXT record of a wildcard name. It is stored first, so that a record left by a crash is removed later. */
   async #setRecord(hostname: string, value: string): Promise<void> {
     const { store, records } = this.#parts;
     if (!records) throw new Error("no program sets TXT records: HANGAR_ACME_DNS_HOOK");
@@ -122,7 +122,7 @@ export class Authority implements Issuer {
       await records?.cleanup(recordName(hostname), value);
       await store.putWord(wordOf(hostname), "");
     } catch (thrown) {
-      // The next order for the name tries again.
+      // The next order for the name retries.
       log.warn({ hostname, problem: messageOf(thrown) }, "a TXT record of a dns-01 challenge is left");
     }
   }

@@ -33,7 +33,7 @@ const PAGE = 25;
 
 interface RouteParts {
   certificates: Certificates;
-  /** Whose names need no proof. */
+  /** Whether the caller's host names need no ownership proof. */
   isTrusted(caller: Caller): boolean;
 }
 

@@ -38,37 +38,37 @@ interface CertificateParts {
 
 const MINUTE = 60_000;
 const DAY = 24 * 60 * MINUTE;
-/** Certificates are renewed when less than this is left, or a third of the time of those that are given for less … */
+/** Certificates are renewed when less than this, or a third of a shorter lifetime, is left … */
 const RENEW_MS = 30 * DAY;
-/** … and a try that failed is repeated after this. No name is asked for more often. */
+/** … and failed attempts are repeated after this. No name is ordered more often. */
 const RETRY_MS = 15 * MINUTE;
 
-/** Names that lead to an app, and names below its wildcards that do not, because they are somebody else's. */
+/** Host names of an app, and names below its wildcards that belong to others. */
 export interface AppNames {
   hostnames: string[];
   reserved: string[];
 }
 
-/** Whether a name is known to be the app's, and what would show it. */
+/** Whether an app's ownership of a name is verified, and the record that would prove it. */
 export interface Ownership extends OwnershipRecord {
   proved: boolean;
-  /** What is in the way; undefined when it is proved. */
+  /** Why it is not verified; undefined when it is. */
   problem: string | undefined;
 }
 
 /**
- * Host names of apps and their certificates: brought by their owners, or got from an authority and renewed. Any app may
- * claim a name; it leads to the one that has proved it: by a TXT record, by an authority that answered for it, or because
- * the operator claimed it.
+ * Manages host names of apps and their certificates, uploaded or ordered from an authority and renewed. Any app may
+ * claim a name; it is routed to the one that has proved ownership: by a TXT record, by a certificate of the authority,
+ * or because the operator claimed it.
  */
 export class Certificates {
   readonly #parts: CertificateParts;
   readonly #timers: Timers;
   #all: StoredCertificate[] = [];
   #closed = false;
-  /** Names are got one after the other … */
+  /** Certificates are ordered one after the other … */
   #line: Promise<void> = Promise.resolve();
-  /** … and these are in line. */
+  /** … and these are queued. */
   readonly #waiting = new Set<string>();
 
   constructor(parts: CertificateParts) {
@@ -109,7 +109,7 @@ export class Certificates {
     return { ...record, proved: proved_at !== null, problem: proved_at === null ? problem : undefined };
   }
 
-  /** A certificate of one's own. It replaces the one there was for the name. */
+  /** Adds an uploaded certificate, replacing the previous one of the name. */
   async addCustom(
     app_id: string,
     input: { hostname: string; fullchain: string; private_key: string },
@@ -127,7 +127,7 @@ export class Certificates {
     return await this.#put(certificate, trusted);
   }
 
-  /** Asks the authority for one; it is there a while later. */
+  /** Queues an order at the authority. */
   async addAcme(app_id: string, name: string, { trusted }: { trusted: boolean }): Promise<StoredCertificate> {
     const hostname = checkHostName(name, this.#parts.own);
     if (!this.#parts.issuer.configured)
@@ -143,7 +143,7 @@ export class Certificates {
     return added;
   }
 
-  /** Looks for the proof of a name that has none, and tries again now to get a certificate. */
+  /** Checks the ownership proof of an unverified name, and orders its certificate now. */
   async check(app_id: string, hostname: string): Promise<{ certificate: StoredCertificate; ownership: Ownership }> {
     const before = await this.get(app_id, hostname);
     const looked = before.proved_at === null ? await this.#lookForProof(before) : undefined;
@@ -170,7 +170,7 @@ export class Certificates {
     await this.#changed(one);
   }
 
-  /** Names that lead somewhere. What became the platform's own name since then leads to no app. */
+  /** Routed names. Names that have since become the platform's own are not routed to apps. */
   #held(): StoredCertificate[] {
     return this.#all.filter(
       ({ proved_at, hostname }) => proved_at !== null && hostNameProblem(hostname, this.#parts.own) === undefined,
@@ -204,14 +204,14 @@ export class Certificates {
     return await this.get(app_id, hostname);
   }
 
-  /** The app's names, and those of wildcards that no longer, or once more, stand for this one. */
+  /** Updates the app, and other apps whose wildcards gain or lose this name. */
   async #changed({ app_id, hostname }: StoredCertificate): Promise<void> {
     await this.#reload();
     const wildcards = this.#held().filter((one) => isCovered(hostname, one.hostname));
     for (const id of new Set([app_id, ...wildcards.map((one) => one.app_id)])) this.#parts.onChange(id);
   }
 
-  /** Puts in force what there is. */
+  /** Sends the current certificates to the workers. */
   async #reload(): Promise<void> {
     const { store, sealer, publish } = this.#parts;
     this.#all = await store.certificates();
@@ -246,7 +246,10 @@ export class Certificates {
       });
   }
 
-  /** Why a certificate of the authority would prove nothing: it asks this very platform, for whoever claims the name. */
+  /**
+   * Why a certificate of the authority would prove nothing: its http-01 request reaches this platform, whoever claims
+   * the name.
+   */
   #unprovable({ org_id, app_id, hostname, proved_at }: StoredCertificate): string | undefined {
     if (proved_at !== null) return undefined;
     const others = this.#held().filter((one) => one.app_id !== app_id);
@@ -259,9 +262,9 @@ export class Certificates {
     const { store, clock, log, sealer, issuer } = this.#parts;
     const { hostname } = claim;
     const before = this.#all.find((one) => keyOf(one) === keyOf(claim));
-    // It may have been got while this waited.
+    // Ordered already while this one was queued.
     if (before?.kind !== "acme" || dueAt(before) > clock.now()) return;
-    // By dns-01 it is the operator's program that answers, not whoever claims the name: that proves nothing about them.
+    // With dns-01 the operator's program responds, which proves nothing about the claimant.
     if (hostname.startsWith("*.") && before.proved_at === null) return;
     let after: StoredCertificate;
     try {
@@ -272,18 +275,18 @@ export class Certificates {
     } catch (thrown) {
       // The next start orders it again.
       if (this.#closed) return;
-      // A certificate that could not be renewed is good until it ends.
+      // A certificate that could not be renewed stays valid until it expires.
       log.warn({ hostname, problem: messageOf(thrown) }, "no certificate could be got");
       const state = before.chain ? before.state : "failed";
       after = { ...before, state, problem: messageOf(thrown).slice(0, 500), updated_at: clock.now() };
     }
-    // Removed meanwhile.
+    // Deleted meanwhile.
     if (!(await store.putCertificate(after))) return;
     await this.#changed(after);
     this.#plan(after, RETRY_MS);
   }
 
-  /** An authority that gave a certificate has looked at who has the name. */
+  /** A certificate issued by an authority proves ownership of the name. */
   async #order(claim: StoredCertificate, issuer: Issuer): ReturnType<Issuer["order"]> {
     const { store, clock } = this.#parts;
     const refuse = (problem: string | undefined): void => {
@@ -291,7 +294,7 @@ export class Certificates {
     };
     refuse(this.#unprovable(claim));
     const got = await issuer.order(claim.hostname);
-    // What others proved while the authority was asked counts, too.
+    // Also considers what others proved during the order.
     refuse(this.#unprovable(claim));
     if (!(await store.proveHostname(claim.app_id, claim.hostname, clock.now())))
       refuse("another app has proved that it has the name");
@@ -303,7 +306,7 @@ export class Certificates {
 type Claim = Pick<StoredCertificate, "app_id" | "hostname">;
 const keyOf = ({ app_id, hostname }: Claim): string => `${app_id} ${hostname}`;
 
-/** When it is time to get one, or the next. */
+/** When to order a certificate or its renewal. */
 function dueAt({ state, chain }: StoredCertificate): number {
   if (state !== "ready" || chain === null) return 0;
   const { validFrom, validTo } = new X509Certificate(chain);
@@ -311,7 +314,7 @@ function dueAt({ state, chain }: StoredCertificate): number {
   return until - Math.min(RENEW_MS, (until - Date.parse(validFrom)) / 3);
 }
 
-/** The leaf, when chain and key belong together and cover the name. */
+/** Returns the leaf certificate, if chain and key match and cover the name. */
 function checkPair(hostname: string, chain: string, key: string, now: number): X509Certificate {
   const wrong = (path: string, problem: string): never =>
     fail("invalid_request", `${path} ${problem}`, { details: [{ path, problem }] });

@@ -17,7 +17,7 @@ import type { Workers } from "./workers.ts";
 interface ControlParts {
   directory: Directory;
   addresses: Addresses;
-  /** Names that lead to an app, beside its own. */
+  /** Host names of an app, beside its own. */
   names(app_id: string): AppNames;
   workers: Workers;
   slots: Slots;
@@ -29,15 +29,14 @@ interface ControlParts {
 }
 
 /**
- * Keeps the workers' tables true: every change of a machine, an address or a certificate of an app makes its
- * table anew. What is in force can be asked for.
+ * Keeps the workers' routing tables current: a change of a machine, address or certificate rebuilds its app's table.
  */
 export class Control {
   readonly #parts: ControlParts;
   #apps = new Map<string, ExposedApp>();
   #assignments = new Map<string, IpAssignment[]>();
   readonly #tables = new Map<string, AppTable>();
-  /** Machines that are being put to rest, and how many want that. */
+  /** Machines being stopped or suspended for idleness, with the number of requesters. */
   readonly #resting = new Map<string, number>();
   readonly #slots = new Map<string, number>();
   readonly #freeSlots: number[] = [];
@@ -51,9 +50,9 @@ export class Control {
     for (let slot = PROXY_LIMITS.slots - 1; slot >= 0; slot--) this.#freeSlots.push(slot);
   }
 
-  /** Reads which apps are open. Called after changes of addresses, and now and then for those of others. */
+  /** Reads which apps have addresses. Called after address changes, and regularly for changes of other processes. */
   async refresh(): Promise<void> {
-    // One that comes while another is reading may have changed what it has read already.
+    // A refresh during another one may concern data that the first has already read.
     const before = this.#refreshing;
     const next = (async () => {
       await before?.catch(() => {});
@@ -67,18 +66,18 @@ export class Control {
     return this.#tables.get(app_id);
   }
 
-  /** An app's places with files, served or not. */
+  /** The app's static sites, served or not. */
   statics(app_id: string): StaticPlace[] {
     const { directory, layers } = this.#parts;
     return staticsOf(directory.machines(app_id), (machine) => layers.of(machine));
   }
 
-  /** Machines of every app that is open. */
+  /** Machines of every app with an open port. */
   *machines(): Generator<Entry[]> {
     for (const app_id of this.#tables.keys()) yield this.#parts.directory.machines(app_id);
   }
 
-  /** How busy all services of a machine are together. */
+  /** Load of all services of a machine together. */
   busyness({ id, config }: Entry): Busyness {
     const { slots } = this.#parts;
     const busy: Busyness = { load: 0, active_at_s: 0 };
@@ -91,19 +90,19 @@ export class Control {
     return busy;
   }
 
-  /** How many a service of a machine has in progress: connections that are only kept are not. */
+  /** Requests or connections in progress at a service of a machine, without idle kept-alive ones. */
   load(machine_id: string, internal_port: number): number {
     const slot = this.#slots.get(`${machine_id} ${internal_port}`);
     return slot === undefined ? 0 : this.#parts.slots.inUse(slot);
   }
 
-  /** The most that a service had in use at once since the last call, as recorded at one of its machines. */
+  /** Peak concurrency of a service since the last call, as recorded at one of its machines. */
   takePeak(machine_id: string, internal_port: number): number {
     const slot = this.#slots.get(`${machine_id} ${internal_port}`);
     return slot === undefined ? 0 : this.#parts.slots.takePeak(slot);
   }
 
-  /** Resolves when every worker serves by what is known here, or after `patience_ms` at most. */
+  /** Resolves when every worker uses the current tables, or after `patience_ms`. */
   async settled(patience_ms: number = PROXY_LIMITS.open_ms, signal?: AbortSignal): Promise<void> {
     const { workers, clock } = this.#parts;
     const told = new AbortController();
@@ -114,8 +113,8 @@ export class Control {
   }
 
   /**
-   * Resolves when somebody listens on the ports of a machine that is about to run, so that whoever is told that it runs
-   * can reach it. The first port of all takes longest: the workers begin with it.
+   * Resolves when the ports of a starting machine are open, so that a machine reported as started is reachable. The
+   * first port takes longest, because it starts the workers.
    */
   async opened(machine_id: string, signal: AbortSignal): Promise<void> {
     const machine = this.#parts.directory.find(machine_id);
@@ -125,8 +124,8 @@ export class Control {
   }
 
   /**
-   * Resolves when a machine that gets no more requests has answered those it had, or after `patience_ms` at most.
-   * Datagrams are never done, so they are not waited for.
+   * Resolves when a withdrawn machine has finished its requests, or after `patience_ms`. UDP traffic has no end and is
+   * not waited for.
    */
   async quiet(machine_id: string, patience_ms: number, signal: AbortSignal): Promise<void> {
     const { directory, clock } = this.#parts;
@@ -134,14 +133,14 @@ export class Control {
     const machine = patience_ms > 0 ? directory.find(machine_id) : undefined;
     const services = (machine?.config.services ?? []).filter(({ protocol }) => protocol === "tcp");
     if (!machine || services.length === 0 || !this.#tables.has(machine.app_id)) return;
-    // What was decided about the machine is in its app's table from here on.
+    // From here on the app's table contains the change of the machine.
     this.#make(machine.app_id);
     await this.settled(until - clock.monotonic(), signal);
     const load = (): number => services.reduce((sum, one) => sum + this.load(machine_id, one.internal_port), 0);
     while (load() > 0 && clock.monotonic() < until && !signal.aborted) await clock.sleep(PROXY_LIMITS.quiet_look_ms);
   }
 
-  /** Takes a machine out of the routing; answers what puts it back. */
+  /** Removes a machine from routing; returns the function that restores it. */
   async withdraw({ id, app_id }: Entry): Promise<() => void> {
     this.#resting.set(id, (this.#resting.get(id) ?? 0) + 1);
     this.#make(app_id);
@@ -154,7 +153,7 @@ export class Control {
     };
   }
 
-  /** The app's table is made anew, together with those of others that change at the same moment. */
+  /** Rebuilds the app's table, batched with other changes of the same moment. */
   touch(app_id: string): void {
     if (!this.#apps.has(app_id)) return;
     this.#dirty.add(app_id);
@@ -206,7 +205,7 @@ export class Control {
       return;
     }
     this.#tables.set(app_id, table);
-    // Most news of a machine change nothing here.
+    // Most machine updates do not affect the table.
     if (!before || JSON.stringify(before) !== JSON.stringify(table)) workers.setApp(table);
   }
 
@@ -227,7 +226,7 @@ export class Control {
     return slot;
   }
 
-  /** Slots of machines that are gone serve others, once nothing of them is in progress. */
+  /** Frees slots of removed machines once they have no load. */
   #sweepSlots(): void {
     const { slots, directory, layers } = this.#parts;
     layers.keep(directory.all());

@@ -16,12 +16,12 @@ export const tagged = (tag: number, ...parts: readonly Uint8Array[]): Buffer => 
 export const sequence = (...parts: readonly Uint8Array[]): Buffer => tagged(0x30, ...parts);
 export const set = (...parts: readonly Uint8Array[]): Buffer => tagged(0x31, ...parts);
 export const octets = (bytes: Uint8Array): Buffer => tagged(0x04, bytes);
-/** A string of whole bytes of bits. */
+/** A bit string of whole bytes. */
 export const bits = (bytes: Uint8Array): Buffer => tagged(0x03, Buffer.from([0]), bytes);
 export const utf8 = (text: string): Buffer => tagged(0x0c, Buffer.from(text));
 export const yes = Buffer.from([0x01, 0x01, 0xff]);
 
-/** A whole number that is not negative, big end first. */
+/** A non-negative integer, big-endian. */
 export function integer(bytes: Uint8Array | number): Buffer {
   const raw = typeof bytes === "number" ? Buffer.from([bytes]) : Buffer.from(bytes);
   return tagged(0x02, (raw[0] ?? 0) >= 128 ? concat([Buffer.from([0]), raw]) : raw);
@@ -38,7 +38,7 @@ export function objectId(dotted: string): Buffer {
   return tagged(0x06, Buffer.from(bytes));
 }
 
-/** As certificates write time: two digits for years before 2050, four from then on. */
+/** Certificate time: UTCTime before 2050, GeneralizedTime from then on. */
 export function time(ms: number): Buffer {
   const text = new Date(ms).toISOString().replace(/[-:T]/g, "").slice(0, 14);
   const short = Number(text.slice(0, 4)) < 2050;

@@ -4,22 +4,22 @@ import { messageOf } from "#core/assert.ts";
 import type { Log } from "#core/log.ts";
 import { PROXY_LIMITS } from "./limits.ts";
 
-/** Sets and removes TXT records in the DNS zones of the operator. */
+/** Sets and removes TXT records in the operator's DNS zones. */
 export interface DnsRecords {
-  /** Resolves when name servers answer with the record. */
+  /** Resolves when name servers return the record. */
   present(name: string, value: string): Promise<void>;
   cleanup(name: string, value: string): Promise<void>;
 }
 
 const execute = promisify(execFile);
-/** More output than this ends the program. */
+/** Maximum output; more ends the program. */
 const OUTPUT_BYTES = 1024 * 1024;
 
-/** An environment for other programs: our settings have secrets that they have no use for. */
+/** The environment for other programs, without our settings, which contain secrets. */
 export const withoutOwn = (env: NodeJS.ProcessEnv): NodeJS.ProcessEnv =>
   Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith("HANGAR_")));
 
-/** Runs a program of the operator: `<program> present|cleanup <name> <value>`. It succeeds with exit code 0. */
+/** Runs the operator's program: `<program> present|cleanup <name> <value>`. Exit code 0 is success. */
 export class DnsHook implements DnsRecords {
   readonly #program: string;
   readonly #log: Log;
@@ -52,7 +52,7 @@ export class DnsHook implements DnsRecords {
       const how = killed
         ? `did not end in ${timeout / 1000} s (limit acme_hook_ms)`
         : `failed (${code ?? "no reason"})`;
-      // What the program printed may hold the operator's secrets; whoever owns the app is not told.
+      // The program's output may contain the operator's secrets, so the app's owner does not see it.
       throw new Error(`the DNS hook ${how} to ${action} the TXT record ${name}; the platform's log has its output`);
     }
   }

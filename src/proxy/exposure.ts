@@ -13,15 +13,15 @@ import type { AppTable, PortOptions, PortTable, Target } from "./table.ts";
 
 type PortConfig = NonNullable<ServiceConfig["ports"]>[number];
 
-/** Where a machine's port can be reached from here; undefined when it cannot. */
+/** Where a machine's port is reachable from here; undefined when it is not. */
 export type Reach = (
   machine: Pick<Entry, "id" | "host_id" | "private_ip" | "private_ipv4">,
   port: number,
 ) => Address | undefined;
 
 /**
- * At the machine's own addresses. An IPv4 address without a route means something on the machine's own host only: on
- * another one a machine of somebody else may have the same.
+ * Uses the machine's own addresses. An IPv4 address is unrouted and valid only on the machine's host: elsewhere it may
+ * be another organization's machine.
  */
 export const ownAddresses =
   (host_ids: readonly string[]): Reach =>
@@ -32,19 +32,19 @@ interface ExposureParts {
   app: { id: string; name: string; org_id: string; created_at: number };
   machines: readonly Entry[];
   assignments: readonly IpAssignment[];
-  /** Names that lead to it, beside its own. */
+  /** Host names of the app, beside its own. */
   names: AppNames;
   domain: string;
   reach: Reach;
-  /** The slot of a service of a machine; undefined when there are no more. */
+  /** The slot of a service of a machine; undefined when all are in use. */
   slot(machine_id: string, internal_port: number): number | undefined;
-  /** Where the files of a machine's image are, as far as they are here. */
+  /** Local layers of a machine's image, as far as known. */
   layers(machine: Entry): ImageLayer[] | undefined;
-  /** Machines about to be put to rest: they get no more, and who asks waits to see what becomes of them. */
+  /** Machines about to be stopped or suspended: they get no more requests, and requests wait for the outcome. */
   resting: Pick<ReadonlySet<string>, "has">;
 }
 
-/** Undefined when the app is closed: it has no address, or nothing to open. */
+/** Builds the routing table of an app; undefined when it has no address or no open port. */
 export function appTable(parts: ExposureParts): AppTable | undefined {
   const { app, assignments, names, domain } = parts;
   const open = assignments.filter((one) => !isEgress(one));
@@ -56,7 +56,7 @@ export function appTable(parts: ExposureParts): AppTable | undefined {
     org_id: app.org_id,
     hostnames: [`${app.name}.${domain}`, ...names.hostnames],
     reserved: names.reserved,
-    // Whoever took an address for itself leaves the ports of the shared one to others.
+    // An app with an address of its own leaves the ports of the shared one to others.
     shared: open.some(({ shared }) => shared) || !open.some(({ type }) => type === "v4"),
     addresses: open.filter(({ shared }) => !shared).map(({ ip }) => ip),
     since: app.created_at,
@@ -72,7 +72,7 @@ export interface Offer {
   port: PortConfig;
 }
 
-/** Open ports need handlers; datagrams have none. */
+/** TCP ports need handlers to be open; UDP ports have none. */
 const isOpen = (service: ServiceConfig, port: PortConfig): boolean =>
   service.protocol === "udp" || (port.handlers ?? []).length > 0;
 
@@ -91,7 +91,7 @@ const rangeOf = (port: PortConfig): { start: number; end: number } => {
   return { start, end: port.port ?? port.end_port ?? port["end-port"] ?? start };
 };
 
-/** The services of an app, each with the machines that can serve it: those with the same protocol and exposed ports. */
+/** Groups an app's services: machines with the same protocol and exposed ports serve one group. */
 export function servicesOf(machines: readonly Entry[]): Map<string, Offer[]> {
   return Map.groupBy(offers(machines), ({ service, port }) => {
     const { start, end } = rangeOf(port);
@@ -106,7 +106,7 @@ function portTables(parts: ExposureParts): PortTable[] {
 }
 
 function portTable(parts: ExposureParts, group: readonly Offer[], https_port: number): PortTable {
-  // The newest version says how the port behaves, so a deploy changes it with its first machine.
+  // The newest version decides the port's behaviour, so a deploy changes it with its first machine.
   const newest = group.reduce((a, b) => (b.machine.instance_id > a.machine.instance_id ? b : a));
   const rests = ({ machine }: Offer): boolean => parts.resting.has(machine.id);
   const startable = group.filter((offer) => canStart(offer) || rests(offer));
@@ -120,7 +120,7 @@ function portTable(parts: ExposureParts, group: readonly Offer[], https_port: nu
   };
 }
 
-/** Gets requests: runs, is not cordoned, and no check fails that is more than informational. */
+/** Whether a machine gets requests: started, not cordoned, and no readiness check failing. */
 export function isServing({ machine }: Pick<Offer, "machine">): boolean {
   const { state, cordoned, checks } = machine;
   if (state !== "started" || cordoned) return false;
@@ -131,10 +131,10 @@ export function isServing({ machine }: Pick<Offer, "machine">): boolean {
 }
 
 const COMING: readonly string[] = ["starting", "restarting", "replacing"];
-/** What is just being put to rest can be woken again afterwards. */
+/** A machine being stopped or suspended can be started again afterwards. */
 const RESTING: readonly string[] = ["stopped", "suspended", "created", "stopping", "suspending"];
 
-/** May be started by a request, or is just being started. */
+/** Whether a request may start the machine, or it is already starting. */
 export function canStart({ machine, service }: Pick<Offer, "machine" | "service">): boolean {
   const { state, cordoned, config } = machine;
   if (cordoned || config.disable_machine_autostart === true) return false;
@@ -150,7 +150,7 @@ export function serviceAt(machine: Entry, protocol: string, port: number): Servi
   );
 }
 
-/** Why nobody answers, and what its owner can do. */
+/** Why no machine responds, and what the owner can do. */
 function emptyWords(group: readonly Offer[]): string {
   const machines = group.map(({ machine }) => machine);
   if (machines.every(({ cordoned }) => cordoned))
@@ -181,7 +181,7 @@ function target(parts: ExposureParts, { machine, service, port }: Offer): Target
       host_id: machine.host_id,
       ...at,
       slot,
-      // One HTTP/2 connection carries many requests, so requests are what can be counted.
+      // One HTTP/2 connection carries many requests, so requests are counted.
       mode: h2 ? "requests" : (type ?? "connections"),
       soft: soft_limit || DEFAULT_SOFT,
       hard: hard_limit || UNLIMITED,
@@ -221,7 +221,7 @@ function portOptions(port: PortConfig, https_port: number): PortOptions {
 
 const FRAMING = new Set(["content-length", "transfer-encoding", "connection", "upgrade", "trailer", "keep-alive"]);
 
-/** Text sets, false or null removes; what frames the message is not theirs to change. */
+/** A string sets the header, false or null removes it; framing headers cannot be changed. */
 function answerHeader(name: string, value: unknown): [string, string[]][] {
   const lower = name.toLowerCase();
   if (!/^[!#$%&'*+\-.^_`|~0-9a-z]+$/.test(lower) || FRAMING.has(lower) || value === true) return [];

@@ -57,14 +57,14 @@ const PORTS = { first: 20_000, count: 12_000 };
 let ports = 0;
 
 /**
- * A port that nobody has and that nobody is given meanwhile: below those that the kernel hands out, and claimed for as
- * long as this process lives by a name that only one can have. (Doors share their ports, so two that chose the same one
- * would not even notice; and what is killed must come back under its own.)
+ * Reserves a free port below the kernel's ephemeral range, for the lifetime of this process, by an abstract socket
+ * name. Listeners share their ports (SO_REUSEPORT), so two tests with the same port would not notice; and a killed
+ * listener must reopen the same one.
  */
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = PORTS.first + ((process.pid * 61 + ports++) % PORTS.count);
-    // A name without a file: the kernel takes it back when the process ends, however it ends.
+    // An abstract socket: the kernel removes it when the process ends.
     if (!(await listens(createTcp().unref(), { path: `\0hangar-test-port-${port}` }))) continue;
     const server = createTcp();
     if (!(await listens(server, { port, host: "127.0.0.1" }))) continue;
@@ -86,18 +86,18 @@ export interface TestPlane {
   slots: Slots;
   port: number;
   reports: Report[];
-  /** Puts an app in force; what is left out is dull. */
+  /** Serves an app, with defaults for omitted fields. */
   serve(change: {
     app?: Partial<AppTable>;
     port?: Partial<PortTable>;
     options?: Partial<PortOptions>;
     targets?: Target[];
   }): Promise<void>;
-  /** Sends bytes as they are and answers everything that comes back until the end. */
+  /** Sends raw bytes and returns everything received until the end. */
   raw(bytes: string | Buffer, wait?: (so_far: string) => boolean): Promise<string>;
 }
 
-/** An app that is open at one port, by its own name. */
+/** An app with one open port, under its own name. */
 export const anAppTable = (name: string, port: PortTable): AppTable => ({
   app_id: name,
   app_name: name,
@@ -151,7 +151,7 @@ export async function aPlane(t: T, clock: Clock = systemClock): Promise<TestPlan
   return { plane, slots, port, reports, serve, raw: (bytes, wait) => raw(port, bytes, wait) };
 }
 
-/** The same, and time that can be moved. */
+/** The same, with a movable clock. */
 export async function aPlaneInTime(t: T): Promise<TestPlane & { later(ms: number): void }> {
   let ahead_ms = 0;
   const door = await aPlane(t, { ...systemClock, monotonic: () => systemClock.monotonic() + ahead_ms });

@@ -6,20 +6,20 @@ import type { Sealer } from "#core/sealer.ts";
 import { PROXY_LIMITS } from "./limits.ts";
 
 const NAME = /^(?:\*\.)?(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9][a-z0-9-]{0,62}$/;
-/** What URL parsers take for an IPv4 address: the last label is a number, decimal or hexadecimal. */
+/** URL parsers read a name as an IPv4 address if its last label is a decimal or hexadecimal number. */
 const NUMBER = /(?:^|\.)(?:\d+|0x[0-9a-f]*)$/;
-/** Names that mean this box, or something inside it, to whoever looks them up. */
+/** Special-use names that resolve to the local host or network. */
 const SPECIAL = ["localhost", "internal", "local"];
 
-/** Names of the platform itself. */
+/** The platform's own names. */
 export interface OwnNames {
   /** Apps have names below it. */
   domain: string;
-  /** Of the API, the gateway and the token issuer. */
+  /** Hosts of the API, the gateway and the token issuer. */
   hosts: readonly string[];
 }
 
-/** Why no app may have the name, or undefined. `hostname` is in lower case. */
+/** Why no app may use the name, or undefined. `hostname` is in lower case. */
 export function hostNameProblem(hostname: string, { domain, hosts }: OwnNames): string | undefined {
   const base = hostname.replace(/^\*\./, "");
   if (!NAME.test(hostname) || hostname.length > 253) return "is not a host name such as www.example.com";
@@ -31,7 +31,7 @@ export function hostNameProblem(hostname: string, { domain, hosts }: OwnNames): 
   return special && `is below ${special}, which is not a public domain`;
 }
 
-/** The name as it is kept. Fails when no app may have it. */
+/** Returns the normalized name; throws when no app may use it. */
 export function checkHostName(given: string, own: OwnNames): string {
   const hostname = given.toLowerCase().replace(/\.$/, "");
   const problem = hostNameProblem(hostname, own);
@@ -42,19 +42,19 @@ export function wrongName(problem: string): never {
   fail("invalid_name", problem, { details: [{ path: "body.hostname", problem }] });
 }
 
-/** Whether a wildcard stands for the name: it stands for exactly one label. */
+/** Whether a wildcard covers the name: it covers exactly one label. */
 export function isCovered(name: string, wildcard: string): boolean {
   const dot = name.indexOf(".");
   return dot > 0 && wildcard === `*${name.slice(dot)}` && !name.startsWith("*");
 }
 
-/** A name that an organization has proved. */
+/** A name whose ownership an organization has proved. */
 interface Held {
   hostname: string;
   org_id: string;
 }
 
-/** Names that an organization's wildcards do not stand for: those that others proved, and the platform's own. */
+/** Names that an organization's wildcards do not cover: those that others proved, and the platform's own. */
 export function reservedNames(
   org_id: string,
   wildcards: readonly string[],
@@ -66,22 +66,22 @@ export function reservedNames(
   return [...others, own.domain, ...own.hosts].filter((name) => wildcards.some((one) => isCovered(name, one)));
 }
 
-/** The TXT record that shows that whoever controls a name's DNS lets an organization have it. */
+/** The TXT record by which the owner of a DNS zone grants a name to an organization. */
 export interface OwnershipRecord {
   name: string;
   value: string;
 }
 
-/** The same at every time for an organization and a name, so that a record that is set once is good for another try. */
+/** Deterministic for an organization and a name, so that a record set once stays valid. */
 export function ownershipRecord(sealer: Sealer, org_id: string, hostname: string): OwnershipRecord {
   const mac = createHmac("sha256", sealer.derive("host name ownership")).update(`${org_id} ${hostname}`).digest("hex");
   return { name: `_hangar-ownership.${hostname.replace(/^\*\./, "")}`, value: `hangar-ownership=${mac.slice(0, 40)}` };
 }
 
-/** The texts of a name's TXT records; empty when there are none. Fails when the name servers do not answer. */
+/** TXT records of a name; empty when there are none. Fails when the name servers do not respond. */
 export type TxtLookup = (name: string) => Promise<string[]>;
 
-/** Asks the name servers of this process. */
+/** Queries the name servers of this process. */
 export const lookUpTxt: TxtLookup = async (name) => {
   const { txt_timeout_ms: timeout, txt_tries: tries } = PROXY_LIMITS;
   const resolver = new dns.promises.Resolver({ timeout, tries });
@@ -94,7 +94,7 @@ export const lookUpTxt: TxtLookup = async (name) => {
   }
 };
 
-/** Undefined when the record is there, else what is in the way, in words for whoever has to set it. */
+/** Undefined when the record is set, otherwise what is wrong, for the person who sets it. */
 export async function ownershipProblem(
   { name, value }: OwnershipRecord,
   lookup: TxtLookup,

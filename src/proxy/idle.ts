@@ -8,23 +8,23 @@ import type { Entry } from "#network/directory.ts";
 import { PROXY_LIMITS } from "./limits.ts";
 import { type ServiceGroup, serviceGroups } from "./service-groups.ts";
 
-/** How busy a machine is: what it does now, and when it last did anything (seconds, monotonic). */
+/** A machine's current load, and its last activity (seconds, monotonic). */
 export interface Busyness {
   load: number;
   active_at_s: number;
 }
 
 interface IdleParts {
-  /** Machines of every app that is open. */
+  /** Machines of every app with an open port. */
   apps(): Iterable<readonly Entry[]>;
   busyness(machine: Entry): Busyness;
-  /** What one service of a machine has in use now. */
+  /** Current concurrency of one service of a machine. */
   load(machine: Entry, internal_port: number): number;
-  /** The most that service had in use at once, on all machines, since the last call. */
+  /** Peak concurrency of that service on all machines since the last call. */
   takePeak(machine: Entry, internal_port: number): number;
-  /** Takes a machine out of the routing, and answers when no worker sends it anything more; then puts it back. */
+  /** Removes a machine from routing and resolves when no worker sends it requests; the result restores it. */
   withdraw(machine: Entry): Promise<() => void>;
-  /** Whether the edge proxies of other processes let it rest, and the end of that. */
+  /** Asks the edge proxies of other processes for agreement, and ends that request. */
   others?: { agree(machine: Entry): Promise<boolean>; release(machine_id: string): Promise<void> } | undefined;
   machines: Pick<MachineService, "stop" | "suspend">;
   idle_s: number;
@@ -34,33 +34,33 @@ interface IdleParts {
 
 type Rest = "stop" | "suspend";
 
-/** What becomes of a service's machine when nobody asks for it. */
+/** The autostop setting of one service. */
 function autostopOf({ autostop }: ServiceConfig): Rest | undefined {
   if (autostop === "suspend") return "suspend";
   return autostop === true || autostop === "stop" ? "stop" : undefined;
 }
 
-/** What becomes of a machine: nothing, unless a service says so; the gentlest of what they say. */
+/** The autostop action of a machine: the gentlest one of its services, or none. */
 export function restOf({ config }: Pick<Entry, "config">): Rest | undefined {
   const wishes = (config.services ?? []).map(autostopOf);
   if (wishes.length === 0 || wishes.includes(undefined)) return undefined;
   return wishes.includes("suspend") ? "suspend" : "stop";
 }
 
-/** How much a service had in use while the same machines served it. */
+/** Peak concurrency of a service during a time with an unchanged set of machines. */
 interface Window {
   since_s: number;
   peak: number;
-  /** The peak of the window before; until there was one, nothing is known. */
+  /** Peak of the previous window; unknown until there was one. */
   before: number;
   running: string;
-  /** How many times `idle_s` it takes: the more, the more often a machine was stopped too soon. */
+  /** Length in multiples of `idle_s`; it grows when a machine was stopped too early. */
   length: number;
-  /** How many machines there were before the last one was stopped as one too many; none when none was. */
+  /** Number of machines before the last one was stopped as excess; none otherwise. */
   stopped_at: number;
 }
 
-/** How long the next window takes, now that so many machines serve: longer when the last stop was one too many. */
+/** Length of the next window: longer when the last stop was premature. */
 function backoff(known: Window | undefined, serving: number): Pick<Window, "length" | "stopped_at"> {
   if (!known) return { length: 1, stopped_at: 0 };
   const again = known.stopped_at > 0 && serving >= known.stopped_at;
@@ -76,8 +76,8 @@ interface Decision {
 }
 
 /**
- * Puts machines to rest that nobody asks for. A machine is taken out of the routing first and stopped only if
- * nothing reached it meanwhile, so no request is cut off by it; one that comes just then waits, and wakes it.
+ * Stops or suspends idle machines. A machine is removed from routing first and stopped only if no request reached it
+ * meanwhile, so none is cut off; a request that arrives then waits and starts it again.
  */
 export class IdleWatch {
   readonly #parts: IdleParts;
@@ -88,7 +88,7 @@ export class IdleWatch {
     this.#parts = parts;
   }
 
-  /** One look at everything; resolves when what it decided is done. */
+  /** Checks all machines once; resolves when the resulting actions are done. */
   async look(): Promise<void> {
     const seen = new Set<string>();
     const decisions = [...this.#parts.apps()].flatMap((machines) => {
@@ -100,7 +100,7 @@ export class IdleWatch {
     await Promise.all(decisions.map((decision) => this.#rest(decision)));
   }
 
-  /** A machine may go when every service that it has can spare it. */
+  /** A machine may be stopped when all of its services can spare it. */
   #decide(machines: readonly Entry[], groups: readonly ServiceGroup[]): Decision[] {
     const now_s = Math.floor(this.#parts.clock.monotonic() / 1000);
     this.#measure(groups, now_s);
@@ -127,7 +127,7 @@ export class IdleWatch {
     return own.length > 0 && restOf(machine) !== undefined;
   }
 
-  /** Takes down how much each service has in use, in a window that begins anew when machines come or go. */
+  /** Records the concurrency of each service, in a window that restarts when machines are added or removed. */
   #measure(groups: readonly ServiceGroup[], now_s: number): void {
     const peaks = new Map<string, number>();
     const peakAt = (machine: Entry, port: number): number => {
@@ -149,7 +149,7 @@ export class IdleWatch {
     }
   }
 
-  /** A service had more machines than its load needed for a whole window: the least busy one goes. */
+  /** When a service needed fewer machines for a whole window, the least busy one is stopped. */
   #excess(groups: readonly ServiceGroup[], now_s: number): Decision[] {
     const ended = groups.filter((group) => this.#endWindow(group, now_s));
     const gone = new Set<string>();
@@ -170,13 +170,13 @@ export class IdleWatch {
   #endWindow({ key, serving }: ServiceGroup, now_s: number): boolean {
     const window = this.#windows.get(key);
     if (!window || now_s - window.since_s < this.#parts.idle_s * window.length) return false;
-    // It did without the machine that was stopped.
+    // The service did not need the machine that was stopped.
     const length = serving.length < window.stopped_at ? Math.max(1, window.length / 2) : window.length;
     this.#windows.set(key, { ...window, since_s: now_s, peak: 0, before: window.peak, length });
     return true;
   }
 
-  /** Whether every service of a machine has enough without it. */
+  /** Whether every service of a machine has enough capacity without it. */
   #spares(groups: readonly ServiceGroup[], machine: Entry, gone: ReadonlySet<string>): boolean {
     const own = groups.filter((group) => group.has(machine));
     return (
@@ -185,7 +185,7 @@ export class IdleWatch {
     );
   }
 
-  /** The most a service had in use in this window and the one before. */
+  /** Peak of this window and the previous one. */
   #peak({ key }: ServiceGroup): number {
     const { peak, before } = this.#windows.get(key) ?? { peak: 0, before: Number.POSITIVE_INFINITY };
     return Math.max(peak, before);
@@ -209,7 +209,7 @@ export class IdleWatch {
       if (how === "suspend") await machines.suspend(machine.id, asker);
       else await machines.stop(machine.id, {}, asker);
     } catch (thrown) {
-      // Leased, or just being changed: the next look decides anew.
+      // Leased, or changed just now: the next check decides again.
       if (!(thrown instanceof ApiError)) log.warn({ error: thrown, machine: machine.id }, "autostop failed");
     } finally {
       await others?.release(machine.id).catch(() => {});
@@ -218,7 +218,7 @@ export class IdleWatch {
     }
   }
 
-  /** What it still does may end, within a while. */
+  /** Waits a limited time for requests in progress. */
   async #quiet(machine: Entry): Promise<void> {
     const { clock, busyness } = this.#parts;
     for (let i = 0; i < QUIET_LOOKS && busyness(machine).load > 0; i++) await clock.sleep(QUIET_LOOK_MS);

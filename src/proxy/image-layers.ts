@@ -4,14 +4,14 @@ import type { Entry } from "#network/directory.ts";
 
 interface Parts {
   images: ImageFiles;
-  /** More is known about the app's images. */
+  /** Called when more of an app's images is known. */
   onChange(app_id: string): void;
   log: Log;
 }
 
 /**
- * Where the files of machines' images are, as far as that is known. Tables are made in one go and cannot wait, so an
- * image that is asked about for the first time is looked up meanwhile, and the table made anew.
+ * Caches the local layers of machines' images. Tables are built synchronously, so an unknown image is looked up in the
+ * background and the table is rebuilt.
  */
 export class ImageLayers {
   readonly #parts: Parts;
@@ -31,7 +31,7 @@ export class ImageLayers {
     return undefined;
   }
 
-  /** Forgets images that none of these machines has: others may be cleaned away. */
+  /** Forgets images that none of these machines uses, because they may be cleaned up. */
   keep(machines: Iterable<Entry>): void {
     const used = new Set<string>();
     for (const { org_id, image_ref } of machines) used.add(`${org_id} ${image_ref.digest}`);
@@ -44,7 +44,7 @@ export class ImageLayers {
   ): Promise<void> {
     try {
       const layers = await this.#parts.images.layers(image_ref, org_id);
-      // One that is not here yet is asked for again when its machine has started.
+      // An image that is not local yet is looked up again when its machine has started.
       if (layers) this.#known.set(key, layers);
       if (layers) this.#parts.onChange(app_id);
     } catch (error) {

@@ -6,13 +6,13 @@ import { VERSION } from "#core/version.ts";
 import { PROXY_LIMITS } from "./limits.ts";
 import type { AppTable, Certificate } from "./table.ts";
 
-/** What the workers serve by. */
+/** The tables that the workers serve. */
 export interface ProxyTables {
   apps: AppTable[];
   certificates: Certificate[];
 }
 
-/** The same, and who the edge proxy was, which is otherwise read from the database. */
+/** The tables and the proxy's own identity, which otherwise come from the database. */
 interface LastKnown extends ProxyTables {
   version: string;
   region: string;
@@ -29,9 +29,9 @@ interface LastKnownParts {
 const PLACE = "proxy:last-known";
 
 /**
- * What the edge proxy served last, in a file, so that a process that is started while the database is away serves it again.
- * It is sealed, since keys of certificates are in it. Its modification time says when a process last served by it: what
- * nobody looked after for long may lead to a machine of somebody else by now, and is not used.
+ * Stores what the edge proxy served last in a file, so that a process that starts without the database can serve it
+ * again. The file is sealed, because it contains certificate keys. Its modification time is the last time that a
+ * process served it: old tables are not used, because their addresses may belong to other machines by now.
  */
 export class LastKnownTables {
   readonly #parts: LastKnownParts;
@@ -44,7 +44,7 @@ export class LastKnownTables {
     this.#parts = parts;
   }
 
-  /** From now on the file follows `read`, whenever `changed` is called. */
+  /** Writes `read()` to the file whenever `changed` is called. */
   follow(read: () => ProxyTables & Pick<LastKnown, "region" | "host_id">): void {
     const first = this.#read === undefined;
     this.#read = read;
@@ -56,7 +56,7 @@ export class LastKnownTables {
     this.#dirty = true;
   }
 
-  /** What a process of this version served a moment ago, or why that is not to be had. */
+  /** Loads what a process of this version served recently, or returns why it cannot. */
   async load(): Promise<LastKnown | { problem: string }> {
     const { file, sealer, clock } = this.#parts;
     try {
@@ -72,7 +72,7 @@ export class LastKnownTables {
     }
   }
 
-  /** Says that a process serves by what is in the file. */
+  /** Marks the file's tables as in use. */
   async confirm(): Promise<void> {
     const seconds = this.#parts.clock.now() / 1000;
     await utimes(this.#parts.file, seconds, seconds).catch(() => {});
@@ -95,11 +95,11 @@ export class LastKnownTables {
         complained = false;
       } catch (error) {
         this.#dirty = true;
-        // A disk that is full stays so for a while; once is enough.
+        // A full disk stays full for a while; it is logged once.
         if (!complained) log.warn({ error }, "the proxy's last known routes could not be written");
         complained = true;
       }
-      // Large tables take their time: they may not take all of it.
+      // Limits the share of time spent writing large tables.
       const wait_ms = Math.max(PROXY_LIMITS.last_known_write_ms, 20 * (clock.monotonic() - began));
       await clock.sleep(wait_ms, signal).catch(() => {});
     }

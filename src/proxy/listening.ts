@@ -4,7 +4,7 @@ import { type ListenSocket, unreachableReason } from "#core/listening.ts";
 import { PROXY_LIMITS } from "./limits.ts";
 
 interface Parts {
-  /** Read from the machine's network, wherever it runs; undefined where that cannot be known. */
+  /** Reads the listening sockets of a machine on any host; undefined where they cannot be read. */
   read(machine_id: string): Promise<ListenSocket[] | undefined>;
   clock: Clock;
 }
@@ -14,7 +14,7 @@ interface Known {
   sockets: Promise<ListenSocket[] | undefined>;
 }
 
-/** Remembers for a moment what was read: many who ask at once cost one look. */
+/** Caches listening sockets briefly, so that many requests cost one read. */
 export class Listening {
   readonly #parts: Parts;
   readonly #known = new Map<string, Known>();
@@ -23,7 +23,7 @@ export class Listening {
     this.#parts = parts;
   }
 
-  /** Why nothing from outside reaches a port of a machine; undefined when something does, or when that is not known. */
+  /** Why a port of a machine is unreachable from outside; undefined when it is reachable or the reason is unknown. */
   async reason(machine_id: string, proto: string, port: number): Promise<string | undefined> {
     const sockets = await this.#sockets(machine_id);
     return sockets && unreachableReason(sockets, { proto, port });
@@ -34,7 +34,7 @@ export class Listening {
     const known = this.#known.get(machine_id);
     if (known && now - known.at < PROXY_LIMITS.listening_ms) return known.sockets;
     for (const [id, { at }] of this.#known) if (now - at >= PROXY_LIMITS.listening_ms) this.#known.delete(id);
-    // A machine that stops just then, or whose host does not answer, says nothing.
+    // A machine that is stopping, or whose host does not respond, has no result.
     const sockets = this.#parts.read(machine_id).catch(() => undefined);
     this.#known.set(machine_id, { at: now, sockets });
     return sockets;

@@ -42,7 +42,7 @@ export interface ProxyParts {
   machines: Pick<MachineModule, "machines" | "bus" | "listening">;
   store: MachineStore;
   apps: Pick<AppStore, "findApp">;
-  /** Whether there are private networks to answer for names in, and what else answers there. */
+  /** Whether to answer DNS queries in private networks, and the other services there. */
   names: boolean;
   listeners?: readonly NetworkListener[];
   upstreams?: readonly { host: string; port: number }[] | undefined;
@@ -54,13 +54,13 @@ export interface ProxyParts {
   sealer: Sealer;
   clock: Clock;
   log: Log;
-  /** Where a machine's port is; its private address by default. */
+  /** Where a machine's port is reachable; by default at its private address. */
   reach?: Reach;
-  /** Files of machines' images, which are served without them. */
+  /** Files of images, for static sites. */
   images: ImageFiles;
-  /** Keeps what is served by, for a start without the database. */
+  /** Stores the served tables, for a start without the database. */
   last_known?: LastKnownTables | undefined;
-  /** Of one control process among several. */
+  /** Set for one of several control processes. */
   among?: { node_id: string; notifier: Notifier };
 }
 
@@ -195,7 +195,7 @@ export class ProxyModule {
   }
 
   async start(): Promise<void> {
-    // A new start is a new proxy: not the colour of the one before.
+    // A restarted proxy takes the other colour, so that its series differ from those of the previous one.
     await this.workers.turn((await this.#parts.proxyStore.word("colour")) === "blue" ? "green" : "blue");
     await this.directory.start();
     this.#names?.start();
@@ -228,12 +228,12 @@ export class ProxyModule {
     });
   }
 
-  /** At `close` the doors stay open and serve by what they know, until `leave`: another process will open its own. */
+  /** At `close` the listeners keep serving the last tables until `leave`: another process will open its own. */
   stay(): void {
     this.#staying = true;
   }
 
-  /** In a process that runs machines and has no edge proxy: only the names they know each other by. */
+  /** For a process that runs machines without an edge proxy: starts only DNS. */
   async startNames(): Promise<void> {
     this.#keepTables();
     if (!this.#names) return;
@@ -257,14 +257,14 @@ export class ProxyModule {
     if (!this.#staying) await this.workers.close();
   }
 
-  /** The doors of another process are open: ours close when they have answered what they have. */
+  /** The listeners of another process are open: ours close after finishing their requests. */
   async leave(): Promise<void> {
     await this.workers.close(true);
   }
 
   /**
-   * Every `svc_edge_` and `svc_app_` series as it is now, for whoever scrapes: counters and histograms as totals,
-   * `svc_app_concurrency` as what is in progress. `now` is the time of the scrape, in milliseconds.
+   * All `svc_edge_` and `svc_app_` series at present: counters and histograms as totals, `svc_app_concurrency` as a
+   * gauge. `now` is the time of the scrape, in milliseconds.
    */
   *proxySamples(now: number): Generator<ProxySample> {
     yield* this.#totals.samples(now);
@@ -278,7 +278,7 @@ export class ProxyModule {
     }
   }
 
-  /** How busy a machine is, through all edge proxies of the platform. */
+  /** Load of a machine through all edge proxies of the platform. */
   #busyness(machine: Entry): Busyness {
     const own = this.control.busyness(machine);
     const load = this.#peers?.use(machine.id);
@@ -315,7 +315,7 @@ export class ProxyModule {
     this.workers.explain(machine_id, port, await this.#listening.reason(machine_id, "tcp", port));
   }
 
-  /** Addresses changed: when this resolves, the ports are open or closed. */
+  /** Applies changed addresses: when this resolves, the ports are open or closed. */
   async #refresh(): Promise<void> {
     try {
       await this.control.refresh();

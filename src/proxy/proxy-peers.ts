@@ -16,26 +16,26 @@ interface ProxyPeersParts {
   notifier: Notifier;
   clock: Clock;
   log: Log;
-  /** Machines that may rest and were used through this door not long ago, with what each has in progress. */
+  /** Machines with autostop that were recently used through this proxy, with their load here. */
   uses(): Record<string, number>;
   find(machine_id: string): Entry | undefined;
-  /** Takes a machine out of this door's routing; answers what puts it back. */
+  /** Removes a machine from this proxy's routing; returns the function that restores it. */
   withdraw(machine: Entry): Promise<() => void>;
 }
 
-/** A machine that another door wants to put to rest. */
+/** A machine that another proxy wants to stop. */
 interface Granted {
   putBack: () => void;
-  /** Since when nobody wants that any more, on the clock that never jumps. */
+  /** Since when no proxy wants to stop it, on the monotonic clock. */
   unwanted_at: number | undefined;
 }
 
 export class ProxyPeers {
   readonly #parts: ProxyPeersParts;
-  /** When each other one's last beat was first seen. */
+  /** When each peer's last heartbeat was first seen. */
   readonly #seen = new Map<string, { beat: number; at: number }>();
   #others = new Map<string, PeerState>();
-  /** What we want to put to rest, and whose it is. */
+  /** Machines that we want to stop, and their apps. */
   readonly #resting = new Map<string, string>();
   readonly #granted = new Map<string, Granted>();
   #turn: Promise<unknown> = Promise.resolve();
@@ -61,28 +61,28 @@ export class ProxyPeers {
   async close(): Promise<void> {
     const { store, node_id } = this.#parts;
     this.#end?.();
-    // One that cannot say so is missed after a while.
+    // If this fails, peers notice the missing heartbeats.
     await store.forgetPeer(node_id).catch(() => {});
   }
 
-  /** What a machine has in progress through others; undefined when none of them used it lately. */
+  /** A machine's load through peers; undefined when none of them used it recently. */
   use(machine_id: string): number | undefined {
     const uses = [...this.#others.values()].flatMap((word) => word.uses[machine_id] ?? []);
     return uses.length > 0 ? uses.reduce((sum, load) => sum + load, 0) : undefined;
   }
 
-  /** Hears the others, does what they ask, and tells them how it is here. One after the other. */
+  /** Reads the peers' state, grants their requests, and publishes our own. One at a time. */
   async exchange(): Promise<void> {
     const done = this.#turn.catch(() => {}).then(() => this.#exchange());
     this.#turn = done;
     await done;
   }
 
-  /** Whether all others let the machine rest. Until `release` they send it nothing. */
+  /** Whether all peers agree to stop the machine. Until `release` they send it no requests. */
   async agree({ id, app_id }: Pick<Entry, "id" | "app_id">): Promise<boolean> {
     const { clock } = this.#parts;
     if (this.#others.size === 0) await this.exchange();
-    // One at a time for each app: otherwise two doors could each stop one of the last two machines.
+    // One at a time per app: otherwise two proxies could each stop one of the last two machines.
     if ([...this.#others.values()].some((word) => Object.values(word.resting).includes(app_id))) return false;
     this.#resting.set(id, app_id);
     const until = clock.monotonic() + PROXY_LIMITS.agree_ms;
@@ -100,7 +100,7 @@ export class ProxyPeers {
     if (this.#resting.delete(machine_id)) await this.exchange();
   }
 
-  /** Of two that want something of one app at the same time, the one with the lower name has it. */
+  /** Of two proxies with requests for one app, the one with the lower name wins. */
   #outranked(app_id: string): boolean {
     return [...this.#others].some(
       ([node_id, { resting }]) => node_id < this.#parts.node_id && Object.values(resting).includes(app_id),
@@ -118,7 +118,7 @@ export class ProxyPeers {
     };
     await store.putPeerState({ node_id, word, seen_at: clock.now() }, clock.now() - PROXY_LIMITS.door_kept_ms);
     const said = JSON.stringify([word.resting, word.quiet, refused]);
-    // Others look by themselves now and then; only what they wait for is worth a word.
+    // Peers also poll; only changes that they wait for are notified.
     if (said !== this.#told) notifier.send("doors", node_id);
     this.#told = said;
   }
@@ -134,7 +134,7 @@ export class ProxyPeers {
     this.#others = new Map(live.map(({ node_id, word }) => [node_id, word]));
   }
 
-  /** Does what others ask of us; answers what is not let go. */
+  /** Grants the peers' requests; returns the machines that are refused. */
   async #grant(): Promise<string[]> {
     const wanted = new Set([...this.#others.values()].flatMap(({ resting }) => Object.keys(resting)));
     for (const id of wanted) if (!this.#granted.has(id)) await this.#revoke(id);
@@ -142,13 +142,13 @@ export class ProxyPeers {
     return [...wanted].filter((id) => !this.#granted.has(id));
   }
 
-  /** Takes out of our routing what another wants to put to rest, unless it is used here. */
+  /** Withdraws a machine that a peer wants to stop, unless it is in use here. */
   async #revoke(id: string): Promise<void> {
     const { find, uses, withdraw } = this.#parts;
     const machine = find(id);
     if (uses()[id] !== undefined || this.#keeps(machine)) return;
     const putBack = machine ? await withdraw(machine) : () => {};
-    // Something may have come before every worker knew.
+    // A request may have arrived before all workers knew.
     if (uses()[id] === undefined) this.#granted.set(id, { putBack, unwanted_at: undefined });
     else putBack();
   }
@@ -157,14 +157,14 @@ export class ProxyPeers {
     const { find, clock } = this.#parts;
     const now = clock.monotonic();
     granted.unwanted_at = wanted ? undefined : (granted.unwanted_at ?? now);
-    // Word that it was stopped may come later than word that nobody wants to stop it any more.
+    // The notification that it was stopped may arrive after the one that the request ended.
     const early = find(id)?.state === "started" && now - (granted.unwanted_at ?? now) < PROXY_LIMITS.put_back_ms;
     if (wanted || early) return;
     this.#granted.delete(id);
     granted.putBack();
   }
 
-  /** We want something of the same app ourselves, and come before all who do. */
+  /** We have a request for the same app ourselves, with a lower name than all others. */
   #keeps(machine: Entry | undefined): boolean {
     if (!machine || ![...this.#resting.values()].includes(machine.app_id)) return false;
     return !this.#outranked(machine.app_id);

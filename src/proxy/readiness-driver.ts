@@ -1,18 +1,17 @@
 import type { RuntimeDriver } from "#machines/runtime/driver.ts";
 
-/** What a machine's life has to do with the edge proxy. Both end by the signal, and by a limit of their own. */
+/** Ties a machine's lifecycle to the edge proxy. Both calls end with the signal, and with a limit of their own. */
 export interface ProxyReadiness {
-  /** Resolves when somebody listens on the machine's ports. */
+  /** Resolves when the machine's ports are open. */
   opened(machine_id: string, signal: AbortSignal): Promise<void>;
-  /** Resolves when the machine has nothing in progress that came through them, or at the latest after so long. */
+  /** Resolves when the machine has no proxied requests in progress, or after this time. */
   quiet(machine_id: string, patience_ms: number, signal: AbortSignal): Promise<void>;
 }
 
 /**
- * The driver, but a machine runs only when its ports are open, so that whoever is told that it runs can reach it. And it
- * is stopped or suspended only when it is quiet: it was taken out of the routing when that was decided, and what it was
- * just doing is answered before its program is told to end. So a deploy costs no request, whatever the program does with
- * its connections when it ends.
+ * Wraps a driver so that a machine counts as started once its ports are open, and is stopped or suspended once its
+ * requests are finished: it was removed from routing before. So a deploy drops no request, whatever the program does
+ * with its connections on exit.
  */
 export function readinessDriver(driver: RuntimeDriver, door: ProxyReadiness): RuntimeDriver {
   const changed: Pick<RuntimeDriver, "start" | "resume" | "stop" | "suspend"> = {
@@ -33,7 +32,7 @@ export function readinessDriver(driver: RuntimeDriver, door: ProxyReadiness): Ru
       return await driver.suspend(ref, signal);
     },
   };
-  // All else is the driver's own, also what ports may get later.
+  // Passes on all other methods, including future ones.
   return new Proxy(driver, {
     get(own, name) {
       if (Object.hasOwn(changed, name)) return changed[name as keyof typeof changed];

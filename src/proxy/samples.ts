@@ -2,15 +2,15 @@ import { BOUNDS } from "./plane/counters.ts";
 import type { Count } from "./table.ts";
 import type { Colour } from "./workers.ts";
 
-/** One number of one series, for whoever keeps them. */
+/** One sample of one series. */
 export interface ProxySample {
-  /** Whose it is: never a label. */
+  /** The owner, which is not a label. */
   org_id: string;
   name: string;
   /** `app`, `region`, `host`, `proxy_id`; `instance` on `svc_app_`; and the series' own. */
   labels: Record<string, string>;
   value: number;
-  /** It goes up from 0. */
+  /** Whether it is a counter. */
   counter?: boolean;
 }
 
@@ -23,10 +23,10 @@ interface Series {
   changed_at: number;
 }
 
-/** A series that nothing was added to for so long is no longer told: its machine or proxy is gone. */
+/** A series without changes for this long is dropped: its machine or proxy was removed. */
 const FORGET_MS = 15 * 60 * 1000;
 
-/** What all workers counted, as totals that only go up. A new proxy_id begins at nothing. */
+/** Totals of what all workers counted. A new proxy_id starts at zero. */
 export class Totals {
   readonly #series = new Map<string, Series>();
 
@@ -46,7 +46,7 @@ export class Totals {
     }
   }
 
-  /** Histograms come as `_bucket{le}`, `_sum` and `_count`. */
+  /** Histograms are `_bucket{le}`, `_sum` and `_count`. */
   *samples(now: number): Generator<ProxySample> {
     for (const [key, series] of this.#series) {
       if (now - series.changed_at > FORGET_MS) {

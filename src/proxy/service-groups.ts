@@ -7,22 +7,22 @@ interface Member {
   /** Its internal port. */
   port: number;
   soft: number;
-  /** What its config says of `min_machines_running`. */
+  /** `min_machines_running` of its config. */
   minimum: number;
 }
 
 export interface ServiceGroup {
   key: string;
-  /** For people: `tcp 443`. */
+  /** For display: `tcp 443`. */
   name: string;
-  /** Machines with this service, those at rest included. */
+  /** Machines with this service, including stopped ones. */
   members: readonly Member[];
-  /** Those that get requests: they run, are not cordoned and fail no check. */
+  /** Machines that get requests: started, not cordoned, no failing check. */
   serving: readonly Member[];
   has(machine: Entry): boolean;
-  /** Whether `min_machines_running` are left in the home region without this machine and those that are gone. */
+  /** Whether `min_machines_running` remain in the primary region without this machine and those in `gone`. */
   keepsMinimum(machine: Entry, gone: ReadonlySet<string>): boolean;
-  /** What fits within the soft limits of the machines that are left then; below zero when none is. */
+  /** Total of the soft limits of the remaining machines; below zero when none remains. */
   capacity(machine: Entry, gone: ReadonlySet<string>): number;
 }
 
@@ -60,7 +60,7 @@ const memberOf = ({ machine, service }: Offer): Member => ({
   minimum: service.min_machines_running ?? 0,
 });
 
-/** Where a service is at home: where its machines' environment says, else where the oldest of them is. */
+/** The primary region of a service: from its machines' environment, else that of the oldest machine. */
 function homeRegion(machines: readonly Entry[]): string | undefined {
   const told = machines.map(({ config }) => config.env?.["PRIMARY_REGION"]).find((region) => region);
   const oldest = machines.reduce<Entry | undefined>((a, b) => (a && a.created_at <= b.created_at ? a : b), undefined);

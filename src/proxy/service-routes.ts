@@ -124,19 +124,19 @@ async function serviceResponse(parts: Parts, app_id: string, port: PortTable): P
   };
 }
 
-/** Addresses at which a name under localhost finds the proxy, which is this box to whoever asks. */
+/** Addresses at which a name under localhost reaches the proxy from this host. */
 const LOOPBACK = new Set(["127.0.0.1", "::1", "0.0.0.0", "::"]);
 const UNSPECIFIED = new Set(["0.0.0.0", "::"]);
 const isLocal = (name: string): boolean => name === "localhost" || name.endsWith(".localhost");
 
-/** Names that lead to where the proxy listens, else its addresses. */
+/** Names that resolve to the proxy's listeners, else its addresses. */
 function webNames({ shared, addresses, hostnames }: AppTable, places: readonly string[]): string[] {
   const loopback = places.some((address) => LOOPBACK.has(address));
   const names = hostnames.filter((name) => loopback || !isLocal(name));
   return [...(shared ? [] : addresses), ...(shared && names.length === 0 ? places : []), ...names];
 }
 
-/** Nobody connects to "every address of the box"; the app's name leads to one of them. */
+/** A wildcard address cannot be connected to; the app's name resolves to a real one. */
 const bareNames = ({ hostnames: [name] }: AppTable, places: readonly string[]): string[] =>
   places.map((address) => (UNSPECIFIED.has(address) && name !== undefined ? name : address));
 

@@ -1,26 +1,26 @@
 import { PROXY_LIMITS } from "./limits.ts";
 
 /**
- * How much each service of each machine is doing, in memory that all workers and the control share. A *slot*
- * is one service of one machine. `load` is what the hard limit bounds, so it is only ever raised together with
- * the comparison; `own` says how much of it is whose, so that a worker that dies takes back what it held. `unused` are
- * the connections in the load that carry nothing at the moment: in all, and by worker.
+ * Load of each service of each machine, in memory shared by all workers and the control thread. A *slot* is one service
+ * of one machine. `load` is bounded by the hard limit, so it is only raised by compare-and-swap; `own` is each worker's
+ * part, which is subtracted when that worker dies. `unused` counts the idle connections in the load: in total, and by
+ * worker.
  */
 export class Slots {
   static readonly BYTES = 4 * (PROXY_LIMITS.slots * (6 + 2 * PROXY_LIMITS.workers) + 1);
   readonly buffer: SharedArrayBuffer;
   readonly #load: Int32Array;
   readonly #waiting: Int32Array;
-  /** When it was last busy, in seconds of the monotonic clock that all threads share. */
+  /** Last activity, in seconds of the shared monotonic clock. */
   readonly #active: Int32Array;
-  /** The number of the pick that chose it last. */
+  /** Sequence number of the last pick. */
   readonly #picked: Int32Array;
   readonly #unusedInAll: Int32Array;
-  /** The most that its service had in use at once, on all machines together. */
+  /** Peak concurrency of its service, on all machines together. */
   readonly #peak: Int32Array;
   readonly #own: Int32Array[];
   readonly #unused: Int32Array[];
-  /** How many picks there were, in all workers together. */
+  /** Number of picks in all workers. */
   readonly #picks: Int32Array;
 
   constructor(buffer = new SharedArrayBuffer(Slots.BYTES)) {
@@ -42,33 +42,33 @@ export class Slots {
     return Atomics.load(this.#load, slot);
   }
 
-  /** Of the load, what is in use. */
+  /** The part of the load that is in use. */
   inUse(slot: number): number {
     return Math.max(0, this.load(slot) - Atomics.load(this.#unusedInAll, slot));
   }
 
-  /** So many more connections of the worker are open and unused, or fewer. */
+  /** Changes the worker's number of idle connections. */
   rest(slot: number, worker: number, by: number): void {
     Atomics.add(this.#unused[worker] as Int32Array, slot, by);
     Atomics.add(this.#unusedInAll, slot, by);
   }
 
-  /** The load balancer of any worker chose it. */
+  /** Records that a load balancer chose it. */
   pick(slot: number): void {
     Atomics.store(this.#picked, slot, Atomics.add(this.#picks, 0, 1) + 1);
   }
 
-  /** Whether it was picked longer ago than the other one; right across the wrap of the count at 32 bits. */
+  /** Whether it was picked before the other one; correct across the 32-bit wrap. */
   pickedBefore(slot: number, other: number): boolean {
     return ((Atomics.load(this.#picked, slot) - Atomics.load(this.#picked, other)) | 0) < 0;
   }
 
-  /** So much was in use at once. Two workers at the same moment may lose the smaller figure, or a figure by one. */
+  /** Records peak concurrency. Concurrent calls of two workers may lose the smaller value, or one count. */
   recordPeak(slot: number, in_use: number): void {
     if (Atomics.load(this.#peak, slot) < in_use) Atomics.store(this.#peak, slot, in_use);
   }
 
-  /** The most that was recorded since the last call. */
+  /** Peak since the last call. */
   takePeak(slot: number): number {
     return Atomics.exchange(this.#peak, slot, 0);
   }
@@ -81,7 +81,7 @@ export class Slots {
     return Atomics.load(this.#active, slot);
   }
 
-  /** One more, unless that would pass `hard`. */
+  /** Adds one, unless that would exceed `hard`. */
   acquire(slot: number, hard: number, worker: number): boolean {
     for (;;) {
       const load = Atomics.load(this.#load, slot);
@@ -108,7 +108,7 @@ export class Slots {
     Atomics.add(this.#waiting, slot, by);
   }
 
-  /** The worker is gone: what it held is free again. */
+  /** Frees what a dead worker held. */
   forget(worker: number): void {
     const own = this.#own[worker] as Int32Array;
     const unused = this.#unused[worker] as Int32Array;
@@ -119,11 +119,11 @@ export class Slots {
       Atomics.sub(this.#load, slot, own[slot] as number);
       own[slot] = 0;
     }
-    // Nobody knows how many it had waiting; the others count theirs on from here, and less than none is none.
+    // The dead worker's waiting count is unknown; the others continue from zero, and negative counts as zero.
     this.#waiting.fill(0);
   }
 
-  /** For a slot that is given to another service. */
+  /** For a slot that is reused by another service. */
   reset(slot: number, now_s: number): void {
     Atomics.store(this.#load, slot, 0);
     Atomics.store(this.#waiting, slot, 0);

@@ -18,14 +18,14 @@ interface StartRequest {
   protocol: "tcp" | "udp";
   port: number;
   reason: string;
-  /** This one and no other. */
+  /** Only this machine. */
   machine_id?: string;
 }
 
-/** Which is taken first: what is frozen wakes soonest; what is on its way to rest would have to get there first. */
+/** Preference: suspended machines resume fastest; stopping ones would have to finish first. */
 const ORDER: Record<string, number> = { suspended: 0, stopped: 1, created: 2, suspending: 3, stopping: 4 };
 
-/** Starts machines for requests: one at a time for each port of an app, however many requests ask for it. */
+/** Starts machines for requests: one at a time per port of an app, however many requests wait. */
 export class Starter {
   readonly #parts: StarterParts;
   readonly #busy = new Set<string>();
@@ -50,7 +50,7 @@ export class Starter {
     }
   }
 
-  /** The first that can be: another one's host may be full, or somebody may hold its lease. */
+  /** Tries the candidates in order: a host may be full, or a machine leased. */
   async #startOne(offered: readonly Entry[], { protocol, port, reason }: StartRequest): Promise<void> {
     const { machines, clock, log } = this.#parts;
     const candidates = offered

@@ -4,22 +4,22 @@ import type { StaticTable } from "./table.ts";
 
 type Statics = Exclude<NonNullable<Entry["config"]["statics"]>, readonly unknown[]>;
 
-/** One of an app's places with files: what serves it, or why nothing does. */
+/** One static site of an app: what serves it, or why nothing does. */
 export interface StaticPlace {
   url_prefix: string;
-  /** In words. */
+  /** For display. */
   source: string;
-  /** The bucket, when it is in one. */
+  /** The bucket, if its files are in one. */
   bucket?: string;
   table?: StaticTable;
   problem?: string;
 }
 
-/** Names of buckets as S3 has them; no slash and no `..`, which would lead to another one. */
+/** Valid S3 bucket names; no slash and no `..`, which would reach another bucket. */
 const BUCKET = /^[a-z0-9](?:[a-z0-9-]|\.(?!\.)){1,61}[a-z0-9]$/;
 const climbs = (path: string): boolean => path.split("/").includes("..");
 
-/** Files that need no machine. The newest machine's config counts. */
+/** The app's static sites. The newest machine's config counts. */
 export function staticsOf(
   machines: readonly Entry[],
   layers: (machine: Entry) => ImageLayer[] | undefined,

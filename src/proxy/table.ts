@@ -3,28 +3,28 @@ import type { BucketsSetting } from "#core/proxy-settings.ts";
 import type { ImageLayer } from "#machines/runtime/image-source.ts";
 
 /**
- * What a worker must know to serve requests: plain data, made by the control and sent app by app. A *port* is
- * an exposed port of an app, a *target* one machine that answers there.
+ * The routing table of an app: plain data, built by the control thread and sent to the workers. A *port* is an exposed
+ * port of an app, a *target* one machine that serves it.
  */
 export interface AppTable {
   app_id: string;
   app_name: string;
   org_id: string;
-  /** Host names it answers to, lower case; `*.name` stands for one label more. */
+  /** Host names in lower case; `*.name` covers one more label. */
   hostnames: string[];
-  /** Names that its wildcards do not stand for. */
+  /** Names that its wildcards do not cover. */
   reserved: string[];
-  /** Whether it is open at the address that all apps share. */
+  /** Whether it uses the shared address. */
   shared: boolean;
   /** Addresses of its own. */
   addresses: string[];
-  /** Who came first has a port that cannot be shared. */
+  /** The oldest app gets a port that cannot be shared. */
   since: number;
   ports: PortTable[];
   statics: StaticTable[];
 }
 
-/** Where an app's ports are opened. */
+/** Addresses on which an app's ports are opened. */
 export const addressesOf = ({ shared, addresses }: AppTable, listen_host: string): string[] => [
   ...(shared ? [listen_host] : []),
   ...addresses,
@@ -32,18 +32,18 @@ export const addressesOf = ({ shared, addresses }: AppTable, listen_host: string
 
 export interface PortTable {
   protocol: "tcp" | "udp";
-  /** A range has two different ones. */
+  /** For a single port both are equal. */
   start: number;
   end: number;
   options: PortOptions;
   targets: Target[];
   /** Machines that a request may start. */
   startable: StartableMachine[];
-  /** Why nothing is there, when nothing is. */
+  /** Why there is no target. */
   empty: string;
 }
 
-/** A machine that does not run. */
+/** A machine that is not running. */
 export interface StartableMachine {
   machine_id: string;
   region: string;
@@ -52,24 +52,24 @@ export interface StartableMachine {
 export interface PortOptions {
   http: boolean;
   tls: boolean;
-  /** PostgreSQL's way to begin TLS. */
+  /** PostgreSQL's TLS negotiation. */
   pg_tls: boolean;
   proxy_protocol: 0 | 1 | 2;
   force_https: boolean;
   compress: boolean;
   h2_backend: boolean;
   pristine: boolean;
-  /** Set on every answer; an empty list removes the field. */
+  /** Set on every response; an empty list removes the header. */
   headers: [name: string, values: string[]][];
   idle_ms: number;
-  /** For the head of a request; 0: as long as everywhere. */
+  /** Timeout of the request head; 0 means the default. */
   head_ms: number;
   alpn: string[];
-  /** Answers server names that no app on the port has. */
+  /** Serves unknown server names. */
   self_signed: boolean;
   min_version: "TLSv1.2" | "TLSv1.3";
   max_version: "TLSv1.2" | "TLSv1.3";
-  /** The port `https://` is at, for those who are sent there. */
+  /** The HTTPS port for redirects. */
   https_port: number;
 }
 
@@ -79,15 +79,15 @@ export interface Target extends Address {
   region: string;
   host_id: string;
   slot: number;
-  /** What is counted and bounded. */
+  /** What is counted and limited. */
   mode: "connections" | "requests";
   soft: number;
   hard: number;
-  /** Speaks HTTP/2 without TLS. */
+  /** Uses HTTP/2 without TLS (h2c). */
   h2: boolean;
 }
 
-/** Files that the proxy serves itself. */
+/** A static site that the proxy serves. */
 export interface StaticTable {
   prefix: string;
   source: { kind: "layers"; layers: ImageLayer[]; path: string } | { kind: "bucket"; bucket: string; path: string };
@@ -96,23 +96,23 @@ export interface StaticTable {
 
 export interface Certificate {
   hostnames: string[];
-  /** Names that its wildcards do not stand for. */
+  /** Names that its wildcards do not cover. */
   reserved?: string[];
   /** PEM. */
   chain: string;
   key: string;
 }
 
-/** From the control to a worker. */
+/** Messages from the control thread to a worker. */
 export type WorkerCommand =
   | { type: "app"; app: AppTable }
   | { type: "no app"; app_id: string }
   | { type: "certificates"; certificates: Certificate[] }
   | { type: "challenges"; answers: Record<string, string> }
-  /** Why a port of a machine takes no connections, as far as that is known. */
+  /** Why a port of a machine refuses connections, if known. */
   | { type: "unreachable"; machine_id: string; port: number; reason: string | undefined }
   | { type: "ready?"; id: number }
-  /** Listens no more, finishes what it has, and ends. Patient: clients that may just be about to ask get a while. */
+  /** Stops listening, finishes requests, and exits. Patient: idle clients get some time for another request. */
   | { type: "drain"; patient: boolean };
 
 /** A port that should be open and is not. */
@@ -123,18 +123,18 @@ export interface ClosedListener {
   problem: string;
 }
 
-/** From a worker to the control. */
+/** Messages from a worker to the control thread. */
 export type Report =
-  /** Everything ordered before `id` is in place. */
+  /** All commands before `id` were applied. */
   | { type: "ready"; id: number }
   | { type: "start"; app_id: string; port: number; protocol: "tcp" | "udp"; reason: string; machine_id?: string }
-  /** A machine's port takes no connections: it is to be found out why. */
+  /** A machine's port refuses connections; asks for the reason. */
   | { type: "unreachable"; machine_id: string; port: number }
   | { type: "doors"; failed: ClosedListener[] }
   | { type: "counts"; counts: Count[] }
   | { type: "drained" };
 
-/** What a counter went up by since the last time. */
+/** Increase of a counter since the last report. */
 export interface Count {
   name: string;
   org_id: string;
@@ -149,14 +149,14 @@ export interface WorkerSettings {
   worker: number;
   listen_host: string;
   slots: SharedArrayBuffer;
-  /** What the control's clock says when the worker starts. */
+  /** The control thread's clock when the worker starts. */
   monotonic_ms: number;
-  /** The certificate for names that have none. */
+  /** The certificate for names without one. */
   fallback: Certificate;
-  /** So that a client that comes back to another worker can go on with its TLS session. */
+  /** Shared, so that TLS sessions can be resumed in another worker. */
   ticket_keys: Uint8Array;
   region: string;
   host_id: string;
-  /** Where apps may have buckets with files. */
+  /** The S3 server of apps' buckets. */
   buckets: BucketsSetting | undefined;
 }

@@ -10,18 +10,18 @@ import type { AppTable, Certificate, ClosedListener, Report, WorkerCommand, Work
 
 interface WorkersParts {
   settings: Pick<WorkerSettings, "listen_host" | "fallback" | "region" | "host_id" | "buckets">;
-  /** One per core when it is 0. */
+  /** 0 means one per core. */
   count: number;
-  /** How many there may be at once, counting those that drain. */
+  /** Maximum number, including draining ones. */
   most?: number;
   slots: Slots;
   clock: Clock;
   log: Log;
-  /** Written down before anything is counted under it. */
+  /** Stored before anything is counted under it. */
   keepColour(colour: Colour): Promise<void>;
-  /** What workers tell, with the colour of their generation. */
+  /** Receives workers' reports, with the colour of their generation. */
   onReport(report: Report, colour: Colour): void;
-  /** What workers serve by has changed. */
+  /** Called when the tables changed. */
   onTables?(): void;
 }
 
@@ -36,9 +36,9 @@ interface Member {
 }
 
 /**
- * The worker threads, one per core, each with all ports open (the kernel spreads connections over them). They
- * start when there is something to serve. A reload starts new ones, waits until they listen, and only then
- * tells the old ones to finish: at every moment somebody listens.
+ * The worker threads, one per core, each listening on all ports (the kernel distributes connections). They start when
+ * there is something to serve. A reload starts new ones, waits until they listen, and then drains the old ones, so that
+ * there is always a listener.
  */
 export class Workers {
   readonly #parts: WorkersParts;
@@ -47,7 +47,7 @@ export class Workers {
   #certificates: Certificate[] = [];
   #challenges: Record<string, string> = {};
   #members: Member[] = [];
-  /** Those that a reload started and that do not all listen yet. They are told everything, too. */
+  /** New workers of a reload that are not all listening yet. They receive all commands too. */
   #fresh: Member[] = [];
   #reloading: Promise<void> = Promise.resolve();
   readonly #draining = new Set<Member>();
@@ -78,7 +78,7 @@ export class Workers {
     return [...new Map(all.map((one) => [`${one.protocol} ${one.address} ${one.port}`, one])).values()];
   }
 
-  /** What all of them serve by. */
+  /** The tables that all workers serve. */
   get tables(): { apps: AppTable[]; certificates: Certificate[] } {
     return { apps: [...this.#apps.values()], certificates: this.#certificates };
   }
@@ -107,12 +107,12 @@ export class Workers {
     this.#send({ type: "challenges", answers });
   }
 
-  /** Why a port of a machine takes no connections; undefined when that is not known. */
+  /** Sends workers the reason why a port refuses connections; undefined when unknown. */
   explain(machine_id: string, port: number, reason: string | undefined): void {
     this.#send({ type: "unreachable", machine_id, port, reason });
   }
 
-  /** Resolves when everything told so far is in force in every worker. */
+  /** Resolves when all commands so far are applied in every worker. */
   async settled(): Promise<void> {
     await Promise.all(this.#all().map((member) => this.#ask(member)));
   }
@@ -123,9 +123,9 @@ export class Workers {
     this.#colour = colour;
   }
 
-  /** New workers for old ones, without a moment in which nobody listens. */
+  /** Replaces all workers, without a moment in which nothing listens. */
   async reload(): Promise<void> {
-    // One after the other: two at once would both replace the same ones, and forget one set of new ones.
+    // One at a time: two reloads would replace the same workers and lose one set of new ones.
     const done = this.#reloading.then(() => this.#replace());
     this.#reloading = done.catch(() => {});
     await done;
@@ -134,7 +134,7 @@ export class Workers {
   async #replace(): Promise<void> {
     await this.turn(other(this.#colour));
     if (this.#members.length === 0) return;
-    // Those of earlier times may still be finishing; without room for new ones nobody would listen.
+    // Workers of earlier reloads may still be draining; without free slots nothing would listen.
     while (this.#members.length + this.#draining.size + this.#count > this.#most)
       await Promise.race([...this.#draining].map(({ ended }) => ended));
     if (this.#closed) return;
@@ -147,7 +147,7 @@ export class Workers {
     for (const member of old) this.#drain(member, true);
   }
 
-  /** Lets requests in flight finish. Patient: also those that are just about to come on kept connections. */
+  /** Drains requests in flight. Patient: also those that are about to arrive on kept-alive connections. */
   async close(patient = false): Promise<void> {
     this.#closed = true;
     const all = this.#all();
@@ -201,7 +201,7 @@ export class Workers {
     this.#parts.onReport(report, member.colour);
   }
 
-  /** A worker that ended by itself is replaced; what it held is free again. */
+  /** Replaces a worker that exited unexpectedly; its load is freed. */
   #exited(member: Member): void {
     this.#parts.slots.forget(member.id);
     this.#draining.delete(member);
@@ -211,7 +211,7 @@ export class Workers {
     if (at < 0 || this.#closed) return;
     mates.splice(at, 1);
     void this.#parts.clock.sleep(PROXY_LIMITS.retry_ms).then(() => {
-      // Unless all of its kind were replaced meanwhile.
+      // Unless its whole generation was replaced meanwhile.
       const wanted = mates === this.#members || mates === this.#fresh;
       if (wanted && !this.#closed) mates.push(this.#start(member.id));
     });
@@ -242,13 +242,13 @@ const other = (colour: Colour): Colour => (colour === "blue" ? "green" : "blue")
 const MIGRATE = "/proc/sys/net/ipv4/tcp_migrate_req";
 
 /**
- * Lets the kernel move connections that a closing listener has not taken yet to another one on the same port.
- * Where that cannot be set, those few clients are refused and come again.
+ * Lets the kernel move connections from the accept queue of a closing listener to another one on the same port
+ * (tcp_migrate_req). Where that cannot be set, those few clients are refused and retry.
  */
 function keepHandshakes(): void {
   try {
     if (existsSync(MIGRATE)) writeFileSync(MIGRATE, "1");
   } catch {
-    // Not allowed, or a read-only /proc.
+    // Not permitted, or a read-only /proc.
   }
 }

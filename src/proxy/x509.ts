@@ -20,7 +20,7 @@ const OID = {
 export const newKey = (): { publicKey: KeyObject; privateKey: KeyObject } =>
   generateKeyPairSync("ec", { namedCurve: "P-256" });
 
-/** A certificate that vouches for itself: enough to encrypt, not to be trusted. */
+/** Creates a self-signed certificate: enough to encrypt, not to be trusted. */
 export function selfSigned(hostnames: readonly string[], now_ms: number, lifetime_ms = SELF_SIGNED_MS): Certificate {
   const { publicKey, privateKey } = newKey();
   const name = commonName(hostnames[0] ?? "localhost");
@@ -36,7 +36,7 @@ export function selfSigned(hostnames: readonly string[], now_ms: number, lifetim
       0xa3,
       sequence(
         extension(OID.basic_constraints, sequence(), true),
-        // Digital signatures, nothing else.
+        // Digital signatures only.
         extension(OID.key_usage, tagged(0x03, Buffer.from([7, 0x80])), true),
         extension(OID.extended_usage, sequence(objectId(OID.server_auth)), false),
         extension(OID.alternative_names, alternativeNames(hostnames), false),

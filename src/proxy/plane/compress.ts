@@ -6,10 +6,10 @@ import type { Exchange, UpstreamConnection } from "./http1/upstream.ts";
 
 const WORTH_IT =
   /^(?:text\/|application\/(?:json|javascript|xml|wasm|manifest\+json|[\w.+-]+\+(?:json|xml))|image\/svg\+xml|font\/)/i;
-/** Shorter answers cost more than they save. */
+/** Shorter bodies cost more than they save. */
 const SMALL_BYTES = 256;
 
-/** The line itself, or one around it that compresses the answer, when the port and the client want that. */
+/** Returns the connection, wrapped to compress the response if the port and the client allow it. */
 export function compressing(line: UpstreamConnection, accepts: string, options: PortOptions): UpstreamConnection {
   const encoding = options.compress ? chosen(accepts) : undefined;
   return encoding ? new Compressing(line, encoding) : line;
@@ -22,14 +22,14 @@ function chosen(accepts: string): "br" | "gzip" | undefined {
   return takes("br") ? "br" : takes("gzip") ? "gzip" : undefined;
 }
 
-/** Sits between the machine and the client, and passes on less. */
+/** Compresses the response between machine and client. */
 class Compressing implements Exchange, UpstreamConnection {
   readonly #line: UpstreamConnection;
   readonly #encoding: "br" | "gzip";
   #client: Exchange | undefined;
   #packer: BrotliCompress | Gzip | undefined;
   #trailers = "";
-  /** The machine's part is done: its connection is somebody else's by now. */
+  /** The machine's part is done: its connection may already be in use again. */
   #over = false;
 
   constructor(line: UpstreamConnection, encoding: "br" | "gzip") {
@@ -78,7 +78,7 @@ class Compressing implements Exchange, UpstreamConnection {
     return this.#client?.method ?? "GET";
   }
 
-  /** Asked from both sides; whatever is still needed anywhere is. */
+  /** Called from both sides: true while either still needs the memory. */
   get unsent(): boolean {
     return this.#packer !== undefined || this.#line.unsent || (this.#client?.unsent ?? false);
   }
@@ -93,7 +93,7 @@ class Compressing implements Exchange, UpstreamConnection {
       return;
     }
     this.#client?.answered(packed(head, this.#encoding));
-    // It may not want this answer.
+    // The client may not accept this response.
     if (!this.#client) return;
     const packer =
       this.#encoding === "br"
@@ -115,7 +115,7 @@ class Compressing implements Exchange, UpstreamConnection {
   }
 
   flush(): void {
-    // What the machine sent together reaches the client now, not when the packer has enough: it may be a stream.
+    // Flushes what the machine sent together, instead of waiting for a full compressor buffer: it may be a stream.
     if (this.#packer && !this.#packer.writableEnded) {
       this.#packer.flush(this.#encoding === "br" ? constants.BROTLI_OPERATION_FLUSH : constants.Z_SYNC_FLUSH);
     }
@@ -160,7 +160,7 @@ function suits(head: ResponseHead): boolean {
   return WORTH_IT.test(field(head, "content-type") ?? "");
 }
 
-/** The head of the same answer, compressed. Its length is not known, and its tag no longer stands for the same bytes. */
+/** The response head for the compressed body: without a length, and with a weak ETag. */
 function packed(head: ResponseHead, encoding: string): ResponseHead {
   const fields: string[] = [];
   for (let i = 0; i < head.fields.length; i += 2) {

@@ -1,7 +1,7 @@
 import { PROXY_LIMITS } from "../limits.ts";
 import type { Count } from "../table.ts";
 
-/** Upper bounds of the buckets of every histogram, in seconds; one more bucket holds the rest. */
+/** Upper bounds of all histogram buckets, in seconds; one more bucket holds the rest. */
 export const BOUNDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60] as const;
 
 type Labels = Record<string, string>;
@@ -20,14 +20,14 @@ class Histogram {
   }
 }
 
-/** Counters by name and one label, taken away and set to nothing when they are told. */
+/** Counters by name and one label, reset when they are reported. */
 class Tally {
   readonly #side: "edge" | "app";
   readonly #org_id: string;
   readonly #labels: Labels;
   #numbers = new Map<string, number>();
   #times = new Map<string, Histogram>();
-  /** Of answers, by status: one for every request, so without a name to look up. */
+  /** Response counts by status, without a name lookup because every request counts one. */
   #answers: Histogram[] = [];
 
   constructor(side: "edge" | "app", org_id: string, labels: Labels) {
@@ -51,7 +51,7 @@ class Tally {
     this.#answers[status].add(seconds);
   }
 
-  /** What was counted since the last time. A key is `name` or `name|label=value`. */
+  /** Returns and resets what was counted. A key is `name` or `name|label=value`. */
   take(): Count[] {
     this.#nameAnswers();
     if (this.#numbers.size === 0 && this.#times.size === 0) return [];
@@ -82,17 +82,17 @@ class Tally {
   }
 }
 
-/** Whatever counts, until nothing more can come. */
+/** A source of counts, kept until nothing more can be counted. */
 export interface Counters {
-  /** A connection is open: more will be counted. */
+  /** A connection is open, so there will be more. */
   readonly busy: boolean;
   take(): Count[];
 }
 
-/** What happens between clients and the proxy, for one app. */
+/** Counts traffic between clients and the proxy, for one app. */
 export class EdgeCounters implements Counters {
   readonly #tally: Tally;
-  /** Names of failed handshakes; they are the client's choice. */
+  /** Server names of failed handshakes, which clients choose. */
   readonly #names = new Set<string>();
   #open = 0;
 
@@ -113,7 +113,7 @@ export class EdgeCounters implements Counters {
     this.#tally.add("svc_edge_tcp_connects_count", 1);
   }
 
-  /** A connection is used for this app from now on, and no longer for the one before. */
+  /** Counts a connection for this app from now on, and no longer for the previous one. */
   takeOver(before: EdgeCounters | undefined): void {
     if (before === this) return;
     before?.disconnected();
@@ -145,7 +145,7 @@ export class EdgeCounters implements Counters {
   }
 }
 
-/** What happens between the proxy and one machine. */
+/** Counts traffic between the proxy and one machine. */
 export class TargetCounters implements Counters {
   readonly #tally: Tally;
   #open = 0;

@@ -11,10 +11,7 @@ type DispatchRequest = Pick<RequestHead, "host" | "authority" | "method" | "targ
 export type Dispatch = (head: DispatchRequest) => Dispatched;
 type Dispatched = { route: Route } | { answer: (request_id: string) => OwnResponse } | { refusal: Refusal };
 
-/**
- * Decides what becomes of a request: passed to an app, or answered here. With TLS, the name in the hello and
- * the one in the request must lead to the same app.
- */
+/** Routes a request to an app, or answers it here. With TLS, SNI and Host must belong to the same app. */
 export function dispatcher(
   listener: { find(name: string): Route | undefined; port: number },
   plane: PlaneServices,
@@ -38,11 +35,11 @@ const MISDIRECTED: Refusal = {
   text: "this connection was opened for another name; open a new one",
 };
 
-/** What a certificate authority asks to see whose a name is. */
+/** The response to an ACME http-01 challenge. */
 function challenge({ target }: DispatchRequest, plane: PlaneServices, peer: Peer): Dispatched | undefined {
   if (peer.secure || !target.startsWith(CHALLENGE)) return undefined;
   const token = target.slice(CHALLENGE.length);
-  // The token is the client's choice, and `constructor` is not one.
+  // The client chooses the token, which could be `constructor`.
   const answer = Object.hasOwn(plane.challenges, token) ? plane.challenges[token] : undefined;
   return answer === undefined ? undefined : { answer: (request_id) => plainResponse(answer, request_id) };
 }

@@ -4,17 +4,17 @@ import type { Refusal } from "./balance/pending-request.ts";
 import { BadMessage } from "./http1/bad-message.ts";
 import { CHUNKED, type RequestHead, type ResponseHead } from "./http1/head.ts";
 
-/** What is known about a client's connection. */
+/** A client's connection. */
 export interface Peer {
   address: string;
   port: number;
-  /** Where it came in. */
+  /** The local address that accepted it. */
   local_address: string;
   local_port: number;
   secure: boolean;
 }
 
-/** Fields about the client, the same for all requests of a connection. */
+/** Forwarding headers about the client, the same for all requests of a connection. */
 export function peerLines(peer: Peer, region: string, via: "1.1" | "2"): string {
   return (
     `x-forwarded-for: ${peer.address}\r\nx-forwarded-proto: ${peer.secure ? "https" : "http"}\r\n` +
@@ -24,7 +24,7 @@ export function peerLines(peer: Peer, region: string, via: "1.1" | "2"): string 
   );
 }
 
-/** The head that the machine gets. */
+/** The request head sent to the machine. */
 export function requestLines(head: RequestHead, peer_lines: string, request_id: string, more = ""): string {
   const framing =
     head.length === CHUNKED
@@ -44,19 +44,19 @@ export function requestLines(head: RequestHead, peer_lines: string, request_id: 
 const bodied = (method: string): boolean => method === "POST" || method === "PUT" || method === "PATCH";
 
 /**
- * A body where programs expect none may be taken for the next request. Such a request gets a connection of its
- * own that ends with it, so there is no next one.
+ * Some programs ignore a body where they expect none, and read it as the next request. Such a request gets a connection
+ * of its own.
  */
 export const endsConnection = ({ method, length }: RequestHead): boolean => length !== 0 && !bodied(method);
 
-/** Safe to send again when it is not known whether the machine saw it. */
+/** Whether the request may be sent again when the machine may have received it. */
 export const repeatable = ({ method, length }: RequestHead): boolean =>
   length === 0 &&
   (method === "GET" || method === "HEAD" || method === "OPTIONS" || method === "PUT" || method === "DELETE");
 
 const OUR_ANSWER_FIELDS = new Set(["server", "via", "svc-request-id"]);
 
-/** Calls `each` with the fields of an answer as the client gets them, framing left out. */
+/** Calls `each` with the response headers for the client, without framing headers. */
 export function answerFields(
   head: ResponseHead,
   options: PortOptions,
@@ -91,7 +91,7 @@ const REASONS: Record<number, string> = {
   504: "Gateway Timeout",
 };
 
-/** An answer of the proxy's own, in the shape of the platform's errors. */
+/** A response of the proxy itself, in the form of the platform's errors. */
 export interface OwnResponse {
   status: number;
   reason: string;
@@ -116,7 +116,7 @@ export function refusalResponse({ status, reason, text }: Refusal, request_id: s
   };
 }
 
-/** Why there is no answer of the machine's. */
+/** The error when the machine's response failed. */
 export function brokenOff(problem: Error): Refusal {
   const text = `the machine broke off before it answered (${problem.message})`;
   if (!(problem instanceof BadMessage)) return { status: 502, reason: "broken_off", text };

@@ -34,15 +34,15 @@ interface AppState {
 }
 
 /**
- * One worker's whole data plane: the apps it knows, the ports it listens on, the connections it has. It is told
- * what to serve, and tells what it counted; it decides nothing that outlives it.
+ * One worker's data plane: its apps, listeners and connections. It receives tables and reports counts; it has no
+ * persistent state.
  */
 export class Plane implements PlaneServices {
   readonly region: string;
   readonly keys: Keyring;
-  /** Answers to ACME's questions, by token. */
+  /** Responses to ACME challenges, by token. */
   challenges: Readonly<Record<string, string>> = {};
-  /** Bodies that are kept because they may be asked for again. */
+  /** Bodies buffered for replays. */
   readonly kept: ReplayBudget = { bytes: 0 };
   readonly #settings: WorkerSettings;
   readonly #report: (report: Report) => void;
@@ -53,9 +53,9 @@ export class Plane implements PlaneServices {
   readonly #apps = new Map<string, AppState>();
   readonly #listeners = new Map<string, Listener | DatagramListener>();
   readonly #watched = new Set<Watched>();
-  /** Counters of apps and machines that are gone, told once more. */
+  /** Counters of removed apps and machines, reported once more. */
   readonly #leftovers: Counters[] = [];
-  /** The first port of each service that there was no room for. */
+  /** The first port of each service beyond the listener limit. */
   #leftOut: ClosedListener[] = [];
   #told: ClosedListener[] = [];
   #draining = false;
@@ -70,7 +70,7 @@ export class Plane implements PlaneServices {
     this.#buckets = new Buckets(settings.buckets, parts.clock);
     this.#ids = new RequestIds(parts.clock, randomIds(parts.clock));
     const { clock } = parts;
-    // Each thread counts its own milliseconds; seconds are told in those of the control.
+    // Each thread has its own monotonic origin; shared seconds use the control thread's.
     const ahead = settings.monotonic_ms - clock.monotonic();
     this.#context = {
       slots: new Slots(settings.slots),
@@ -103,7 +103,7 @@ export class Plane implements PlaneServices {
     this.#watched.delete(watched);
   }
 
-  /** What a machine that wants the PROXY protocol gets before anything else. */
+  /** The PROXY protocol header for a machine that wants one. */
   preface({ table }: Route, peer: Peer): Buffer | undefined {
     const version = table.options.proxy_protocol;
     return version === 0 ? undefined : proxyHeader(version, peer);
@@ -119,7 +119,7 @@ export class Plane implements PlaneServices {
     return undefined;
   }
 
-  /** Microseconds since 1970, for those who are told when something happened. */
+  /** Microseconds since 1970, for timestamps in headers. */
   now_us(): number {
     return this.#clock.now() * 1000;
   }
@@ -150,7 +150,7 @@ export class Plane implements PlaneServices {
     }
   }
 
-  /** Ends everything at once. */
+  /** Closes everything at once. */
   close(): void {
     clearInterval(this.#sweeper);
     for (const listener of this.#listeners.values()) listener.close();
@@ -188,7 +188,7 @@ export class Plane implements PlaneServices {
     if (before) this.#replace(before, { targets, routes });
   }
 
-  /** Those of before stay when they are the same: they know where their files are. */
+  /** Unchanged static sites are kept, with their caches. */
   #statics(before: AppState | undefined, { statics }: AppTable): Statics {
     if (before && isDeepStrictEqual(before.table.statics, statics)) return before.statics;
     return new Statics(statics, this.#buckets);
@@ -231,7 +231,7 @@ export class Plane implements PlaneServices {
     return new EdgeCounters(org_id, { app: app_name, region: this.region, host: this.#settings.host_id });
   }
 
-  /** Opens the ports that are wanted and closes those that are not. */
+  /** Opens required listeners and closes others. */
   #updateListeners(): void {
     if (this.#draining) return;
     const { wanted, left_out } = this.#wantedListeners();
@@ -274,7 +274,7 @@ export class Plane implements PlaneServices {
     this.#report({ type: "ready", id });
   }
 
-  /** Which ports are not open, and why: whenever that is news. */
+  /** Reports which ports are not open, and why, when that changes. */
   #reportListeners(): void {
     const shut = [...this.#listeners.values()].flatMap(({ address, port, protocol, problem }): ClosedListener[] =>
       problem ? [{ address, port, protocol, problem }] : [],
@@ -295,7 +295,7 @@ export class Plane implements PlaneServices {
   }
 
   #reportCounts(): void {
-    // What is still in progress at a machine that gets no more requests is counted when it ends.
+    // What is still in progress at a withdrawn machine is counted when it ends.
     const sources: Counters[] = this.#leftovers.splice(0);
     this.#leftovers.push(...sources.filter(({ busy }) => busy));
     for (const { counters, targets } of this.#apps.values()) {
@@ -319,13 +319,13 @@ export class Plane implements PlaneServices {
   }
 }
 
-/** The oldest first; of two of one moment, in the same order in every worker. */
+/** Oldest app first; ties are ordered the same way in every worker. */
 const byAge = ({ table: a }: AppState, { table: b }: AppState): number =>
   a.since - b.since || (a.app_id < b.app_id ? -1 : 1);
 
 const CLOSED = { status: 503, reason: "no_machine", text: "the app is no longer served at this port" };
 
-/** Answers the first port that there is no room for, if any. One that others have opened needs none. */
+/** Returns the first port beyond the listener limit, if any. A port that is already open needs no new listener. */
 function addListeners(wanted: Map<string, ListenAddress>, address: string, route: Route): ClosedListener[] {
   const { protocol, start, end } = route.table;
   let left_out: ClosedListener | undefined;

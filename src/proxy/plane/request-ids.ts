@@ -2,21 +2,20 @@ import type { Clock } from "#core/clock.ts";
 import type { Ids } from "#core/ids.ts";
 
 const CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
-/** Two characters for each ten bits. */
+/** Two characters per ten bits. */
 const PAIRS = Array.from({ length: 1024 }, (_, i) => CROCKFORD.charAt(i >>> 5) + CROCKFORD.charAt(i & 31));
-/** Characters of the number, which then begins anew. */
+/** Characters of the counter, which then wraps. */
 const COUNTED = 6;
 
 /**
- * Ids for requests, at the price of a few characters each: shaped and ordered like all others (time first), but
- * where those have chance at the end, these have a number that is counted up after a part that no other worker
- * has. They name requests; they are not secrets.
+ * Generates request ids cheaply: formatted and ordered like ULIDs (time first), but with a counter after a part unique
+ * to the worker instead of random bits. They are not secrets.
  */
 export class RequestIds {
   readonly #clock: Clock;
   readonly #own: string;
   #ms = -1;
-  /** The part that is the same for all of this millisecond. */
+  /** The part shared by all ids of this millisecond. */
   #time = "";
   #count = 0;
 

@@ -5,14 +5,14 @@ import type { PlaneServices } from "./types.ts";
 
 interface Splice {
   plane: PlaneServices;
-  /** Called now and then, for what moved since the last time. */
+  /** Called at intervals, to count bytes moved since the last time. */
   count: () => void;
-  /** What the client already sent, and what the machine did. */
+  /** What the client and the machine have already sent. */
   early: Buffer;
   answer: Buffer;
 }
 
-/** Ties two connections together: what comes in at one goes out at the other, at the pace of the slower one. */
+/** Connects two sockets in both directions, with back-pressure. */
 export function splice(client: Duplex, machine: Duplex, { plane, count, early, answer }: Splice): void {
   let moved_at = plane.now();
   const watched = {
@@ -37,7 +37,7 @@ export function splice(client: Duplex, machine: Duplex, { plane, count, early, a
     from.on("end", () => to.end());
     from.on("error", end);
     from.on("close", () => {
-      // One that said all it had leaves the other time to write it; one that broke off takes it along.
+      // After a clean end the other side can still write; after an error it is closed too.
       if (!from.readableEnded) to.destroy();
       if (to.closed || to.destroyed) plane.unwatch(watched);
     });

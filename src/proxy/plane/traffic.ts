@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
 import type { Route } from "./balance/route.ts";
 
-/** Bytes of a client's connection, told to the counters now and then. */
+/** Counts the bytes of a client connection. */
 export class Traffic {
   readonly #socket: Socket;
   #in = 0;
@@ -11,7 +11,7 @@ export class Traffic {
     this.#socket = socket;
   }
 
-  /** What came and went since the last time. */
+  /** Reports the bytes since the last call. */
   report(route: Route | undefined): void {
     const { bytesRead, bytesWritten } = this.#socket;
     route?.counters.moved(bytesRead - this.#in, bytesWritten - this.#out);

@@ -11,7 +11,7 @@ const plane = new Plane(workerData as WorkerSettings, {
   clock: systemClock,
   report(report) {
     port.postMessage(report);
-    // Everything before it has been told.
+    // All earlier reports have been sent.
     if (report.type === "drained") setImmediate(() => process.exit(0));
   },
 });

@@ -13,9 +13,9 @@ interface RequestOwner {
   /** Sends the request to the target, or to a file when there is no target. */
   got(target: TargetState | undefined, connection: UpstreamConnection): void;
   refused(refusal: Refusal): void;
-  /** Gives back the target and its connection: the response that has begun is not for the client. */
+  /** Releases the target and its connection: the response that has begun is not sent to the client. */
   releaseTarget(): void;
-  /** The request waits for a target from now on. */
+  /** The request is queued for a target. */
   waits(): void;
 }
 

@@ -2,39 +2,39 @@ import type { Socket } from "node:net";
 import type { UpstreamConnection } from "../http1/upstream.ts";
 import type { TargetState } from "./target.ts";
 
-/** Why a request was not passed on, for its sender. */
+/** Why a request was not proxied, for the client. */
 export interface Refusal {
   status: number;
-  /** One word, in `svc-reason` and in the body. */
+  /** A short code, in `svc-reason` and in the body. */
   reason: string;
   text: string;
 }
 
-/** Which machine somebody wants, when not any. */
+/** Restricts which machine is chosen. */
 export interface TargetConstraint {
   machine_id?: string;
   region?: string;
-  /** Any but this one. */
+  /** Excludes this machine. */
   not?: string;
-  /** This one if it has room. */
+  /** Prefers this machine if it has capacity. */
   prefer?: string;
 }
 
-/** Somebody who wants a machine: an exchange, or a raw connection. */
+/** A request or raw connection that needs a machine. */
 export interface PendingRequest {
   kind: "exchange" | "socket" | "seat";
-  /** Not a connection that was used before. */
+  /** Requires a new connection. */
   fresh: boolean;
-  /** The connection may change its protocol, and belongs to whoever asked then. */
+  /** The connection may be upgraded; it then belongs to the requester. */
   upgrade?: boolean;
   preface: Buffer | undefined;
-  /** Since when it waits; set by the route. */
+  /** Time it was queued; set by the route. */
   since: number;
-  /** When the first machine refused it. */
+  /** Time of the first refused connection. */
   refused_at: number | undefined;
   gone: boolean;
   constraint?: TargetConstraint | undefined;
-  /** Without a target when no machine answers. */
+  /** Called without a target when a static file responds. */
   got(target: TargetState | undefined, connection: UpstreamConnection | Socket | undefined): void;
   refused(refusal: Refusal): void;
 }

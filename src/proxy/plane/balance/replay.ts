@@ -10,34 +10,31 @@ import type { Refusal, TargetConstraint } from "./pending-request.ts";
 import type { Route } from "./route.ts";
 import type { TargetState } from "./target.ts";
 
-/** Bytes that all requests of a worker keep together. */
+/** Buffered bytes of all requests of a worker. */
 export interface ReplayBudget {
   bytes: number;
 }
 
-/** What a worker knows of routes, for those who look for another one. */
+/** Looks up routes of a worker. */
 export interface Routes {
   readonly kept: ReplayBudget;
   now_us(): number;
   /**
-   * The route that serves the same traffic as `like` for an app of the same organization: the one in force now, for
-   * the same app. Undefined when the app is not open.
+   * The current route for the same traffic as `like`, of another app of the same organization or of the same app.
+   * Undefined when the app has no open port.
    */
   sibling(app_name: string, like: Route): Route | undefined;
 }
 
-/** Where a request goes the second time. */
+/** Where a request is replayed to. */
 interface ReplayTarget {
   route: Route;
   constraint: TargetConstraint;
-  /** A field for the machine that gets it. */
+  /** A header for the machine that receives the replay. */
   source: string;
 }
 
-/**
- * One request's body while it is sent. It is kept, up to a limit, until the request is answered, because the answer
- * may ask for all of it again.
- */
+/** Buffers one request's body, up to a limit, until it is answered, because the response may ask for a replay. */
 class SentBody {
   readonly #budget: ReplayBudget;
   #chunks: Buffer[] | undefined = [];
@@ -58,18 +55,18 @@ class SentBody {
     upstream?.end(trailers);
   }
 
-  /** Whether all that was sent is still here. */
+  /** Whether everything sent so far is still buffered. */
   get whole(): boolean {
     return this.#chunks !== undefined;
   }
 
-  /** Sends what was sent before. */
+  /** Sends the buffered body again. */
   again(upstream: UpstreamConnection): void {
     for (const chunk of this.#chunks ?? []) upstream.write(chunk);
     if (this.#trailers !== undefined) upstream.end(this.#trailers);
   }
 
-  /** It will not be needed again. */
+  /** Frees the buffer. */
   forget(): void {
     this.#budget.bytes -= this.#bytes;
     this.#bytes = 0;
@@ -91,17 +88,17 @@ class SentBody {
 
 const NAMES: ReadonlySet<string> = new Set(["svc-replay", "fly-replay"]);
 
-/** What the answer asks for, if it does. */
+/** The replay that a response requests, if any. */
 function replayRequested({ fields }: ResponseHead): string | undefined {
   for (let i = 0; i < fields.length; i += 2) if (NAMES.has(fields[i] as string)) return fields[i + 1];
   return undefined;
 }
 
-/** One request's way to a machine, and to a second one when the first asks for that. */
+/** Tracks one request's attempts: the first machine, and a second one after a replay. */
 export class Attempts {
-  /** What was sent of its body; undefined when it has none. */
+  /** The buffered body; undefined when there is none. */
   readonly body: SentBody | undefined;
-  /** A field for the second machine; empty for the first. */
+  /** Header for the second machine; empty for the first. */
   source = "";
   readonly #routes: Routes;
 
@@ -110,7 +107,7 @@ export class Attempts {
     this.#routes = routes;
   }
 
-  /** Where the request goes next, or why not; undefined when the answer is for the client. */
+  /** Where the request goes next, or why it is refused; undefined when the response is for the client. */
   next(answer: ResponseHead, route: Route, target: TargetState | undefined): ReplayTarget | Refusal | undefined {
     const asked = replayRequested(answer);
     const next = asked === undefined ? undefined : this.#judge(asked, route, target);
@@ -126,7 +123,7 @@ export class Attempts {
       const who = `machine ${machine_id} of ${app.app_name}`;
       return { status: 502, reason, text: `${who} asked for a replay (${asked.slice(0, 200)}), but ${why}` };
     };
-    // Once is enough: a second machine that sends it on again is a loop, or leads to one.
+    // Only one replay: a second machine that replays again is a loop, or leads to one.
     if (this.source !== "") return refuse("replay_loop", "the request had been replayed already");
     if (this.body && !this.body.whole) {
       const { replay_bytes } = PROXY_LIMITS;

@@ -14,23 +14,23 @@ const suits = (constraint: TargetConstraint | undefined, { machine_id, region }:
     constraint.not !== machine_id);
 
 /**
- * One exposed port of one app in one worker: chooses the machine, and keeps those who wait for one. The least
- * loaded machine within its soft limit is taken, then the least loaded within its hard limit, and among equally loaded
- * ones the least recently picked, by any worker (round robin); who finds none waits in line, up to a limit and a deadline.
+ * One exposed port of one app in one worker: chooses a machine and queues requests. It picks the least loaded machine
+ * within its soft limit, then the least loaded within its hard limit, and among equals the least recently picked by any
+ * worker (round robin). Requests without a machine wait in the queue, up to a limit and a timeout.
  */
 export class Route {
   readonly app: AppTable;
   readonly table: PortTable;
   readonly targets: readonly TargetState[];
   readonly counters: EdgeCounters;
-  /** Which of its app's ports it is. */
+  /** Identifies the port within its app. */
   readonly key: string;
-  /** Files that are served without a machine. */
+  /** Static files, served without a machine. */
   readonly statics: Statics;
   readonly #context: WorkerContext;
   readonly #askStart: (reason: string, machine_id?: string) => void;
   #queue: PendingRequest[] = [];
-  /** Those who wait for certain machines: they hold up nobody. */
+  /** Requests pinned to certain machines; they do not block others. */
   #pinned: PendingRequest[] = [];
   #polling = false;
   #asked_at = Number.NEGATIVE_INFINITY;
@@ -71,7 +71,7 @@ export class Route {
     this.#enqueue(pending);
   }
 
-  /** Gives machines to those who wait, in order, as long as there is room. */
+  /** Gives targets to queued requests, in order, while there is capacity. */
   serve(): void {
     const pinned = this.#pinned;
     this.#pinned = [];
@@ -85,13 +85,13 @@ export class Route {
     this.#announce();
   }
 
-  /** Another table is in force: those who wait move over. */
+  /** A new table is in force: queued requests move to the new route. */
   handOver(to: Route): void {
     for (const pending of this.close()) to.#enqueue(pending);
     to.serve();
   }
 
-  /** Ends it; answers who still waits. */
+  /** Closes the route; returns the queued requests. */
   close(): PendingRequest[] {
     for (const target of this.targets) target.onRoom.delete(this.#serve);
     const waiting = [...this.#pinned, ...this.#queue].filter(({ gone }) => !gone);
@@ -111,7 +111,7 @@ export class Route {
     this.#poll();
   }
 
-  /** False when there is no room anywhere. */
+  /** Returns false when no machine has capacity. */
   #try(pending: PendingRequest): boolean {
     const target = this.#choose(pending.constraint);
     if (!target) return false;
@@ -124,7 +124,7 @@ export class Route {
         pending.got(target, connection);
         return;
       }
-      // Nobody wants it any more.
+      // The client has gone.
       if ("abandon" in connection) target.giveBack(connection);
       else connection.destroy();
     };
@@ -135,7 +135,7 @@ export class Route {
     return true;
   }
 
-  /** A machine could not be connected to. The next try may find it, or another one, ready. */
+  /** A connection failed. The next attempt may find this or another machine ready. */
   #again(pending: PendingRequest, target: TargetState, problem: Error | undefined): void {
     if (pending.gone) return;
     const now = this.#context.now();
@@ -155,7 +155,7 @@ export class Route {
   #choose(constraint: TargetConstraint | undefined): TargetState | undefined {
     let best: TargetState | undefined;
     let least = Number.POSITIVE_INFINITY;
-    // With what is being asked for now.
+    // Includes the present request.
     let in_use = 1;
     for (const target of this.targets) {
       in_use += target.inUse;
@@ -197,7 +197,7 @@ export class Route {
     );
   }
 
-  /** Why waiting would lead nowhere. */
+  /** Why waiting would be futile. */
   #rejectReason({ constraint }: PendingRequest): Refusal | undefined {
     if (this.waiting >= PROXY_LIMITS.queue_length) {
       return {
@@ -232,7 +232,7 @@ export class Route {
     return { status: 503, reason: "hard_limit", text };
   }
 
-  /** While somebody waits: room may also come from another worker, which tells nobody. */
+  /** Polls while requests wait, because capacity freed by another worker is not announced. */
   #poll(): void {
     if (this.#polling) return;
     this.#polling = true;
@@ -256,7 +256,7 @@ export class Route {
     for (const pending of late) if (!pending.gone) pending.refused(this.#expired(pending));
   }
 
-  /** Others wait for the same machines in other workers: the room that came free is theirs as often as ours. */
+  /** Whether requests in other workers wait for the same machines; freed capacity is shared with them. */
   #othersTurn(): boolean {
     const slot = this.targets[0]?.table.slot;
     if (slot === undefined) return false;
@@ -267,7 +267,7 @@ export class Route {
     return true;
   }
 
-  /** Tells the other workers how many wait here. */
+  /** Publishes the number of waiting requests to other workers. */
   #announce(): void {
     const by = this.#queue.length - this.#announced;
     if (by === 0) return;

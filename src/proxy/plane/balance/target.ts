@@ -7,41 +7,40 @@ import type { TargetCounters } from "../counters.ts";
 import { TO_MACHINE, Upstream, type UpstreamConnection, type UpstreamOwner } from "../http1/upstream.ts";
 import { Http2Backend } from "../http2/backend.ts";
 
-/** What targets share inside one worker. */
+/** Shared by the targets of one worker. */
 export interface WorkerContext {
   slots: Slots;
   worker: number;
-  /** Milliseconds on the clock that never jumps. */
+  /** Milliseconds of the monotonic clock. */
   now(): number;
-  /** Seconds on the clock of the control, for what it compares. */
+  /** Seconds of the control thread's clock, for values it compares. */
   shared_s(): number;
-  /** A machine's port takes no connections. */
+  /** Reports that a machine's port refuses connections. */
   unreachable(target: Target): void;
 }
 
 /**
- * One service of one machine as a worker sees it: its unused connections, and how busy it is in all workers.
- *
- * What is counted: with `requests`, each request in progress; with `connections`, each connection to the
- * machine, the unused ones included, so the machine never has more than its hard limit of either.
+ * One service of one machine in a worker: its idle connections, and its load in all workers. With `requests`, each
+ * request in progress counts; with `connections`, each connection to the machine, including idle ones, so the machine
+ * never exceeds its hard limit of either.
  */
 export class TargetState implements UpstreamOwner {
   table: Target;
-  /** Its addresses; every connection of any kind remembers here which one answers. */
+  /** The machine's addresses; shared by all connections to remember which one responds. */
   readonly endpoint: Endpoint;
   readonly counters: TargetCounters;
-  /** Called when there is room again. */
+  /** Called when capacity is freed. */
   readonly onRoom = new Set<() => void>();
   readonly #context: WorkerContext;
-  /** The one used last is used first: the others may go when they are not needed. */
+  /** Used last in, first out, so that unneeded connections expire. */
   readonly #idle: Upstream[] = [];
-  /** Those of them that are in the load. */
+  /** Idle connections that count as load. */
   readonly #resting = new Set<Upstream>();
   /** Connections that are closed after their exchange. */
   readonly #single = new WeakSet<Upstream>();
-  /** Why it takes no connections, as far as that is known. */
+  /** Why it refuses connections, if known. */
   reason: string | undefined;
-  /** It refused a connection; not tried again before. */
+  /** End of the back-off after a refused connection. */
   #backoff_until = 0;
   #reported_at = Number.NEGATIVE_INFINITY;
   #gone = false;
@@ -67,16 +66,16 @@ export class TargetState implements UpstreamOwner {
     return this.#backoff_until > this.#context.now();
   }
 
-  /** How full it is for a new request, 1 being the soft limit; undefined when nothing more fits. */
+  /** Load for a new request relative to the soft limit (1); undefined at the hard limit. */
   fullness(): number | undefined {
     const { mode, soft, hard } = this.table;
     const reusable = mode === "connections" && this.#idle.length > 0;
     if (this.load >= hard && !reusable) return undefined;
-    // Unused connections of other workers are no work for the machine either.
+    // Idle connections of other workers are no load on the machine either.
     return this.inUse / soft;
   }
 
-  /** A seat for one request or connection; every `true` needs one `leave`. */
+  /** Reserves capacity for one request or connection; every `true` needs one `release`. */
   acquire(): boolean {
     return this.#context.slots.acquire(this.table.slot, this.table.hard, this.#context.worker);
   }
@@ -88,8 +87,8 @@ export class TargetState implements UpstreamOwner {
   }
 
   /**
-   * A connection for one HTTP exchange. Answers false when there is no room. With `requests` the caller owns a
-   * seat from now on and leaves it after the exchange; with `connections` the connection itself has it.
+   * Gets a connection for one HTTP exchange; returns false without capacity. With `requests` the caller holds the
+   * reservation and releases it after the exchange; with `connections` the connection holds it.
    */
   take(
     how: { fresh: boolean; preface: Buffer | undefined; upgrade?: boolean },
@@ -106,7 +105,7 @@ export class TargetState implements UpstreamOwner {
       done(known);
       return true;
     }
-    // The seat of an unused connection serves for a new one.
+    // The reservation of an idle connection is reused for a new one.
     if (!this.acquire() && !(counted && this.#dropOne() && this.acquire())) return false;
     const started = this.#context.now();
     const opened = (upstream: Upstream | undefined, problem?: Error): void => {
@@ -124,13 +123,13 @@ export class TargetState implements UpstreamOwner {
     return true;
   }
 
-  /** A connection that turned out not to be needed. */
+  /** Returns a connection that was not needed. */
   giveBack(line: UpstreamConnection): void {
     line.abandon();
     if (this.table.mode === "requests") this.release();
   }
 
-  /** A plain socket; its seat is left when it closes. */
+  /** Opens a plain socket; its reservation is released when it closes. */
   takeSocket(preface: Buffer | undefined, done: (socket: Socket | undefined, problem?: Error) => void): boolean {
     if (!this.acquire() && !(this.#dropOne() && this.acquire())) return false;
     const started = this.#context.now();
@@ -148,7 +147,7 @@ export class TargetState implements UpstreamOwner {
     return true;
   }
 
-  /** The seat is this connection's, and left when it ends. */
+  /** Ties the reservation to this connection. */
   hold(socket: Socket): void {
     socket.once("close", () => {
       this.counters.disconnected();
@@ -156,7 +155,7 @@ export class TargetState implements UpstreamOwner {
     });
   }
 
-  /** The exchange is over; with `requests` its seat is the caller's to leave. */
+  /** Ends an exchange; with `requests` the caller releases the reservation. */
   free(upstream: Upstream, keep_ms: number): void {
     const unwanted = this.#gone || keep_ms <= 0 || this.#idle.length >= PROXY_LIMITS.pooled;
     if (unwanted || this.#single.has(upstream)) {
@@ -168,7 +167,7 @@ export class TargetState implements UpstreamOwner {
     this.#rest(upstream);
     if (this.table.mode !== "connections") return;
     this.#room();
-    // Another worker has requests that wait for this very seat.
+    // A request of another worker waits for this capacity.
     if (this.#idle.includes(upstream) && this.#context.slots.waiting(this.table.slot) > 0) upstream.destroy();
   }
 
@@ -180,25 +179,25 @@ export class TargetState implements UpstreamOwner {
     if (this.table.mode === "connections") this.release();
   }
 
-  /** Closes connections that were not used for too long. */
+  /** Closes connections that were idle for too long. */
   sweep(): void {
     const now = this.#context.now();
     for (const upstream of this.#idle.filter(({ keep_until }) => keep_until <= now)) upstream.destroy();
   }
 
-  /** Gives up an unused connection, so that its seat can be used elsewhere. */
+  /** Closes an idle connection, so that its capacity can be used by another worker. */
   yieldOne(): void {
     if (this.table.mode === "connections") this.#dropOne();
   }
 
-  /** It gets no more requests; those in progress may end. */
+  /** Accepts no more requests; those in progress continue. */
   retire(): void {
     this.#gone = true;
     for (const upstream of this.#idle.splice(0)) upstream.destroy();
     this.#backend?.close();
   }
 
-  /** One stream of the HTTP/2 connection to the machine. */
+  /** Opens a stream on the HTTP/2 connection to the machine. */
   #takeStream(done: (line: UpstreamConnection | undefined, problem?: Error) => void): boolean {
     if (!this.acquire()) return false;
     this.#backend ??= new Http2Backend(this.endpoint, this.counters, () => this.#context.now());

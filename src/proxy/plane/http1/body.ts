@@ -2,7 +2,7 @@ import { PROXY_LIMITS } from "../../limits.ts";
 import { BadMessage } from "./bad-message.ts";
 import { CHUNKED, readTrailers, UNTIL_CLOSE } from "./head.ts";
 
-/** What a body is read into. */
+/** Receives a body. */
 export interface BodySink {
   data(chunk: Buffer): void;
   /** `trailers` are lines with their ends; usually none. */
@@ -13,16 +13,13 @@ const CHUNK_LINE = /^([0-9A-Fa-f]{1,12})[\t ]*(?:;[\t\x20-\x7e\x80-\xff]*)?$/;
 const CRLF = Buffer.from("\r\n");
 const NOTHING = Buffer.alloc(0);
 
-/**
- * Reads one body out of the bytes of a connection, whatever pieces they come in. Chunk extensions are dropped;
- * anything that is not exactly a chunked body is refused.
- */
+/** Reads one body from a connection's bytes. Chunk extensions are dropped; an invalid chunked body is refused. */
 export class BodyReader {
   readonly #length: number;
-  /** Bytes left of the body or of the chunk. */
+  /** Remaining bytes of the body or chunk. */
   #left: number;
   #state: "data" | "line" | "gap" | "trailers" | "done";
-  /** The beginning of a line whose end has not come yet. */
+  /** The beginning of an incomplete line. */
   #partial: Buffer = NOTHING;
 
   constructor(length: number) {
@@ -35,7 +32,7 @@ export class BodyReader {
     return this.#state === "done";
   }
 
-  /** Takes what belongs to the body and answers how many bytes that was; the rest is the next message's. */
+  /** Consumes the body's bytes and returns their number; the rest belongs to the next message. */
   feed(bytes: Buffer, sink: BodySink): number {
     let at = 0;
     while (at < bytes.length && this.#state !== "done") {
@@ -44,7 +41,7 @@ export class BodyReader {
     return at;
   }
 
-  /** The connection ended: the end of a body that lasts until then, and a break in any other. */
+  /** Handles the end of the connection: the end of a body without a length, an error for any other. */
   close(sink: BodySink): boolean {
     if (this.#length !== UNTIL_CLOSE || this.#state === "done") return false;
     this.#state = "done";
@@ -62,7 +59,7 @@ export class BodyReader {
     return end;
   }
 
-  /** Reads up to the end of a line, or keeps what there is of it. */
+  /** Reads to the end of a line, or keeps an incomplete one. */
   #line(bytes: Buffer, at: number, sink: BodySink): number {
     const end = bytes.indexOf(10, at);
     const piece = bytes.subarray(at, end < 0 ? bytes.length : end + 1);
@@ -95,7 +92,7 @@ export class BodyReader {
     this.#state = this.#left === 0 ? "trailers" : "data";
   }
 
-  /** Trailers are kept whole until the empty line that ends them. */
+  /** Collects trailers until the empty line. */
   #trailerLine(lines: Buffer, sink: BodySink): void {
     const text = lines.toString("latin1");
     if (text !== "\r\n" && !text.endsWith("\r\n\r\n")) {

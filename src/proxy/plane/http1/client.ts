@@ -32,8 +32,8 @@ import type { Exchange, UpstreamConnection } from "./upstream.ts";
 const NOTHING = Buffer.alloc(0);
 
 /**
- * One HTTP/1 client. It is read one request at a time: the next one begins when the answer before it is
- * written, and what comes early is kept, up to a limit, then left in the kernel.
+ * One HTTP/1 client connection. Requests are processed one at a time: the next one begins when the previous response is
+ * written; pipelined bytes are buffered up to a limit, then left in the kernel.
  */
 export class Http1Client implements Exchange {
   readonly listener: object;
@@ -42,11 +42,11 @@ export class Http1Client implements Exchange {
   readonly #socket: Socket;
   readonly #dispatch: Dispatch;
   readonly #peer_lines: string;
-  /** Whose client it must be, as long as it has not said. */
+  /** The app that it probably belongs to, until a request names one. */
   readonly #likely: Route | undefined;
   readonly #writer: ResponseWriter;
   readonly #inbox: ReadBatcher;
-  /** Bytes that were read and not used. */
+  /** Bytes read but not yet parsed. */
   #unread: Buffer = NOTHING;
   #state: "head" | "waiting" | "busy" | "closed" = "head";
   #head: RequestHead | undefined;
@@ -62,7 +62,7 @@ export class Http1Client implements Exchange {
   #tries = 0;
   readonly #traffic: Traffic;
   #closing = false;
-  /** Nothing moved since. */
+  /** Time of the last progress. */
   #moved_at: number;
 
   constructor(
@@ -96,7 +96,7 @@ export class Http1Client implements Exchange {
     return this.#writer.holds;
   }
 
-  /** Called now and then: ends what takes too long. */
+  /** Called at intervals: closes the connection on a timeout. */
   sweep(now: number): void {
     const quiet = now - this.#moved_at;
     this.#traffic.report(this.#route);
@@ -113,7 +113,7 @@ export class Http1Client implements Exchange {
     if (stuck ? quiet > PROXY_LIMITS.stall_ms : quiet > idle) this.#stalled(!stuck);
   }
 
-  /** How long a client may take to begin or finish the head of a request. */
+  /** Timeout for the head of a request. */
   #headTimeout(): number {
     const begun = this.#unread.length > 0 || this.#started === 0;
     if (begun) return (this.#route ?? this.#likely)?.table.options.head_ms || PROXY_LIMITS.head_ms;
@@ -136,17 +136,17 @@ export class Http1Client implements Exchange {
       this.#feed(chunk);
       return;
     }
-    if (this.#state === "closed") return; // What comes after the last answer is read, so that the client can read that.
-    // The time for a head is counted from its first byte: dripping does not prolong it.
+    if (this.#state === "closed") return; // Reads and drops what follows the last response, so that the client can read that.
+    // The head timeout counts from its first byte, so a slow client cannot prolong it.
     if (this.#unread.length === 0) this.#moved_at = this.#plane.now();
     this.#unread = this.#unread.length === 0 ? chunk : Buffer.concat([this.#unread, chunk]);
     if (this.#state === "head") this.#next();
     else if (this.#unread.length > PROXY_LIMITS.read_ahead_bytes) this.#socket.pause();
   }
 
-  /** Begins the next request, if the whole of its head is there. */
+  /** Begins the next request, if its head is complete. */
   #next(): void {
-    // Who does not read answers gets no more of them.
+    // A client that does not read its responses gets no more.
     if (this.#socket.writableNeedDrain) return;
     this.#unread = withoutEmptyLine(this.#unread);
     try {
@@ -211,7 +211,7 @@ export class Http1Client implements Exchange {
     this.#answerOwn(refusalResponse(refusal, this.#request_id));
   }
 
-  // The request's body, on its way to the machine.
+  // The request body, to the machine.
 
   #feed(bytes: Buffer): void {
     try {
@@ -223,7 +223,7 @@ export class Http1Client implements Exchange {
       else if (this.#upstream && !this.#upstream.unsent && !this.#proxied.attempts?.body?.whole) release(bytes);
     } catch (thrown) {
       if (!(thrown instanceof BadMessage)) throw thrown;
-      // The machine has part of the request already: cutting both sides is the only honest answer.
+      // The machine already has part of the request, so both connections are closed.
       this.cut();
     }
   }
@@ -237,7 +237,7 @@ export class Http1Client implements Exchange {
     this.#socket.resume();
   }
 
-  // The answer, on its way to the client.
+  // The response, to the client.
 
   informed(head: ResponseHead): void {
     if (this.#head?.minor !== 1) return;
@@ -284,7 +284,7 @@ export class Http1Client implements Exchange {
     const target = this.#target as TargetState;
     const request = this.#head as RequestHead;
     this.#upstream = undefined;
-    // Whoever had the seat, it is left when the connection ends.
+    // The reservation now belongs to the connection and is released when that ends.
     this.#target = undefined;
     target.hold(socket);
     this.#status = 101;
@@ -311,7 +311,7 @@ export class Http1Client implements Exchange {
       this.cut();
       return;
     }
-    // The machine closed a connection that it had kept, just when it was used: ask again on a new one.
+    // The machine closed a kept-alive connection just when it was reused: retry on a new one.
     if (untouched && upstream?.reused && repeatable(request) && this.#tries++ === 0) {
       this.#proxied.retry();
       return;
@@ -323,7 +323,7 @@ export class Http1Client implements Exchange {
 
   #answerOwn(answer: OwnResponse): void {
     const request = this.#head;
-    // A request whose body was not read cannot be followed by another one.
+    // After an unread request body the connection cannot be reused.
     const close = this.#closing || !request?.keep_alive || request.length !== 0 || answer.status === 400;
     this.#status = answer.status;
     sendOwn(this.#socket, answer, { ...(request && { method: request.method }), close });
@@ -350,7 +350,7 @@ export class Http1Client implements Exchange {
     }
     this.#state = "head";
     if (this.#socket.isPaused()) this.#socket.resume();
-    // In a turn of its own: a client that sends many requests at once is not to be served in one breath.
+    // In a new turn of the event loop, so that a pipelining client does not block others.
     if (this.#unread.length > 0) setImmediate(() => this.#state === "head" && this.#next());
   }
 
@@ -358,7 +358,7 @@ export class Http1Client implements Exchange {
     this.#route?.counters.responded(this.#status, (this.#plane.now() - this.#started) / 1000);
   }
 
-  /** The seat of a request; with `connections` it is the connection's. */
+  /** Releases the request's reservation; with `connections` the connection holds it. */
   #leave(): void {
     const target = this.#target;
     this.#target = undefined;
@@ -371,7 +371,7 @@ export class Http1Client implements Exchange {
     if (this.#state === "head" && this.#unread.length > 0) this.#next();
   }
 
-  /** A client that says nothing more does not wait for an answer either: the machine need not go on. */
+  /** A client that closed its side is not waiting for a response either, so the request is aborted. */
   #ended(): void {
     this.#inbox.settle();
     if (this.#state === "closed") this.#socket.end();

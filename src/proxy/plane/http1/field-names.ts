@@ -9,12 +9,12 @@ interface Known {
 const NOTHING: Known = { bytes: Buffer.alloc(0), name: fieldName("") };
 
 /**
- * Names as they were written, with what is known of them. Programs write the same few again and again, so that each is looked
- * at once: there is a place for every hash, and the name that was seen last has it.
+ * Caches header names as written with what is known of them. Programs repeat the same few names, so each is validated
+ * once; the table has one entry per hash, holding the name seen last.
  */
 const places = Array.from({ length: PROXY_LIMITS.names_remembered }, () => NOTHING);
 
-/** The name that is `bytes[from … to]`; `hash` is any number that is the same for the same name. */
+/** The name in `bytes[from … to]`; `hash` is any number that is the same for the same name. */
 export function nameAt(bytes: Buffer, from: number, to: number, hash: number): FieldName {
   const place = (hash >>> 0) % PROXY_LIMITS.names_remembered;
   const known = places[place] as Known;

@@ -4,7 +4,7 @@ import { BadMessage } from "./bad-message.ts";
 import { nameAt } from "./field-names.ts";
 import { fieldName } from "./fields.ts";
 
-/** What a byte can be in a header line: part of a name, part of a value, a blank in or around one. */
+/** Character classes of a header line: name, value, whitespace. */
 const NAME = 1;
 const VALUE = 2;
 const BLANK = 4;
@@ -21,16 +21,16 @@ const COLON = 58;
 const CR = 13;
 const LF = 10;
 
-/** The header lines of a head, one after the other, until the empty line that ends it. */
+/** Reads the header lines of a head until the empty line. */
 export class FieldReader {
   readonly #bytes: Buffer;
   readonly #text: string;
   #at: number;
   #line = 0;
   #count = 0;
-  /** Of the line that was read last. */
+  /** Name in the current line. */
   name = NO_NAME;
-  /** … without blanks around it. */
+  /** Value without surrounding whitespace. */
   value = "";
 
   /** `text` is `bytes` as latin1. */
@@ -40,12 +40,12 @@ export class FieldReader {
     this.#at = from;
   }
 
-  /** … as it came, with its end. */
+  /** The current line with its end. */
   get line(): string {
     return this.#text.slice(this.#line, this.#at);
   }
 
-  /** False when there are no more. */
+  /** Returns false at the end of the head. */
   next(): boolean {
     const text = this.#text;
     const from = this.#at;
@@ -70,7 +70,7 @@ export class FieldReader {
     return true;
   }
 
-  /** Answers where its colon is. */
+  /** Returns the position of the colon. */
   #readName(from: number): number {
     const bytes = this.#bytes;
     let at = from;

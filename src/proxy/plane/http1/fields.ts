@@ -1,19 +1,19 @@
 /** Names of header fields that the proxy reads, removes or writes itself. */
 
-/** What a field is to us; all others are passed on as they are. */
+/** How the proxy treats a header; all others are passed on unchanged. */
 export type Role =
-  /** Framing and routing: read, then written anew. */
+  /** Framing and routing: parsed, then written again. */
   | "host"
   | "length"
   | "encoding"
   | "connection"
   | "upgrade"
   | "te"
-  /** Belongs to one connection only: not passed on. */
+  /** Hop-by-hop: not passed on. */
   | "hop"
-  /** Says who asks, and only we know that: what a client writes there is not passed on. */
+  /** Forwarding headers that the proxy sets; what a client sends there is dropped. */
   | "ours"
-  /** Passed on, but not when it comes as a trailer. */
+  /** Passed on, but not as a trailer. */
   | "expect";
 
 const ROLES = new Map<string, Role>([
@@ -35,7 +35,7 @@ const ROLES = new Map<string, Role>([
   ["expect", "expect"],
 ]);
 
-/** The same of a field of an answer. */
+/** How the proxy treats a response header. */
 export type ResponseRole = "length" | "encoding" | "connection" | "upgrade" | "kept" | "hop";
 
 const ANSWER_ROLES = new Map<string, ResponseRole>([
@@ -50,8 +50,8 @@ const ANSWER_ROLES = new Map<string, ResponseRole>([
 const OURS = /^(?:x-forwarded|svc|fly)-/;
 
 /**
- * The role of a field of a request, by its lower-case name. A name with underscores is judged as if they were
- * dashes: many programs behind a proxy make one of the two, so `x_forwarded_for` must not get through.
+ * The role of a request header, by its lower-case name. Underscores count as dashes, because many programs treat them
+ * alike: `x_forwarded_for` must not get through.
  */
 export function roleOf(name: string): Role | undefined {
   const role = ROLES.get(name) ?? (OURS.test(name) ? "ours" : undefined);
@@ -60,7 +60,7 @@ export function roleOf(name: string): Role | undefined {
   return ROLES.has(dashed) || OURS.test(dashed) ? "ours" : undefined;
 }
 
-/** A name and all that is to be known of it. */
+/** A parsed header name. */
 export interface FieldName {
   /** In lower case. */
   readonly text: string;
@@ -73,6 +73,6 @@ export function fieldName(written: string): FieldName {
   return { text, role: roleOf(text), answer_role: ANSWER_ROLES.get(text) };
 }
 
-/** Fields that a trailer may not bring: they would change how the message is read, or who sent it. */
+/** Headers that are not allowed as trailers, because they change framing or identity. */
 export const forbiddenInTrailers = (name: string): boolean =>
   roleOf(name) !== undefined || /^(?:content-|set-cookie$|authorization$|cookie$|trailer$)/.test(name);

@@ -6,7 +6,7 @@ import { BadMessage } from "./bad-message.ts";
 import { FieldReader } from "./field-reader.ts";
 import { forbiddenInTrailers } from "./fields.ts";
 
-/** How long a body is. */
+/** Special values of a body length. */
 export const CHUNKED = -1;
 export const UNTIL_CLOSE = -2;
 
@@ -17,16 +17,16 @@ export interface RequestHead {
   minor: 0 | 1;
   /** Lower case, without the port; empty when HTTP/1.0 sent none. */
   host: string;
-  /** As it came. */
+  /** As received. */
   authority: string;
   /** Bytes of the body, or CHUNKED. */
   length: number;
   keep_alive: boolean;
-  /** The protocol to change to, if the client asks for that. */
+  /** The requested protocol upgrade, if any. */
   upgrade: string | undefined;
-  /** The fields that are passed on, each a line with its end. */
+  /** Headers to pass on, each a line with its end. */
   lines: string;
-  /** `accept-encoding`, for those who compress. */
+  /** `accept-encoding`, for compression. */
   accepts: string;
 }
 
@@ -35,12 +35,12 @@ export interface ResponseHead {
   reason: string;
   /** Bytes of the body, CHUNKED or UNTIL_CLOSE. */
   length: number;
-  /** Whether the connection may be used again after it. */
+  /** Whether the connection may be reused. */
   keep_alive: boolean;
-  /** Seconds the other side says it keeps an unused connection. */
+  /** The other side's keep-alive timeout, in seconds. */
   keep_s: number;
   upgrade: string | undefined;
-  /** Name (lower case) and value of each field, one after the other, without those of the connection. */
+  /** Names (lower case) and values of headers, alternating, without hop-by-hop ones. */
   fields: string[];
 }
 
@@ -51,10 +51,10 @@ const CR = 13;
 const LF = 10;
 const LENGTH = /^\d{1,15}$/;
 
-/** Where the first empty line begins, whose four bytes are the end of a head; -1 when it has not come yet. */
+/** Position of the empty line that ends a head; -1 if it is not there yet. */
 export function headEnd(bytes: Buffer): number {
   const { length } = bytes;
-  // Four at a time: where a byte is that is no line's end, none of these four can be that of the head.
+  // Steps by four: a byte that is no line end excludes the three before it.
   for (let last = 3; last < length; ) {
     const byte = bytes[last];
     if (byte === LF) {
@@ -69,7 +69,7 @@ const once = (seen: string | undefined, name: string): void => {
   if (seen !== undefined) throw new BadMessage(`there is more than one ${name} header`);
 };
 
-/** Reads a request's head: the first `length` bytes, up to and with the empty line. */
+/** Parses a request head: the first `length` bytes, including the empty line. */
 export function readRequest(bytes: Buffer, length: number): RequestHead {
   const text = bytes.toString("latin1", 0, length);
   const start = REQUEST_LINE.exec(text);
@@ -92,11 +92,11 @@ function checkTarget(method: string, target: string): void {
   }
 }
 
-/** The fields that say where a message ends, and whether its connection goes on. */
+/** The headers that decide message length and connection reuse. */
 class Framing {
   length: string | undefined;
   encoding: string | undefined;
-  /** Of the connection, in lower case. */
+  /** Options of the `Connection` header, in lower case. */
   options = "";
 
   take(role: "length" | "encoding" | "connection", value: string): void {
@@ -120,7 +120,7 @@ class Framing {
   }
 }
 
-/** The fields of one request while they are read. */
+/** Collects the headers of one request. */
 class RequestFields {
   readonly #framing = new Framing();
   #lines = "";
@@ -174,7 +174,7 @@ class RequestFields {
       authority,
       length,
       keep_alive: this.#framing.goesOn(minor),
-      // h2c is a matter between two neighbours: never passed on.
+      // h2c is hop-by-hop: never passed on.
       upgrade: upgrade === "" || /\bh2c\b/i.test(upgrade) ? undefined : upgrade,
       lines: withoutNamed(this.#lines, options),
       accepts: this.#accepts,
@@ -198,7 +198,7 @@ class RequestFields {
 const hasOption = (options: string, name: string): boolean =>
   options.includes(name) && options.split(",").some((option) => option.trim() === name);
 
-/** Without the fields that `Connection` names as belonging to this connection only. */
+/** Removes the headers that `Connection` lists as hop-by-hop. */
 function withoutNamed(lines: string, options: string): string {
   if (options === "" || options === ",keep-alive") return lines;
   const named = options
@@ -213,14 +213,14 @@ function withoutNamed(lines: string, options: string): string {
     .join("");
 }
 
-/** The name in `name:port`, lower case and without a final dot. */
+/** The host of `name:port`, in lower case and without a final dot. */
 export function hostName(authority: string): string {
   const colon = authority.startsWith("[") ? authority.indexOf("]") + 1 : authority.indexOf(":");
   const name = colon > 0 ? authority.slice(0, colon) : authority;
   return (name.endsWith(".") ? name.slice(0, -1) : name).toLowerCase();
 }
 
-/** The same of an answer. `method` is that of its request: an answer to HEAD has no body. */
+/** Parses a response head. `method` is that of the request: a response to HEAD has no body. */
 export function readResponse(bytes: Buffer, length: number, method: string): ResponseHead {
   const text = bytes.toString("latin1", 0, length);
   const start = STATUS_LINE.exec(text);
@@ -232,7 +232,7 @@ export function readResponse(bytes: Buffer, length: number, method: string): Res
   return read.head(minor === "1" ? 1 : 0, Number(status), reason, method);
 }
 
-/** The fields of one answer while they are read. */
+/** Collects the headers of one response. */
 class ResponseFields {
   readonly #framing = new Framing();
   readonly #fields: string[] = [];
@@ -263,7 +263,7 @@ class ResponseFields {
   head(minor: 0 | 1, status: number, reason: string, method: string): ResponseHead {
     const { length: said, encoding } = this.#framing;
     const length = answerLength(status, method, said, encoding?.toLowerCase());
-    // An answer to HEAD says how long the body would be.
+    // A response to HEAD states the length that the body would have.
     if (said !== undefined && length === 0 && status !== 204 && status >= 200)
       this.#fields.push("content-length", said);
     return {

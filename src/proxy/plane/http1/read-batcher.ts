@@ -11,14 +11,14 @@ export class ReadBatcher {
     this.#take = take;
   }
 
-  /** Its memory is needed until it is taken. */
+  /** The chunk's memory is in use until it is taken. */
   put(chunk: Buffer): void {
     this.settle();
     this.#chunk = chunk;
     if (waiting.push(this) === 1) setImmediate(settleAll);
   }
 
-  /** Takes what lies here now: before the connection changes in a way that what came earlier must not notice. */
+  /** Processes buffered chunks now, before a change of the connection that they must precede. */
   settle(): void {
     const chunk = this.#chunk;
     this.#chunk = undefined;

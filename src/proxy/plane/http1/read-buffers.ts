@@ -1,9 +1,9 @@
 import { PROXY_LIMITS } from "../../limits.ts";
 
 /**
- * Memory that one connection reads into. Usually what was read is passed on before the next is read, so one piece does
- * for all; a fresh one for each read would make megabytes of garbage before anybody collects it. Where the other side
- * is slow, what was passed on is still needed: then the next is read into another piece, and the first comes back.
+ * Read buffers of one connection. Usually a chunk is passed on before the next read, so one buffer is enough; a new one
+ * per read would produce megabytes of garbage. When the other side is slow, the chunk is still in use: then the next
+ * read uses another buffer, and the first is returned later.
  */
 export class ReadBuffers {
   #current = piece();
@@ -14,28 +14,28 @@ export class ReadBuffers {
     return this.#current;
   }
 
-  /** What was just read is still needed. */
+  /** The last chunk is still in use. */
   lend(): void {
     this.#lent = this.#current;
     this.#current = this.#spare ?? piece();
     this.#spare = undefined;
   }
 
-  /** All that was lent is no longer needed. */
+  /** All lent buffers are free again. */
   returned(): void {
     this.#spare ??= this.#lent;
     this.#lent = undefined;
   }
 
-  /** What was lent is somebody else's for good. */
+  /** Gives up the lent buffers for good. */
   forget(): void {
     this.#lent = undefined;
   }
 }
 
 /**
- * Gives back the memory of a chunk that nobody needs any more, if it has memory of its own. The collector would do it
- * too, but only after tens of megabytes of them.
+ * Frees the memory of an unused chunk that has a buffer of its own. The garbage collector would do it only after tens
+ * of megabytes.
  */
 export function release(chunk: Buffer): void {
   const { buffer } = chunk;

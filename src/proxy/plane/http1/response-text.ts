@@ -6,20 +6,20 @@ import { CHUNKED, type RequestHead, type ResponseHead, UNTIL_CLOSE } from "./hea
 
 export interface ResponseText {
   text: string;
-  /** The body is written in chunks. */
+  /** Whether the body is chunked. */
   chunked: boolean;
-  /** The connection ends with it. */
+  /** Whether the connection closes after it. */
   close: boolean;
 }
 
-/** The head of a machine's answer for a client. */
+/** The head of a machine's response for a client. */
 export function answerText(
   head: ResponseHead,
   request: RequestHead,
   { options, request_id, last }: { options: PortOptions; request_id: string; last: boolean },
 ): ResponseText {
   const open = head.length === CHUNKED || head.length === UNTIL_CLOSE;
-  // HTTP/1.0 knows no chunks: the end of the connection is the end of the body.
+  // HTTP/1.0 has no chunked encoding: the body ends with the connection.
   const close = last || !request.keep_alive || (open && request.minor === 0);
   const chunked = open && request.minor === 1;
   let text = `HTTP/1.1 ${head.status} ${head.reason}\r\n`;
@@ -33,14 +33,14 @@ export function answerText(
   return { text: `${text}\r\n`, chunked, close };
 }
 
-/** An interim answer: nothing is added to it. */
+/** An interim (1xx) response, unchanged. */
 export function interimText({ status, reason, fields }: ResponseHead): string {
   let text = `HTTP/1.1 ${status} ${reason}\r\n`;
   for (let i = 0; i < fields.length; i += 2) text += `${fields[i]}: ${fields[i + 1]}\r\n`;
   return `${text}\r\n`;
 }
 
-/** The answer that changes the protocol. */
+/** The 101 response of a protocol upgrade. */
 export function switchText(head: ResponseHead, request: RequestHead, options: PortOptions, request_id: string): string {
   let text = `HTTP/1.1 101 ${head.reason}\r\nconnection: upgrade\r\nupgrade: ${head.upgrade ?? request.upgrade}\r\n`;
   answerFields(head, options, request_id, (name, value) => {

@@ -1,20 +1,20 @@
 import type { Socket } from "node:net";
 import { PROXY_LIMITS } from "../../limits.ts";
 
-/** Writes one answer after the other to an HTTP/1 client, in as few writes as possible. */
+/** Writes responses to an HTTP/1 client in as few writes as possible. */
 export class ResponseWriter {
   readonly #socket: Socket;
-  /** A head that waits to be written together with the first bytes of its body. */
+  /** A head that is written together with the first bytes of its body. */
   #held = "";
   #chunked = false;
-  /** A chunk was written as it is, without a copy. */
+  /** A chunk was written without a copy. */
   #lent = false;
 
   constructor(socket: Socket) {
     this.#socket = socket;
   }
 
-  /** Whether the memory of a chunk is still needed. Small ones are copied. */
+  /** Whether the memory of a chunk is still in use. Small ones are copied. */
   get holds(): boolean {
     if (this.#socket.writableLength === 0) this.#lent = false;
     return this.#lent;
@@ -26,8 +26,8 @@ export class ResponseWriter {
   }
 
   /**
-   * False when the client should get time to read. A chunk that is larger than what a stream holds is
-   * not a reason for that: the kernel may have taken it whole.
+   * Returns false for back-pressure. A chunk larger than the stream's high-water mark alone does not cause it, because
+   * the kernel may have taken it whole.
    */
   data(chunk: Buffer, module: number): boolean {
     return this.#write(chunk, module) || this.#socket.writableLength === 0;
@@ -67,7 +67,7 @@ export class ResponseWriter {
   }
 }
 
-/** Where the machine's head was, in front of the body, there is room for ours. */
+/** Writes our head into the space before the body, where the machine's head was. */
 function joined(head: string, { buffer, byteOffset, length }: Buffer): Buffer {
   const whole = Buffer.from(buffer, byteOffset - head.length, head.length + length);
   whole.write(head, "latin1");

@@ -2,7 +2,7 @@ import { PROXY_LIMITS } from "../../limits.ts";
 import { BadMessage } from "./bad-message.ts";
 import { headEnd, type RequestHead, readRequest } from "./head.ts";
 
-/** Drops the empty line that old clients send before a request, or after the body of the one before. */
+/** Drops the empty line that old clients send before a request or after a body. */
 export const withoutEmptyLine = (unread: Buffer): Buffer =>
   unread.length >= 2 && unread[0] === 13 && unread[1] === 10 ? unread.subarray(2) : unread;
 

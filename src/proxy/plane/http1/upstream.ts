@@ -7,52 +7,52 @@ import { headEnd, type ResponseHead, readResponse } from "./head.ts";
 import { ReadBatcher } from "./read-batcher.ts";
 import { ReadBuffers } from "./read-buffers.ts";
 
-/** Who asked, and is told what comes back. Calls come in this order: informed*, answered, data*, ended; or failed. */
+/** Receives the response to a request. Order of calls: informed*, answered, data*, ended; or failed. */
 export interface Exchange {
   readonly method: string;
-  /** Whether the memory of what was told so far is still needed, because not all of it is sent. */
+  /** Whether the memory of delivered chunks is still in use, because not all of it was sent. */
   readonly unsent: boolean;
-  /** An interim answer (1xx). */
+  /** An interim response (1xx). */
   informed(head: ResponseHead): void;
   answered(head: ResponseHead): void;
-  /** So many bytes in front of the chunk, in its memory, are nobody's and may be written to. */
+  /** This many bytes before the chunk, in its buffer, are free to be overwritten. */
   data(chunk: Buffer, module?: number): void;
-  /** The batch of bytes that was just told is over: what was held back to be sent together can go. */
+  /** The end of a batch of chunks: buffered data can be sent. */
   flush(): void;
   ended(trailers: string): void;
-  /** The machine changed the protocol; from now on the connection is the caller's, with what came after the head. */
+  /** The machine switched protocols; the connection now belongs to the caller, with the bytes after the head. */
   upgraded(head: ResponseHead, socket: Socket, rest: Buffer): void;
-  /** No answer will come, or it broke off. `untouched`: not a byte of it had come. */
+  /** There is no response, or it broke off. `untouched`: no byte of it was received. */
   failed(problem: Error, untouched: boolean): void;
-  /** More of the request's body may be written. */
+  /** More of the request body may be written. */
   drained(): void;
 }
 
-/** One exchange's way to the machine, whatever is spoken on it. */
+/** A connection to a machine for one exchange, over HTTP/1 or HTTP/2. */
 export interface UpstreamConnection {
-  /** Used before: the other side may have closed it meanwhile. */
+  /** Whether it was used before, so that the other side may have closed it meanwhile. */
   readonly reused: boolean;
-  /** Whether the memory of what was written is still needed. */
+  /** Whether the memory of written chunks is still in use. */
   readonly unsent: boolean;
-  /** Sends the head, which is HTTP/1.1 text; the body follows unless it is complete. */
+  /** Sends the head, as HTTP/1.1 text; the body follows unless it is complete. */
   begin(exchange: Exchange, head: string, body: { complete: boolean; chunked: boolean }): void;
-  /** False when the caller should wait for `drained`. */
+  /** Returns false when the caller should wait for `drained`. */
   write(chunk: Buffer): boolean;
   end(trailers: string): void;
   pause(): void;
   resume(): void;
-  /** Nobody waits for the answer any more. */
+  /** Aborts the exchange, because the client has gone. */
   abandon(): void;
 }
 
-/** What a connection tells the pool it belongs to. */
+/** The pool that a connection belongs to. */
 export interface UpstreamOwner {
-  /** The exchange is over and the connection can be used again, for at most so long. */
+  /** The exchange is over and the connection may be reused, for at most this long. */
   free(upstream: Upstream, keep_ms: number): void;
   closed(upstream: Upstream): void;
 }
 
-/** How every connection to a machine is opened. */
+/** Socket options of connections to machines. */
 export const TO_MACHINE = { noDelay: true, allowHalfOpen: true, timeout_ms: PROXY_LIMITS.connect_ms } as const;
 
 /** One HTTP/1.1 connection to a machine: one exchange at a time. */
@@ -64,13 +64,13 @@ export class Upstream implements UpstreamConnection {
   #pending: Buffer | undefined;
   #keep_alive = false;
   #keep_ms = 0;
-  /** What is being read lies where the next read goes. */
+  /** The current chunk is in the buffer that the next read overwrites. */
   #in_place = false;
-  /** Nothing of it was passed on yet. */
+  /** None of it was passed on yet. */
   #untold = false;
-  /** Part of it is still needed. */
+  /** Part of it is still in use. */
   #unsent = false;
-  /** Whether the request was written to its end. */
+  /** Whether the request was written completely. */
   #sent = true;
   #chunked = false;
   #touched = false;
@@ -82,10 +82,10 @@ export class Upstream implements UpstreamConnection {
   };
   readonly #inbox = new ReadBatcher((chunk) => this.#closed || this.#read(chunk));
   reused = false;
-  /** Until when it may lie unused. */
+  /** Until when it may stay idle. */
   keep_until = 0;
 
-  /** With buffers, what comes is brought to `arrived`. */
+  /** With buffers, data is delivered to `arrived`. */
   constructor(socket: Socket, owner: UpstreamOwner, buffers?: ReadBuffers) {
     this.socket = socket;
     this.#owner = owner;
@@ -97,7 +97,7 @@ export class Upstream implements UpstreamConnection {
     socket.on("close", () => this.#fail(new Error("the machine closed the connection")));
   }
 
-  /** Connects; `done` is told the connection or why there is none. `preface` is written before anything else. */
+  /** Connects; `done` gets the connection or the error. `preface` is written first. */
   static open(
     at: Endpoint,
     owner: UpstreamOwner,
@@ -105,7 +105,7 @@ export class Upstream implements UpstreamConnection {
     how: { preface?: Buffer | undefined; upgrade?: boolean } = {},
   ): void {
     let upstream: Upstream | undefined;
-    // A connection that may change hands is read the usual way.
+    // A connection that may be upgraded is read without shared buffers.
     const buffers = how.upgrade ? undefined : new ReadBuffers();
     const opened = (socket: Socket | undefined, problem?: Error): void => {
       if (socket) upstream = new Upstream(socket, owner, buffers);
@@ -172,9 +172,9 @@ export class Upstream implements UpstreamConnection {
     this.#close();
   }
 
-  /** Bytes of the machine. Their memory is the next read's, unless it is lent. */
+  /** Handles bytes from the machine. The next read reuses their buffer, unless it is lent. */
   arrived(chunk: Buffer): void {
-    // Bytes that nobody asked for must not be there still when somebody does.
+    // Unexpected bytes must be detected before the next exchange.
     if (this.#exchange && chunk.length <= PROXY_LIMITS.one_write_bytes) {
       this.#inbox.put(Buffer.from(chunk));
       return;
@@ -188,7 +188,7 @@ export class Upstream implements UpstreamConnection {
 
   #read(chunk: Buffer): void {
     if (!this.#exchange) {
-      this.destroy(); // Bytes that nobody asked for.
+      this.destroy(); // Unexpected bytes.
       this.#touched = true;
       return;
     }
@@ -220,7 +220,7 @@ export class Upstream implements UpstreamConnection {
     this.#feed(rest);
   }
 
-  /** False when nothing more is to be read here: the connection changed hands, or the answer is complete. */
+  /** Returns false when reading ends here: the connection was upgraded, or the response is complete. */
   #head(bytes: Buffer, rest: Buffer): boolean {
     const exchange = this.#exchange as Exchange;
     const head = readResponse(bytes, bytes.length - rest.length, exchange.method);
@@ -234,7 +234,7 @@ export class Upstream implements UpstreamConnection {
       return rest.length > 0;
     }
     this.#keep_alive = head.keep_alive;
-    // The other side's own limit, less what is on its way.
+    // The other side's keep-alive timeout, less a margin for the network.
     this.#keep_ms = Math.min(PROXY_LIMITS.pooled_ms, head.keep_s * 1000 - 1000);
     exchange.answered(head);
     this.#body = new BodyReader(head.length);
@@ -267,14 +267,14 @@ export class Upstream implements UpstreamConnection {
   #complete(trailers: string, more: boolean): void {
     const exchange = this.#exchange;
     this.#lend();
-    // Whoever asks next on this connection knows nothing of what this one still has to send.
+    // The next exchange does not track buffers that this one still uses.
     this.#buffers?.forget();
     this.#exchange = undefined;
     this.#body = undefined;
-    // An answer that came before the whole request was sent leaves the connection in the middle of it.
+    // A response before the end of the request leaves the connection in the middle of the request.
     const usable = this.#keep_alive && this.#sent && !more && !this.#closed;
     this.reused = true;
-    // A slow client may have stopped it at the last bytes.
+    // A slow client may have paused it at the last bytes.
     if (this.socket.isPaused()) this.socket.resume();
     exchange?.ended(trailers);
     if (usable && !this.#closed) this.#owner.free(this, this.#keep_ms);

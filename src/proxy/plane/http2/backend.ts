@@ -16,13 +16,13 @@ const CLOSED_EARLY = (): Error => new Error("the connection was closed before it
 
 type PendingStream = (line: UpstreamConnection | undefined, problem?: Error) => void;
 
-/** The HTTP/2 connection to one machine; opened when it is first needed, and again when it was lost. */
+/** The HTTP/2 connection to one machine; opened on demand, and again after it was lost. */
 export class Http2Backend {
   readonly #at: Endpoint;
   readonly #counters: TargetCounters;
   readonly #now: () => number;
   #session: ClientHttp2Session | undefined;
-  /** Those who wait for the connection that is being opened. */
+  /** Requests waiting for the connection being opened. */
   #waiting: PendingStream[] | undefined;
   #giveUp: (() => void) | undefined;
 
@@ -64,14 +64,14 @@ export class Http2Backend {
     });
   }
 
-  /** Once: what happens to the connection later is not the business of who waited for it. */
+  /** Only once: later errors of the connection do not concern those who waited for it. */
   #tell(session: ClientHttp2Session | undefined, problem?: Error): void {
     const waiting = this.#waiting ?? [];
     this.#waiting = undefined;
     for (const done of waiting) done(session && new Http2Connection(session), problem);
   }
 
-  /** What is in progress may end. */
+  /** Streams in progress continue. */
   close(): void {
     this.#giveUp?.();
     this.#giveUp = undefined;
@@ -81,10 +81,10 @@ export class Http2Backend {
   }
 }
 
-/** One stream as a line. */
+/** One stream as an upstream connection. */
 class Http2Connection implements UpstreamConnection {
   readonly reused = false;
-  /** Frames are sent when there is room for them, and nobody tells when. */
+  /** Node does not report when frames are sent. */
   readonly unsent = true;
   readonly #session: ClientHttp2Session;
   #stream: ClientHttp2Stream | undefined;
@@ -153,7 +153,7 @@ class Http2Connection implements UpstreamConnection {
   }
 }
 
-/** The head that a machine would get over HTTP/1.1, as HTTP/2 has it. */
+/** Converts an HTTP/1.1 head to HTTP/2 headers. */
 function headersOf(head: string): Record<string, string | string[]> {
   const [first = "", ...lines] = head.split("\r\n");
   const [method = "GET", path = "/"] = first.split(" ");

@@ -2,10 +2,10 @@
 import type { IncomingHttpHeaders } from "node:http2";
 import { forbiddenInTrailers } from "../http1/fields.ts";
 
-/** Node throws at fields that it knows to come once when they come twice. Programs do that, and HTTP/1.1 passes it on. */
+/** Node throws on duplicates of single-value headers. Programs send them, and HTTP/1.1 passes them on. */
 export const LENIENT = { strictSingleValueFields: false } as const;
 
-/** Node throws at these, too: HTTP/2 has no fields that are about one connection. */
+/** Node throws on these too: HTTP/2 has no connection-specific headers. */
 const CONNECTION_ONLY = new Set(
   "connection transfer-encoding upgrade keep-alive proxy-connection http2-settings".split(" "),
 );
@@ -14,7 +14,7 @@ const isOfConnection = (name: string, value: string): boolean =>
 
 type Fields = Record<string, string | string[]>;
 
-/** A name that comes several times has a list. */
+/** A repeated name has a list of values. */
 export function outgoing(pairs: Iterable<readonly [string, string]>): Fields {
   // Without a prototype: `constructor` is a name like any other.
   const headers = Object.create(null) as Fields;

@@ -40,7 +40,7 @@ interface Parts {
   dispatch: Dispatch;
 }
 
-/** Serves a connection that speaks HTTP/2; each of its streams is one request. */
+/** Serves an HTTP/2 connection; each stream is one request. */
 export function serveHttp2(socket: TLSSocket, parts: Parts): void {
   const { plane } = parts;
   const session: ServerHttp2Session = performServerHandshake(socket, {
@@ -56,7 +56,8 @@ export function serveHttp2(socket: TLSSocket, parts: Parts): void {
   let used_at = plane.now();
   const exchanges = new Set<Http2Exchange>();
   const traffic = new Traffic(socket);
-  // A session waits until its last frames are sent, which is never for who does not read: the socket goes with it.
+  // A session waits for its last frames to be sent, which never happens if the client does not read; so the socket is
+  // destroyed too.
   const cut = (): void => {
     session.destroy();
     socket.destroy();
@@ -66,17 +67,17 @@ export function serveHttp2(socket: TLSSocket, parts: Parts): void {
     sweep(now: number): void {
       traffic.report(route);
       for (const exchange of exchanges) exchange.sweep(now);
-      // Not even the end of a stream can be sent: the client reads nothing, and its other streams are as stuck.
+      // A stream's end cannot be sent: the client reads nothing, so its other streams are stuck too.
       if ([...exchanges].some((exchange) => exchange.isStuck(now))) {
         cut();
         return;
       }
       if (exchanges.size > 0 || now - used_at <= PROXY_LIMITS.client_idle_ms) return;
-      // Who does not even take the goodbye is cut at the next look.
+      // A client that does not even read GOAWAY is disconnected at the next sweep.
       if (session.closed) cut();
       else session.close();
     },
-    // Streams in progress go on, new ones are told to come on another connection.
+    // Streams in progress continue; new ones must use another connection.
     drain: (): void => session.close(),
     cut,
   };
@@ -118,11 +119,11 @@ class Http2Exchange implements Exchange {
   #status = 0;
   #trailers = "";
   #request_trailers = "";
-  /** Whether the request's body is being read. */
+  /** Whether the request body is being read. */
   #reading = false;
-  /** Nothing moved since. */
+  /** Time of the last progress. */
   #moved_at: number;
-  /** When its stream was closed from here. */
+  /** When we closed its stream. */
   #closed_at: number | undefined;
 
   constructor(stream: ServerHttp2Stream, parts: Parts) {
@@ -140,7 +141,7 @@ class Http2Exchange implements Exchange {
       this.#moved_at = this.#plane.now();
       this.#upstream?.resume();
     });
-    // Told when they come, also while the body before them waits for a machine.
+    // Registered at once, because trailers may arrive while the body waits for a machine.
     stream.on("trailers", (sent: IncomingHttpHeaders) => {
       this.#request_trailers = trailerLines(sent);
     });
@@ -151,7 +152,7 @@ class Http2Exchange implements Exchange {
     return this.#head?.method ?? "GET";
   }
 
-  /** Frames are sent when there is room for them, and nobody tells when. */
+  /** Node does not report when frames are sent. */
   readonly unsent = true;
 
   begin(headers: IncomingHttpHeaders): void {
@@ -176,12 +177,12 @@ class Http2Exchange implements Exchange {
   }
 
   /**
-   * Called now and then: ends what takes too long. The client's turn is while an answer waits to be taken, and when all of
-   * it was sent; a body that is open may be silent for as long as the machine, as both directions of gRPC are.
+   * Called at intervals: ends the exchange on a timeout. The client's timeout applies while a response waits to be
+   * read, and after all of it was sent; an open body may be as silent as the machine's, as in bidirectional gRPC.
    */
   sweep(now: number): void {
     const { headersSent, writableLength } = this.#stream;
-    // Who waits for a machine has a time limit there.
+    // The queue has its own timeout.
     if (!this.#upstream && !headersSent) return;
     const idle = this.route?.table.options.idle_ms || PROXY_LIMITS.answer_idle_ms;
     const clients_turn = !this.#upstream || writableLength > 0;
@@ -194,13 +195,13 @@ class Http2Exchange implements Exchange {
     this.#proxied.timeOut();
   }
 
-  /** Its stream was closed at an earlier sweep, and is still there. */
+  /** Whether its stream was closed at an earlier sweep and is still open. */
   isStuck(now: number): boolean {
     return this.#closed_at !== undefined && this.#closed_at < now;
   }
 
   waits(): void {
-    // What comes of the body meanwhile is for the next machine.
+    // Further body data is for the next machine.
     if (this.#reading) this.#stream.pause();
   }
 
@@ -256,7 +257,7 @@ class Http2Exchange implements Exchange {
         { endStream: empty, waitForTrailers: !empty && head.length === CHUNKED },
       );
     } catch (thrown) {
-      // Node has no such answer, a status of 700 for example.
+      // Node rejects such responses, for example with status 700.
       this.releaseTarget();
       this.refused(brokenOff(new BadMessage(messageOf(thrown))));
     }
@@ -285,7 +286,7 @@ class Http2Exchange implements Exchange {
   }
 
   upgraded(_head: ResponseHead, socket: Socket): void {
-    // Never asked for here.
+    // Never requested here.
     socket.destroy();
     this.failed(new Error("the machine switched protocols without a request to upgrade"), false);
   }
@@ -330,7 +331,7 @@ class Http2Exchange implements Exchange {
   }
 }
 
-/** An HTTP/2 request in the terms of HTTP/1.1, judged by the same rules. */
+/** Converts an HTTP/2 request to HTTP/1.1 terms, so that the same rules apply. */
 function requestHead(headers: IncomingHttpHeaders, complete: boolean): RequestHead {
   const method = String(headers[":method"] ?? "");
   const target = String(headers[":path"] ?? "");
@@ -355,7 +356,7 @@ function requestHead(headers: IncomingHttpHeaders, complete: boolean): RequestHe
   };
 }
 
-/** The lines of one field, or nothing when it is not passed on. */
+/** The lines of one header, or nothing when it is not passed on. */
 function passedOn(name: string, value: string | string[] | undefined): string {
   if (name.startsWith(":") || value === undefined) return "";
   const role = roleOf(name);

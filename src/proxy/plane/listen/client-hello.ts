@@ -7,7 +7,7 @@ export interface Hello {
 const RECORD_HEADER = 5;
 const MAX_BYTES = 16 * 1024;
 
-/** The hello, "more" when bytes are missing, or undefined when this is not TLS. */
+/** Parses a TLS ClientHello; "more" when bytes are missing, undefined when this is not TLS. */
 export function readHello(bytes: Buffer): Hello | "more" | undefined {
   if (bytes.length < RECORD_HEADER) return bytes.length === 0 || bytes[0] === 22 ? "more" : undefined;
   // Handshake record, TLS 1.x.
@@ -18,13 +18,13 @@ export function readHello(bytes: Buffer): Hello | "more" | undefined {
   try {
     return parseHello(message);
   } catch (thrown) {
-    // A length that points outside: not a hello.
+    // A length beyond the message: not a ClientHello.
     if (thrown instanceof RangeError) return undefined;
     throw thrown;
   }
 }
 
-/** The first handshake message, which may be spread over several records. */
+/** The first handshake message, which may span several records. */
 function handshakeMessage(bytes: Buffer): Buffer | "more" | undefined {
   const parts: Buffer[] = [];
   for (let at = 0; at + RECORD_HEADER <= bytes.length; ) {
@@ -67,7 +67,7 @@ function parseHello(message: Buffer): Hello {
   return hello;
 }
 
-/** A list of names of which the one of type 0 counts. */
+/** The host name (type 0) of the server_name extension. */
 function serverName(body: Buffer): string {
   if (body.length < 5 || body[2] !== 0) return "";
   const length = body.readUInt16BE(3);

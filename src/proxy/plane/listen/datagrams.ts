@@ -13,28 +13,28 @@ interface Client {
   port: number;
 }
 
-/** One client's way to a machine. */
+/** The association of one client with a machine. */
 interface Session extends Client {
   route: Route;
   target: TargetState;
   socket: Socket | undefined;
-  /** The machine's address that the socket is connected to, and those that were not tried yet. */
+  /** The address in use, and those not tried yet. */
   host: string;
   untried: string[];
-  /** Whether the socket can send, and who hears how that went. */
+  /** Whether the socket can send, and who is told the result. */
   open: boolean;
   sent: (error: Error | null) => void;
   since: number;
   used_at: number;
-  /** What was sent while it is not sure that this address takes it: sent again at the next one. */
+  /** Datagrams sent before the address was known to accept them; sent again to the next address. */
   kept: Buffer[];
   kept_bytes: number;
   settled: boolean;
 }
 
 /**
- * One open UDP port. Each client, told by its address, gets a socket of its own towards one machine, so that
- * answers find their way back; it is forgotten when nothing moves for a while.
+ * One open UDP port. Each client address gets a socket of its own to one machine, so that responses can be returned; it
+ * is closed when idle.
  */
 export class DatagramListener {
   readonly protocol = "udp";
@@ -82,7 +82,7 @@ export class DatagramListener {
 
   cut(): void {}
 
-  /** A port that was taken may be free by now. */
+  /** Retries a port that was in use. */
   reopen(now: number): void {
     if (this.#stopped || now - this.#tried_at < PROXY_LIMITS.reopen_ms) return;
     this.#tried_at = now;
@@ -120,7 +120,7 @@ export class DatagramListener {
       return;
     }
     const waiting = this.#waiting.get(key);
-    // A few may wait for the machine; datagrams may be lost, so the rest are.
+    // A few datagrams wait for the machine; the rest are dropped.
     if (waiting) return void (waiting.length < 16 && waiting.push(data));
     if (this.#sessions.size + this.#waiting.size >= PROXY_LIMITS.datagram_clients) return;
     this.#waiting.set(key, [data]);
@@ -164,7 +164,7 @@ export class DatagramListener {
     this.#connect(session);
   }
 
-  /** Connects to the machine's next address. That it refuses is an error of the socket, or of the next send. */
+  /** Connects to the machine's next address. A refusal is an error of the socket, or of the next send. */
   #connect(session: Session): void {
     const host = session.untried.shift() ?? "";
     const socket = createSocket(isIPv6(host) ? "udp6" : "udp4");
@@ -214,7 +214,7 @@ export class DatagramListener {
   }
 }
 
-/** This address takes datagrams: nothing need be sent again, and the next client begins here. */
+/** This address accepts datagrams: none is sent again, and the next client starts with it. */
 function settle(session: Session): void {
   session.settled = true;
   session.kept = [];

@@ -15,7 +15,7 @@ export interface ListenAddress {
   protocol: "tcp" | "udp";
   address: string;
   port: number;
-  /** Who came first is first. */
+  /** Ordered by age of the app. */
   routes: Route[];
 }
 
@@ -26,8 +26,8 @@ type Kind = "http" | "tls" | "tcp";
 const kindOf = ({ table: { options } }: Route): Kind => (options.tls ? "tls" : options.http ? "http" : "tcp");
 
 /**
- * One open TCP port. Apps that share it are told apart by host name, or by the name in the TLS hello; so they
- * must all speak the kind of protocol that the first of them does. An app that alone has the port answers to any name.
+ * One open TCP port. Apps that share it are distinguished by Host or SNI, so they must all use the same kind of
+ * protocol as the oldest one. An app that has the port alone accepts any name.
  */
 export class Listener {
   readonly protocol = "tcp";
@@ -39,7 +39,7 @@ export class Listener {
   readonly #server: Server;
   #routes: readonly Route[] = [];
   #byName = new Map<string, Route>();
-  /** Answers names that are nobody's. */
+  /** Serves unknown names. */
   #default: Route | undefined;
   #tried_at: number;
   #stopped = false;
@@ -68,13 +68,13 @@ export class Listener {
     this.#routes = routes.filter((route) => first && kindOf(route) === kindOf(first));
     this.#byName = new Map();
     this.#default = defaultRoute(this.#routes);
-    // The first one keeps a name that two claim.
+    // The oldest app keeps a name that two claim.
     for (const route of [...this.#routes].reverse()) {
       for (const name of route.app.hostnames) this.#byName.set(name, route);
     }
   }
 
-  /** The app of a host name, or the one that answers names that are nobody's. */
+  /** The app of a host name, or the default app. */
   find(name: string): Route | undefined {
     return this.#named(name) ?? this.#default;
   }
@@ -85,17 +85,17 @@ export class Listener {
     return this.#byName.get(name) ?? (wildcard?.app.reserved.includes(name) ? undefined : wildcard);
   }
 
-  /** A port that was taken may be free by now. */
+  /** Retries a port that was in use. */
   reopen(now: number): void {
     if (this.#stopped || now - this.#tried_at < PROXY_LIMITS.reopen_ms) return;
     this.#tried_at = now;
     this.#listen();
   }
 
-  /** Listens no more; connections stay. */
+  /** Stops listening; open connections continue. */
   stop(): Promise<void> {
     this.#stopped = true;
-    // Those that are in line already are taken first.
+    // Connections in the accept queue are accepted first.
     return new Promise((resolve) =>
       setImmediate(() => {
         this.#server.close();
@@ -142,7 +142,7 @@ export class Listener {
     });
   }
 
-  /** Reads the TLS hello to know for whom the connection is; nothing of it is used up. */
+  /** Reads the TLS ClientHello to find the app, without consuming it. */
   #sniff(socket: Socket, peer: Peer, kind: Kind): void {
     const began = this.#plane.now();
     let bytes: Buffer = EMPTY;
@@ -156,7 +156,7 @@ export class Listener {
       this.#plane.unwatch(watched);
       const route = hello ? this.find(hello.servername) : undefined;
       if (!hello || !route) {
-        // Nobody's name; it is counted where the port is, and not by what the client made up.
+        // An unknown name is counted at the port's first app, without the name, which the client made up.
         this.#routes[0]?.counters.handshakeFailed("");
         return void (hello ? socket.end(UNRECOGNIZED_NAME, () => socket.destroy()) : socket.destroy());
       }
@@ -180,7 +180,7 @@ export class Listener {
     socket.once("close", () => {
       if (!done) route.counters.handshakeFailed(hello.servername);
     });
-    // A client that offers nothing we know is served as if it had offered nothing.
+    // A client that offers no known ALPN protocol is served as if it offered none.
     const self_signed = this.#named(hello.servername)?.app.app_id !== route.app.app_id;
     this.#plane.keys.secure(socket, { alpn: common, options, self_signed }, (secure) => {
       done = true;
@@ -202,20 +202,17 @@ export class Listener {
 
 const EMPTY = Buffer.alloc(0);
 
-/** A fatal TLS alert (RFC 6066, 3): no app has the server name that the client asked for. */
+/** Fatal TLS alert unrecognized_name (RFC 6066, 3). */
 const UNRECOGNIZED_NAME = Buffer.from([21, 3, 1, 0, 2, 2, 112]);
 
-/**
- * The app that answers names that are nobody's: the one that alone has the port, or else the oldest of those on a TLS
- * port that say `default_self_signed`.
- */
+/** The app for unknown names: the only one on the port, or else the oldest on a TLS port with `default_self_signed`. */
 function defaultRoute(routes: readonly Route[]): Route | undefined {
   const [first] = routes;
   if (routes.every(({ app }) => app.app_id === first?.app.app_id)) return first;
   return routes.find(({ table: { options } }) => options.tls && options.self_signed);
 }
 
-/** Cuts a connection whose beginning takes too long. */
+/** Closes a connection whose handshake times out. */
 function handshakeTimeout(plane: PlaneServices, socket: Socket, began: number): Watched {
   const watched = {
     sweep(now: number): void {

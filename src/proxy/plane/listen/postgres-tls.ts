@@ -4,7 +4,7 @@ import type { PlaneServices } from "../types.ts";
 
 const SSL_REQUEST = Buffer.from([0, 0, 0, 8, 4, 210, 22, 47]);
 
-/** PostgreSQL clients ask for TLS in the clear first. Answers yes, and goes on when they begin it. */
+/** Answers PostgreSQL's SSLRequest, then continues with the TLS handshake. */
 export function beginPostgresTls(socket: Socket, plane: PlaneServices, go: () => void): void {
   const began = plane.now();
   let bytes: Buffer = Buffer.alloc(0);
@@ -22,7 +22,7 @@ export function beginPostgresTls(socket: Socket, plane: PlaneServices, go: () =>
     if (bytes.length < SSL_REQUEST.length) return;
     socket.off("data", read);
     plane.unwatch(watched);
-    // Anything after the request came before our answer, so it is not protected, and not meant to be.
+    // Data before our response is unencrypted and must not be processed.
     if (!bytes.equals(SSL_REQUEST)) return void socket.destroy();
     socket.write("S");
     go();

@@ -4,7 +4,7 @@ import type { Peer } from "../header-rewrite.ts";
 
 const SIGNATURE = Buffer.from("\r\n\r\n\0\r\nQUIT\n", "latin1");
 
-/** What tells a machine who is at the other end of a raw connection (the PROXY protocol, version 1 or 2). */
+/** Builds a PROXY protocol header (version 1 or 2), which tells a machine the client's address. */
 export function proxyHeader(version: 1 | 2, peer: Peer): Buffer {
   const six = isIPv6(peer.address) || isIPv6(peer.local_address);
   const source = six ? mapped(peer.address) : peer.address;
@@ -19,7 +19,7 @@ export function proxyHeader(version: 1 | 2, peer: Peer): Buffer {
   addresses.set(addressBytes(destination), bytes);
   addresses.writeUInt16BE(peer.port, 2 * bytes);
   addresses.writeUInt16BE(peer.local_port, 2 * bytes + 2);
-  // Version 2 and "proxied" (0x21), then the family and "stream".
+  // Version 2 and command PROXY (0x21), then family and STREAM.
   const fixed = Buffer.from([0x21, six ? 0x21 : 0x11, 0, addresses.length]);
   return Buffer.concat([SIGNATURE, fixed, addresses]);
 }

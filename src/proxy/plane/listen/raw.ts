@@ -6,7 +6,7 @@ import { splice } from "../splice.ts";
 import { Traffic } from "../traffic.ts";
 import type { PlaneServices } from "../types.ts";
 
-/** Passes a connection on as it is, once there is a machine for it. `early` was read from it already. */
+/** Proxies a raw TCP connection once there is a machine for it. `early` was already read. */
 export function passRaw(client: Socket, route: Route, peer: Peer, plane: PlaneServices, early: Buffer): void {
   route.counters.connected();
   client.pause();
@@ -22,7 +22,7 @@ export function passRaw(client: Socket, route: Route, peer: Peer, plane: PlaneSe
     refused_at: undefined,
     gone: false,
     got: (_target, machine) => splice(client, machine as Socket, { plane, count, early, answer: NOTHING }),
-    // There are no words on a raw connection but its end.
+    // A raw connection can only be closed.
     refused: () => void client.destroy(),
   };
   client.once("close", () => {

@@ -2,20 +2,20 @@ import type { Socket } from "node:net";
 import { createSecureContext, createServer, type SecureContext, type Server, type TLSSocket } from "node:tls";
 import type { Certificate, PortOptions } from "../../table.ts";
 
-/** How TLS is spoken on one connection. */
+/** TLS settings of one connection. */
 export interface TlsRules {
   alpn: readonly string[];
   options: Pick<PortOptions, "min_version" | "max_version">;
-  /** The self-signed certificate, whatever the name: the app that answers has none for it, and another's is not its own. */
+  /** Use the self-signed certificate for any name, because the app has none and must not show another app's. */
   self_signed: boolean;
 }
 
-/** The certificates of a worker, by name, ready to be used. */
+/** The certificates of a worker, by name. */
 export class Keyring {
   readonly #fallback: Certificate;
   readonly #ticket_keys: Buffer;
   #byName = new Map<string, Certificate>();
-  /** Made when first needed: reading a key takes a while. */
+  /** Created on first use: parsing a key takes time. */
   #contexts = new WeakMap<Certificate, Map<string, SecureContext>>();
 
   readonly #servers = new Map<string, Server>();
@@ -31,7 +31,7 @@ export class Keyring {
     this.#contexts = new WeakMap();
   }
 
-  /** The certificate for a name: its own, that of `*.` its parent, or the self-signed one. */
+  /** The certificate of a name: exact, wildcard, or self-signed. */
   find(servername: string): Certificate {
     const dot = servername.indexOf(".");
     const wildcard = dot > 0 ? this.#byName.get(`*${servername.slice(dot)}`) : undefined;
@@ -58,8 +58,8 @@ export class Keyring {
   }
 
   /**
-   * Ends TLS on a connection; `done` is told the secure one when the handshake succeeded. The work is that of a
-   * TLS server which never listens: it is given connections, one such server for each set of rules.
+   * Terminates TLS on a connection; `done` gets the TLS socket after the handshake. Uses one TLS server per set of
+   * rules, which never listens and is given connections.
    */
   secure(socket: Socket, rules: TlsRules, done: (secure: TLSSocket) => void): void {
     const { min_version, max_version } = rules.options;
@@ -93,6 +93,6 @@ export class Keyring {
   }
 }
 
-/** Tells apart the connections that are open at the same time. */
+/** Identifies connections that are open at the same time. */
 const nameOf = ({ remoteAddress, remotePort, localAddress, localPort }: Socket): string =>
   `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`;

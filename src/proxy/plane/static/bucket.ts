@@ -11,7 +11,7 @@ import type { UpstreamConnection } from "../http1/upstream.ts";
 import { FileConnection, type Files, type Wanted } from "./files.ts";
 import { mediaType } from "./media-types.ts";
 
-/** The server that all buckets are at, and the connections to it. */
+/** The S3 server of all buckets, and its connections. */
 export class Buckets {
   readonly #setting: BucketsSetting | undefined;
   readonly #connection: S3Connection | undefined;
@@ -22,12 +22,12 @@ export class Buckets {
     this.#connection = setting && new S3Connection(setting, clock, bounds);
   }
 
-  /** `path` begins with the bucket. Undefined when there is no such server. */
+  /** `path` begins with the bucket. Undefined when no server is configured. */
   ask(method: string, path: string, headers: Record<string, string>): Promise<IncomingMessage> | undefined {
     return this.#connection?.send({ method, path, headers });
   }
 
-  /** The platform's own things are nobody's files. */
+  /** The platform's own bucket is not served. */
   serves(bucket: string): boolean {
     return this.#setting !== undefined && this.#setting.closed !== bucket;
   }
@@ -37,7 +37,7 @@ export class Buckets {
   }
 }
 
-/** What the server itself can judge. A range with a condition of its own is not among it: then the whole is sent. */
+/** Conditions that the server evaluates. If-Range is not one: then the whole file is sent. */
 const ASKED = ["if-none-match", "if-modified-since", "range"] as const;
 const TOLD = new Set(
   `accept-ranges cache-control content-disposition content-encoding content-language content-range content-type etag
@@ -87,7 +87,7 @@ function judged(answer: IncomingMessage, key: string, bodiless: boolean): Upstre
     return new FileConnection(headOf(answer, key, empty), empty ? undefined : answer);
   }
   answer.resume();
-  // Who may not list a bucket is told 403 of what is not in it.
+  // Without permission to list a bucket, S3 answers 403 for missing keys.
   return status === 404 || status === 403 ? undefined : unreachable(`it answered ${status}`);
 }
 

@@ -7,7 +7,7 @@ interface Version {
   etag: string;
 }
 
-/** Whether the client has the file already. */
+/** Whether the client's cached copy is current. */
 export function conditions({ field }: Wanted, { etag, modified_ms }: Version): "unchanged" | "send" {
   const tags = field("if-none-match");
   if (tags !== undefined) {
@@ -19,8 +19,8 @@ export function conditions({ field }: Wanted, { etag, modified_ms }: Version): "
 }
 
 /**
- * The part that is asked for, `end` not included. Undefined is the whole: also for several parts at once, which a
- * server may answer so. `none` is a part that the file does not have.
+ * Parses the Range header, `end` excluded. Undefined means the whole file, also for multiple ranges, which a server may
+ * ignore. `none` is unsatisfiable.
  */
 export function rangeOf(
   { field, method }: Wanted,
@@ -37,12 +37,12 @@ export function rangeOf(
   }
   const start = Number(first);
   const end = last === "" ? size : Math.min(Number(last) + 1, size);
-  // Backwards is not a range at all, so it is not looked at.
+  // A range with end before start is invalid and is ignored.
   if (last !== "" && Number(last) < start) return undefined;
   return start >= size ? "none" : { start, end };
 }
 
-/** Part of one version and part of another make nothing: the whole is sent then. */
+/** If-Range: parts of different versions must not be combined, so then the whole file is sent. */
 function sameVersion(if_range: string | undefined, { etag, modified_ms }: Version): boolean {
   if (if_range === undefined) return true;
   return if_range === etag || Date.parse(if_range) === Math.floor(modified_ms / 1000) * 1000;

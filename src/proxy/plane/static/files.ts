@@ -3,21 +3,21 @@ import type { Refusal } from "../balance/pending-request.ts";
 import type { ResponseHead } from "../http1/head.ts";
 import type { Exchange, UpstreamConnection } from "../http1/upstream.ts";
 
-/** What a request says about the file it wants. */
+/** A request for a static file. */
 export interface Wanted {
   method: "GET" | "HEAD";
-  /** Its way from the folder that is served; no slash before it, and no `..` in it. */
+  /** Path relative to the served directory; without a leading slash or `..`. */
   path: string;
   /** A field of the request, by its lower-case name. */
   field(name: string): string | undefined;
 }
 
-/** Where files are. Finds a line that answers the request, or nothing. */
+/** A source of static files. Returns a connection that answers the request, or nothing. */
 export interface Files {
   find(wanted: Wanted): Promise<UpstreamConnection | Refusal | undefined>;
 }
 
-/** An answer that is here already, as a line. */
+/** A ready response as an upstream connection. */
 export class FileConnection implements UpstreamConnection {
   readonly reused = false;
   readonly unsent = false;
@@ -27,7 +27,7 @@ export class FileConnection implements UpstreamConnection {
   constructor(head: ResponseHead, body?: Readable) {
     this.#head = head;
     this.#body = body;
-    // Until somebody listens.
+    // Until another listener is added.
     body?.on("error", () => {});
   }
 

@@ -10,7 +10,7 @@ import { FileConnection, type Files, type Wanted } from "./files.ts";
 import { LayerTree, type Place } from "./layer-tree.ts";
 import { mediaType } from "./media-types.ts";
 
-/** A file as it lies in one of the layers. Layers never change, so what was found once stays true. */
+/** A file found in a layer. Layers are immutable, so results are cached. */
 interface Found {
   file: string;
   size: number;
@@ -43,7 +43,7 @@ export class LayerFiles implements Files {
     if (wanted.method === "HEAD" || end === start) {
       return new FileConnection(answer(status, 0, [...fields, "content-length", String(end - start)]));
     }
-    // Opened before anything is said: an image that was just cleaned away is nobody's promise.
+    // Opened before the response begins, because the image may just have been cleaned up.
     const handle = await open(found.file, "r");
     const body = handle.createReadStream({ start, end: end - 1 });
     return new FileConnection(answer(status, end - start, fields), body);
@@ -53,7 +53,7 @@ export class LayerFiles implements Files {
     if (this.#known.has(path)) return this.#known.get(path);
     const place = await this.#tree.find(`${this.#from}/${path}`);
     const found = place?.stats.isFile() ? fileOf(place) : undefined;
-    // Addresses that are asked for are the clients' choice: what is remembered has a bound.
+    // Clients choose the paths, so the cache is limited.
     if (this.#known.size >= PROXY_LIMITS.static_paths) this.#known.clear();
     this.#known.set(path, found);
     return found;
@@ -61,7 +61,7 @@ export class LayerFiles implements Files {
 }
 
 function fileOf({ file, stats: { size, mtimeMs } }: Place): Found {
-  // The name of a layer is the digest of its content.
+  // A layer's name is the digest of its content.
   const etag = createHash("sha256").update(`${file} ${size} ${mtimeMs}`).digest("base64url").slice(0, 22);
   return { file, size, modified_ms: mtimeMs, etag: `"${etag}"` };
 }

@@ -3,24 +3,23 @@ import { lstat, readlink } from "node:fs/promises";
 import type { ImageLayer } from "#machines/runtime/image-source.ts";
 import { PROXY_LIMITS } from "../../limits.ts";
 
-/** Something in one of the layers. */
+/** An entry in one of the layers. */
 export interface Place {
   file: string;
   stats: Stats;
 }
 
-/** A folder as all layers together make it: the folders of the layers that have part in it, topmost first. */
+/** A merged directory: the directories of all layers that contribute to it, topmost first. */
 type Folder = readonly string[];
-/** The folders on the way to one, the root first: `..` in a link goes back. */
+/** Parent directories, root first, for `..` in symbolic links. */
 type Trail = readonly Folder[];
 
-/** A step that no name can be. */
+/** A path step that no name can be. */
 const ROOT = "/";
 
 /**
- * The layers of an image as overlayfs would show them. Links lead where they would inside the machine, never out of
- * the layers: each is read, and its way is walked from the image's own root. The platform may read every file of the
- * box, so nothing here follows a link by opening it.
+ * Resolves paths in the layers of an image as overlayfs would. Symbolic links are read and resolved within the image
+ * root, never by the kernel, because the platform may read every file of the host.
  */
 export class LayerTree {
   readonly #root: Folder;
@@ -31,7 +30,7 @@ export class LayerTree {
     this.#opaque = new Set(layers.flatMap(({ dir, opaque }) => opaque.map((folder) => dir + folder)));
   }
 
-  /** What is at a path, when it is not a folder. */
+  /** The entry at a path, if it is not a directory. */
   async find(path: string): Promise<Place | undefined> {
     let trail: Trail = [this.#root];
     const way = names(path);
@@ -54,7 +53,7 @@ export class LayerTree {
     return found && !("stats" in found) ? [...trail, found] : found;
   }
 
-  /** What a name in a folder is: a folder, or a single thing of the topmost layer that has it. */
+  /** Looks up a name in a directory: a merged directory, or the entry of the topmost layer that has it. */
   async #look(folder: Folder, name: string): Promise<Folder | Place | undefined> {
     const parts: string[] = [];
     for (const dir of folder) {
@@ -71,7 +70,7 @@ export class LayerTree {
 
 const names = (path: string): string[] => path.split("/").filter((name) => name !== "" && name !== ".");
 
-/** The steps of a link: one that begins with a slash begins at the root. */
+/** The steps of a link target; an absolute one begins at the root. */
 const steps = (link: string): string[] => [...(link.startsWith("/") ? [ROOT] : []), ...names(link)];
 
 const isWhiteout = (stats: Stats): boolean => stats.isCharacterDevice() && stats.rdev === 0;

@@ -6,7 +6,7 @@ import { Bucket, type Buckets } from "./bucket.ts";
 import type { Files, Wanted } from "./files.ts";
 import { LayerFiles } from "./layer-files.ts";
 
-/** All files of one app, by the beginning of their addresses. */
+/** Static sites of one app, by URL prefix. */
 export class Statics {
   readonly #places: readonly { prefix: string; files: Files }[];
 
@@ -19,11 +19,11 @@ export class Statics {
             ? new LayerFiles(source.layers, source.path)
             : new Bucket(buckets, { name: source.bucket, path: source.path, index }),
       }))
-      // Of two that fit the longer one says more.
+      // The longest matching prefix wins.
       .sort((a, b) => b.prefix.length - a.prefix.length);
   }
 
-  /** Undefined when the address is none of theirs. */
+  /** Undefined when no prefix matches. */
   match(head: RequestHead): { files: Files; wanted: Wanted } | undefined {
     const { method, length, target, lines } = head;
     if (this.#places.length === 0 || length !== 0 || (method !== "GET" && method !== "HEAD")) return undefined;
@@ -39,7 +39,7 @@ export class Statics {
   }
 }
 
-/** The path of a target, decoded. Undefined when programs could take it for another one. */
+/** Decodes the path of a target. Undefined when it is ambiguous. */
 function plainPath(target: string): string | undefined {
   const end = target.indexOf("?");
   const raw = end < 0 ? target : target.slice(0, end);
@@ -60,13 +60,13 @@ function fieldOf(lines: string, name: string): string | undefined {
   return undefined;
 }
 
-/** Somebody whose request a file may answer. */
+/** A request that a static file may answer. */
 interface PendingFile extends PendingRequest {
-  /** The files have nothing for it: a machine is to answer. */
+  /** No file matches: a machine answers. */
   noFile(): void;
 }
 
-/** True when files are looked at for the request; then `waiter` is told what came of it. */
+/** Returns true when static files are tried for the request; then `pending` is told the result. */
 export function tryFiles(statics: Statics, head: RequestHead, pending: PendingFile): boolean {
   const match = statics.match(head);
   if (!match) return false;
@@ -78,7 +78,7 @@ export function tryFiles(statics: Statics, head: RequestHead, pending: PendingFi
       else if ("abandon" in found) pending.got(undefined, found);
       else pending.refused(found);
     },
-    // A file that cannot be read is none.
+    // An unreadable file counts as missing.
     () => pending.gone || pending.noFile(),
   );
   return true;
