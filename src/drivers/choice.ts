@@ -5,11 +5,11 @@ import { callsMissing } from "./linux/calls.ts";
 
 export interface DriverChoice {
   name: "runc" | "sim";
-  /** Why this one, for the person who started the platform. */
+  /** Why this driver was chosen, for the operator. */
   reason: string;
 }
 
-/** Which driver runs machines on this box. */
+/** Chooses the driver that runs machines on this host. */
 export function chooseDriver(setting: "auto" | "runc" | "sim"): DriverChoice {
   if (setting === "sim") return { name: "sim", reason: "as set; nothing real runs in it" };
   const missing = runcMissing();
@@ -19,13 +19,13 @@ export function chooseDriver(setting: "auto" | "runc" | "sim"): DriverChoice {
   return { name: "sim", reason: `nothing real runs in it, because ${missing}` };
 }
 
-/** What machines on this box have to do without. */
+/** Features that this host lacks. */
 function less(): string {
   const missing = lxcfsMissing();
   return missing ? `; they see the host's memory in /proc, because ${missing}` : "";
 }
 
-/** Programs without which no machine starts, and the package that brings each. */
+/** Programs that every machine needs, and their packages. */
 const PROGRAMS: Record<string, string> = {
   runc: "runc",
   ip: "iproute2",
@@ -35,11 +35,11 @@ const PROGRAMS: Record<string, string> = {
 };
 const FOLDERS = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
-/** Where a program is on this box, or undefined: packages differ in whether they count it among root's. */
+/** Finds a program on this host: packages differ in whether they install to sbin. */
 export const programFile = (name: string): string | undefined =>
   FOLDERS.map((dir) => `${dir}/${name}`).find((file) => existsSync(file));
 
-/** Why machines cannot be real on this box, or undefined. Asked at every start, so it looks and does not try much. */
+/** Why runc cannot be used on this host, or undefined. Runs at every start, so it tests little. */
 export function runcMissing(): string | undefined {
   if (process.platform !== "linux") return "this is not Linux";
   if (process.getuid?.() !== 0) return "it needs root (start it with sudo)";
@@ -61,7 +61,7 @@ export function runcMissing(): string | undefined {
   return callsMissing();
 }
 
-/** Why there is no lxcfs on this host, or undefined. */
+/** Why lxcfs is not available on this host, or undefined. */
 export function lxcfsMissing(program = programFile("lxcfs")): string | undefined {
   if (!program || !existsSync(program)) return "lxcfs is not installed (apt-get install lxcfs)";
   return existsSync("/dev/fuse") ? undefined : "there is no /dev/fuse (modprobe fuse)";

@@ -10,14 +10,14 @@ import { type Installation, kernelInventory } from "./inventory/inventory.ts";
 import { takeDown } from "./runtime/runc/down.ts";
 import { suspendProbeOf } from "./runtime/runc/suspend/suspend-probe.ts";
 
-/** The kernel lets go of loop devices and network devices in its own time. */
+/** The kernel removes loop and network devices asynchronously. */
 const SETTLE_MS = 3000;
 const LOOK_MS = 50;
 
 export interface TakenDown extends KernelInventory {
   machines: number;
   volumes: number;
-  /** What could not be ended, in words. */
+  /** What could not be removed, for display. */
   problems: string[];
 }
 

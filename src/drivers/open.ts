@@ -25,28 +25,28 @@ export interface DriverParts {
   /** The setting of that name. */
   suspend?: "auto" | "freeze";
   io_limits?: IoLimits;
-  /** Private networks go on at other hosts. */
+  /** Private networks span hosts. */
   routed?: boolean;
-  /** The block of IPv4 addresses that other hosts have a route to. */
+  /** The IPv4 block that other hosts have a route to. */
   ipv4_block?: number | undefined;
-  /** Ranges that are closed to machines unless they are named here. */
+  /** Closed ranges that machines may reach. */
   egress_allow?: readonly Cidr[];
-  /** Of a host with a lease: whether it holds. */
+  /** Set for a host with a lease: whether it is held. */
   enclosing?: { holds(): boolean } | undefined;
-  /** The box of the sim driver, and what goes wrong on it. */
+  /** World and faults of the sim driver. */
   sim?: Pick<SimOptions, "world" | "fault"> | undefined;
 }
 
 export async function openDriver({ name }: DriverChoice, parts: DriverParts): Promise<RuntimeDriver> {
   const { clock, local_api, sim } = parts;
-  // Nothing of sim outlives this process, so what was running is taken back by what its handle tells.
+  // Simulated machines end with this process, so running ones are adopted from their handles.
   if (name === "sim") return simDriver({ clock, adopt: true, ...sim, ...(local_api ? { local_api } : {}) });
-  // Loaded here: a box that cannot run it need not have what it stands on.
+  // Loaded on demand: a host without runc need not have its dependencies.
   const { openRuncDriver } = await import("./runtime/runc/driver.ts");
   return await openRuncDriver(parts);
 }
 
-/** What stops all machines of this host when its lease is over; nothing of sim runs, so nothing stops it. */
+/** Freezes the host's machines when its lease ends; not needed for sim. */
 export async function openFence(
   { name }: DriverChoice,
   parts: Pick<DriverParts, "data_dir" | "node_id" | "clock" | "log">,
@@ -56,7 +56,7 @@ export async function openFence(
   return runc.openFence(parts);
 }
 
-/** In a process that runs no machines itself, the driver only says what images are. */
+/** In a process without machines, the driver only resolves images. */
 export async function openRuntime(
   { role, driver }: Pick<Settings, "role" | "driver">,
   choice: DriverChoice,

@@ -9,12 +9,12 @@ type Kind = "volumes" | "points";
 const SUFFIX = ".img";
 
 /**
- * Sparse files named by ids, in a folder of one file system. A file gets its name when it is whole and on the
- * disk; before that it is in `new`, which is emptied at start.
+ * Sparse files named by id, in a directory of one file system. A file gets its name when it is complete and durable;
+ * before that it is in `new`, which is emptied at start.
  */
 export class Images {
   readonly dir: string;
-  /** Whether copies share their blocks here. */
+  /** Whether copies share blocks (reflink). */
   reflink = false;
 
   constructor(dir: string) {
@@ -39,7 +39,7 @@ export class Images {
     );
   }
 
-  /** Lets `make` fill a new file of this size, and gives it its name when that is done. One that is there stays. */
+  /** Creates a file of this size, lets `make` fill it, and gives it its name. An existing one stays. */
   async make(kind: Kind, id: string, bytes: number, make: (file: string) => Promise<void>): Promise<void> {
     if (await this.has(kind, id)) return;
     const fresh = join(this.dir, "new", `${kind}-${id}${SUFFIX}`);
@@ -56,7 +56,7 @@ export class Images {
     }
   }
 
-  /** A copy of `from` over a file that `make` has opened: shared blocks, or all but the holes. */
+  /** Copies `from` over a file opened by `make`: by reflink, or without its holes. */
   async copy(from: string, to: string): Promise<void> {
     if (this.reflink) return await copyFile(from, to, constants.COPYFILE_FICLONE_FORCE);
     if (process.platform !== "linux") return await copyFile(from, to);
@@ -67,7 +67,7 @@ export class Images {
     const path = this.path(kind, id);
     const { size } = await stat(path);
     const extents = await extentsOf(path, size);
-    // Last: from here on nothing fails that would leave it open.
+    // Last, so that no later failure leaves it open.
     const file = await open(path, "r");
     return {
       size,
@@ -85,13 +85,13 @@ export class Images {
     };
   }
 
-  /** At least this large. */
+  /** Enlarges the file to at least this size. */
   async enlarge(kind: Kind, id: string, bytes: number): Promise<void> {
     await using file = await open(this.path(kind, id), "r+");
     if ((await file.stat()).size < bytes) await file.truncate(bytes);
   }
 
-  /** How large it is, and what it takes on the disk. */
+  /** Its size, and its usage on disk. */
   async size(kind: Kind, id: string): Promise<{ bytes: number; taken: number }> {
     const { size, blocks } = await stat(this.path(kind, id));
     return { bytes: size, taken: blocks * 512 };
@@ -118,7 +118,7 @@ export class Images {
   }
 }
 
-/** Writes that land where they are told, into a file that is there. */
+/** Opens an existing file for positioned writes. */
 export async function withWriter(path: string, work: (image: ImageWriter) => Promise<void>): Promise<void> {
   await using file = await open(path, "r+");
   await work({ write: (offset, bytes) => writeAll(file, bytes, offset) });
@@ -149,7 +149,7 @@ export async function sync(path: string): Promise<void> {
   await file.sync();
 }
 
-/** A new file of this size that holds nothing yet. */
+/** Creates an empty file of this size. */
 async function sized(path: string, bytes: number): Promise<void> {
   await using file = await open(path, "wx", 0o600);
   await file.truncate(bytes);

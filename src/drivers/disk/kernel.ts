@@ -9,11 +9,11 @@ import { createInterface } from "node:readline";
 import type { Extent } from "#volumes/disk.ts";
 import { run } from "./programs.ts";
 
-/** Prints where data begin and end: lseek with SEEK_DATA (3) and SEEK_HOLE (4). */
+/** Prints the data extents: lseek with SEEK_DATA (3) and SEEK_HOLE (4). */
 const EXTENTS = `open(my $f, "<", $ARGV[0]) or die "open: $!"; my $at = 0;
 while (defined(my $data = sysseek($f, $at, 3))) { $at = sysseek($f, $data, 4); printf "%d %d\\n", $data, $at; }`;
 
-/** Where a file has data; one that has no holes is one piece. */
+/** Data extents of a file; one without holes is one extent. */
 export async function extentsOf(file: string, size: number): Promise<Extent[]> {
   if (process.platform !== "linux") return size > 0 ? [{ offset: 0, length: size }] : [];
   const lines = (await run("perl", ["-e", EXTENTS, file])).split("\n").filter(Boolean);
@@ -27,8 +27,8 @@ const FREEZE = 0xc0045877;
 const THAW = 0xc0045878;
 
 /**
- * Freezes, says so, and thaws when its input ends, or after a time, or when told to: if we are killed in
- * between, the pipe closes and the file system goes on. Signals that come to the whole terminal do not stop it.
+ * Freezes the file system and thaws it when its input ends, after a timeout, or on request: if we are killed, the pipe
+ * closes and it thaws. Ignores signals sent to the whole terminal.
  */
 const HOLD = `$SIG{$_} = "IGNORE" for qw(INT TERM HUP PIPE); $| = 1; my $zero = pack("i", 0);
 open(my $d, "<", $ARGV[0]) or die "open: $!"; print "ready\\n"; <STDIN>;
@@ -36,7 +36,7 @@ defined(ioctl($d, ${FREEZE}, $zero)) or die "freeze: $!"; print "frozen\\n";
 my $in = ""; vec($in, fileno(STDIN), 1) = 1; my $heard = select($in, undef, undef, $ARGV[1]);
 defined(ioctl($d, ${THAW}, $zero)) or die "thaw: $!"; print($heard ? "thawed\\n" : "late\\n");`;
 
-/** Runs `work` while the file system takes no writes. Fails, thawed, when that lasts longer than `limit_ms`. */
+/** Runs `work` while the file system is frozen. Fails, thawed, after `limit_ms`. */
 export async function whileFrozen(
   dir: string,
   limit_ms: number,
@@ -49,7 +49,7 @@ export async function whileFrozen(
     said += piece;
   });
   const closed = once(child, "close");
-  // A program that cannot be started is told of at the end, when this is waited for.
+  // A failure to start is reported at the end, when this is awaited.
   closed.catch(() => {});
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
   const hear = async (): Promise<string> => {
@@ -75,7 +75,7 @@ export async function whileFrozen(
 
 const THAW_ONLY = `open(my $d, "<", $ARGV[0]) or die "open: $!"; my $zero = pack("i", 0); ioctl($d, ${THAW}, $zero);`;
 
-/** One that is not frozen stays as it is. */
+/** Thaws a file system if it is frozen. */
 export async function thaw(dir: string): Promise<void> {
   await run("perl", ["-e", THAW_ONLY, dir]);
 }
@@ -87,7 +87,7 @@ defined(ioctl($d, 0xc0506617, $arg)) or die "add key: $!"; exit unless $ARGV[1];
 open(my $f, "<", $ARGV[1]) or die "open: $!"; my $policy = pack("CCCCx4", 2, 1, 4, 3) . $id;
 defined(ioctl($f, 0x800c6613, $policy)) or die "set policy: $!";`;
 
-/** Lets the file system at `mount` read what is encrypted with the key; with `folder`, an empty one begins to be. */
+/** Adds an fscrypt key to the file system at `mount`; with `folder`, sets the policy on that empty directory. */
 export async function addKey(mount: string, key: Uint8Array, folder?: string): Promise<void> {
   await run("perl", ["-e", ADD_KEY, mount, ...(folder ? [folder] : [])], { input: key });
 }

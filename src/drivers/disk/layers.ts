@@ -12,26 +12,26 @@ import { addKey } from "./kernel.ts";
 import { mountAt } from "./mountinfo.ts";
 import { run } from "./programs.ts";
 
-/** The folder in the file system that machines see. */
+/** The directory that machines see. */
 export const DATA = "data";
 
 export interface Layer {
-  /** Features of the file system that it needs. */
+  /** ext4 features that it needs. */
   features: readonly string[];
-  /** Puts a device between the image and the file system; answers what to mount. */
+  /** Maps a device between image and file system; returns the device to mount. */
   map?: (device: string, id: string, key: Buffer) => Promise<string>;
   unmap?: (id: string) => Promise<void>;
   resize?: (id: string, key: Buffer) => Promise<void>;
-  /** Once, in a new file system that is mounted at `mount`. */
+  /** Called once, in a new file system mounted at `mount`. */
   prepare?: (mount: string, key: Buffer) => Promise<void>;
-  /** Each time it is mounted; answers the folder that machines see. */
+  /** Called at each mount; returns the directory that machines see. */
   open: (mount: string, key: Buffer | null) => Promise<string>;
   close?: (mount: string) => Promise<void>;
 }
 
 const plain: Layer = { features: [], open: async (mount) => join(mount, DATA) };
 
-/** The kernel encrypts every file and its name; sizes and the tree of folders can be seen. */
+/** fscrypt: the kernel encrypts files and names; sizes and the directory tree are visible. */
 const fscrypt: Layer = {
   features: ["encrypt"],
   prepare: (mount, key) => addKey(mount, key, join(mount, DATA)),
@@ -42,11 +42,11 @@ const fscrypt: Layer = {
   },
 };
 
-/** A program of its own does it, in the user's space; it goes on when the platform stops. */
+/** gocryptfs: a FUSE program, which keeps running when the platform stops. */
 const gocryptfs: Layer = {
   features: [],
   async prepare(mount, key) {
-    // The key is as good as can be: stretching it would only take time.
+    // The key is random, so key stretching would only cost time.
     await run("gocryptfs", ["-q", "-init", "-scryptn", "10", join(mount, DATA)], { input: password(key) });
   },
   async open(mount, key) {
@@ -67,7 +67,7 @@ const gocryptfs: Layer = {
   },
 };
 
-/** The whole device, everything in it: the best, where the kernel has it. */
+/** dm-crypt: encrypts the whole device. Best, where the kernel supports it. */
 const dmCrypt: Layer = {
   features: [],
   async map(device, id, key) {
@@ -90,7 +90,7 @@ const dmCrypt: Layer = {
 const LOOK_MS = 10;
 const LOOKS = 200;
 
-/** Unmounts what the program of a layer has just let go of, or is just about to. */
+/** Unmounts a file system whose FUSE program has just released it, or is about to. */
 export async function unmountSoon(point: string): Promise<void> {
   for (let looks = 1; ; looks++) {
     try {

@@ -22,21 +22,21 @@ import { type Probed, probeEncryption } from "./probe.ts";
 import { run } from "./programs.ts";
 
 interface LoopParts {
-  /** Everything is in here. */
+  /** Root of all files. */
   dir: string;
   pool?: PoolChoice;
 }
 
 interface Prepared {
   images: Images;
-  /** Why its files do not share blocks, when they do not. */
+  /** Why its files do not share blocks, if so. */
   reason: string;
   probed: Probed;
 }
 
 /**
- * Volumes as sparse files with an ext4 in each, mounted through loop devices. A loop device goes with its
- * mount, so nothing of it can be left behind; what is mounted is read from the kernel, never remembered.
+ * Volumes as sparse files with ext4, mounted through loop devices. A loop device is detached with its mount, so none is
+ * left behind; mounts are read from the kernel, never remembered.
  */
 export class LoopDisk implements VolumeDisk {
   readonly name = "loop";
@@ -62,12 +62,12 @@ export class LoopDisk implements VolumeDisk {
   async start(): Promise<void> {
     if (!hasPool(this.#root)) return;
     await this.#prepare();
-    // One that was frozen when we were killed goes on by itself; one whose helper was killed too does not.
+    // A file system that was frozen when we were killed thaws by itself, unless its helper was killed too.
     const ours = (await mounts()).filter(({ point, type }) => type === "ext4" && point.startsWith(this.#mountOf("")));
     for (const { point } of ours) await thaw(point);
   }
 
-  /** Once, when it is first needed: a platform without volumes starts without a pool. */
+  /** Prepared on first use: a platform without volumes needs no pool. */
   #prepare(): Promise<Prepared> {
     this.#prepared ??= this.#make().catch((error: unknown) => {
       this.#prepared = undefined;
@@ -131,7 +131,7 @@ export class LoopDisk implements VolumeDisk {
 
   async remove(volume_id: string): Promise<void> {
     const point = this.#mountOf(volume_id);
-    // However it was encrypted: that may be forgotten by now.
+    // With every kind of encryption, because the kind may be unknown by now.
     for (const { close } of Object.values(LAYERS)) await close?.(point);
     if (await mountAt(point)) await unmountSoon(point);
     for (const { unmap } of Object.values(LAYERS)) await unmap?.(volume_id);
@@ -150,7 +150,7 @@ export class LoopDisk implements VolumeDisk {
       if (layer.map && key) {
         const loop = await this.#attach(image);
         await mountExt4(await layer.map(loop, id, key), point);
-        // Now that it is in use, this makes it go with its last user.
+        // In use now, so this sets autoclear: it is detached with its last user.
         await run("losetup", ["--detach", loop]);
       } else await mountExt4(image, point);
     }
@@ -168,8 +168,8 @@ export class LoopDisk implements VolumeDisk {
   }
 
   /**
-   * Removing the folder unmounts what is mounted there in every other mount namespace: a machine that was being started
-   * meanwhile has a copy of all mounts, and would keep the file system alive, and what is not written yet in memory.
+   * Removing the directory also unmounts it in other mount namespaces: a machine that was starting has a copy of all
+   * mounts, which would keep the file system, and its unwritten data, alive.
    */
   async #letGo(point: string): Promise<void> {
     await rmdir(point).catch(() => {});
@@ -210,7 +210,7 @@ export class LoopDisk implements VolumeDisk {
     const found = hasPool(this.#root)
       ? await (await this.#images()).inventory()
       : { ...nothing, free_bytes: Number.POSITIVE_INFINITY };
-    // A pool looks as large as the disk it is on; what is really left is what that disk has.
+    // A pool appears as large as its disk; the disk's own free space is what counts.
     const { bsize, blocks, bavail } = await statfs(this.#root);
     return { ...found, total_bytes: bsize * blocks, free_bytes: Math.min(found.free_bytes, bsize * bavail) };
   }
@@ -223,7 +223,7 @@ export class LoopDisk implements VolumeDisk {
     return join(this.#root, "mnt", id);
   }
 
-  /** The content of this moment; a file system that is in use is written out, held, and let go. */
+  /** Copies the current content; a mounted file system is synced, frozen and thawed. */
   async #copy({ id }: DiskVolume, to: string): Promise<number> {
     const images = await this.#images();
     const [point, from] = [this.#mountOf(id), images.path("volumes", id)];
@@ -232,13 +232,13 @@ export class LoopDisk implements VolumeDisk {
       await copy();
       return 0;
     }
-    // Most of what is not on the disk yet gets there before anybody is held up.
+    // Syncs most data before freezing.
     await run("sync", ["--file-system", point]);
     const { frozen_ms } = await whileFrozen(point, VOLUME_LIMITS.freeze_ms, copy);
     return frozen_ms;
   }
 
-  /** A file system that is smaller than its volume, because it could not grow when it was asked to. */
+  /** Grows a file system that is smaller than its volume because it could not grow online. */
   async #growUnmounted(volume: DiskVolume): Promise<void> {
     const { id, size_gb, encryption } = volume;
     const image = (await this.#images()).path("volumes", id);
@@ -249,7 +249,7 @@ export class LoopDisk implements VolumeDisk {
     if (found && found.bytes < size_gb * GIB) await growUnmounted(image);
   }
 
-  /** Runs `work` on what holds the file system: the file itself, or a device over it for just that time. */
+  /** Runs `work` on the file itself, or on a temporary device over it. */
   async #onDevice(
     { map, unmap }: Layer,
     file: string,
@@ -292,10 +292,10 @@ export class LoopDisk implements VolumeDisk {
 }
 
 /**
- * `discard`: what is deleted gives its room back, so the image stays as small as what is in it. The others are for the
- * moment when the pool's disk is full and a block cannot be written. ext4 tells the writer, but keeps the block marked
- * as never written, and what is written to it later, with success, is gone after the next mount. With `dioread_lock` a
- * block is marked before it is written; with `data_err=abort` nothing more is taken until the volume is mounted again.
+ * `discard` frees deleted blocks, so the image stays small. The others matter when the pool's disk is full and a block
+ * cannot be written: ext4 reports the error but keeps the block marked as unwritten, so later, successful writes to it
+ * are lost after the next mount. With `dioread_lock` a block is marked before it is written; with `data_err=abort` no
+ * more writes are accepted until the next mount.
  */
 const OPTIONS = "nosuid,nodev,discard,errors=remount-ro,data_err=abort,dioread_lock";
 

@@ -7,7 +7,7 @@ export interface Mount {
   source: string;
 }
 
-/** What is mounted where, as the kernel has it: the only truth about mounts, ours or left by a process before us. */
+/** Reads the mounts from the kernel, the only source of truth about them. */
 export async function mounts(): Promise<Mount[]> {
   const text = await readFile("/proc/self/mountinfo", "utf8");
   return text
@@ -20,11 +20,11 @@ export async function mounts(): Promise<Mount[]> {
     });
 }
 
-/** The one that is seen at `point`: the last that was put there. */
+/** The visible mount at `point`: the last one made. */
 export async function mountAt(point: string): Promise<Mount | undefined> {
   return (await mounts()).findLast((mount) => mount.point === point);
 }
 
-/** Spaces and the like are written in octal there. */
+/** Decodes octal escapes, such as those of spaces. */
 const plain = (text: string): string =>
   text.replaceAll(/\\([0-7]{3})/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)));

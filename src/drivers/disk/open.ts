@@ -10,7 +10,7 @@ export interface DiskChoice {
   dir: string;
 }
 
-/** The disk that goes with the driver of machines, unless one is asked for. */
+/** The volume disk that matches the machine driver, unless one is configured. */
 export function openDisk({ disk, pool, dir }: DiskChoice, driver: string): VolumeDisk {
   const real = disk === "loop" || (disk === "auto" && driver === "runc");
   return real ? new LoopDisk({ dir, pool }) : new SimDisk(dir);

@@ -10,13 +10,13 @@ import { exists, run } from "./programs.ts";
 
 export interface Probed {
   encryption: Encryption | undefined;
-  /** Why not, one reason for each way that was tried. */
+  /** Why encryption is not available, one reason per method. */
   reason: string;
 }
 
 const PROBE_BYTES = 16 * 1024 * 1024;
 
-/** The best way to encrypt that really works here, tried out once per boot of the box: it takes a tenth of a second. */
+/** The best working encryption, probed once per boot of the host, in a tenth of a second. */
 export async function probeEncryption(root: string, template: string): Promise<Probed> {
   const boot = await readFile("/proc/sys/kernel/random/boot_id", "utf8").catch(() => "");
   const file = join(root, "encryption.json");
@@ -53,7 +53,7 @@ const NEEDS: Record<keyof typeof LAYERS, () => Promise<void>> = {
   },
 };
 
-/** The file alone says nothing: programs make it before they ask the kernel. */
+/** The device file alone proves nothing: programs create it before they ask the kernel. */
 export function hasDeviceMapper(): boolean {
   try {
     closeSync(openSync("/dev/mapper/control", "r"));
@@ -67,7 +67,7 @@ async function program(command: string, its_package: string): Promise<void> {
   if (!(await exists(command))) throw new Error(`there is no ${command} (apt-get install ${its_package})`);
 }
 
-/** A small volume, made and written to the way real ones are; what is written must not be found in the image. */
+/** Creates and writes a small volume; the plaintext must not be found in the image. */
 async function tryOut(root: string, template: string, layer: Layer): Promise<void> {
   const dir = await mkdtemp(join(root, "probe-"));
   const [image, point, key, id] = [join(dir, "image"), join(dir, "mnt"), randomBytes(64), `probe-${process.pid}`];

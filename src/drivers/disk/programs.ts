@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { text } from "node:stream/consumers";
 import { outliving } from "../linux/outlive.ts";
 
-/** A program of the system that failed; the text has what it said. */
+/** A system program failed; the message contains its output. */
 export class ProgramError extends Error {
   override readonly name = "ProgramError";
   constructor(command: string, exit: number, said: string) {
@@ -12,17 +12,17 @@ export class ProgramError extends Error {
 }
 
 export interface RunHow {
-  /** Goes to its standard input: keys are never arguments, which everybody can see. */
+  /** Written to standard input: keys are never arguments, which are visible to all. */
   input?: Uint8Array;
-  /** What it leaves running goes on when systemd ends the platform's service. */
+  /** What it starts survives when systemd stops the platform's service. */
   outlives?: boolean;
 }
 
-/** Runs a program to its end and answers what it printed. No shell is in between. */
+/** Runs a program and returns its output. Uses no shell. */
 export async function run(command: string, args: readonly string[], how: RunHow = {}): Promise<string> {
   const [file = command, ...words] = how.outlives ? outliving([command, ...args]) : [command, ...args];
   const child = spawn(file, words, { stdio: ["pipe", "pipe", "pipe"], env: { ...process.env, LC_ALL: "C" } });
-  // A program that does not read to the end has its reasons, and its exit code tells them.
+  // If a program does not read all its input, its exit code explains why.
   child.stdin.on("error", () => {});
   child.stdin.end(how.input);
   const ended = once(child, "close");
@@ -36,7 +36,7 @@ export async function run(command: string, args: readonly string[], how: RunHow 
   return out;
 }
 
-/** Whether it is there to be run. */
+/** Whether the program is installed. */
 export async function exists(command: string): Promise<boolean> {
   return await run("sh", ["-c", 'command -v "$1"', "sh", command]).then(
     () => true,

@@ -5,20 +5,19 @@ import type { MountedVolume } from "#volumes/mounts.ts";
 import type { Usage } from "#volumes/types.ts";
 import { Images, withWriter } from "./images.ts";
 
-/** What a file system without files in it says of itself. */
+/** Values of an empty file system. */
 const BLOCK = 4096;
 const SECTOR = 4096;
 
 /**
- * A disk for machines that do not run: volumes are sparse files without a file system, nothing is mounted, no
- * root is needed, any system will do. Snapshots, forks and restores are the real ones. Its encryption is real
- * too (AES-256-XTS, sector by sector): what is said to be encrypted is, here as well.
+ * A disk for simulated machines: volumes are sparse files without a file system or mounts, so no root is needed.
+ * Snapshots, forks, restores and encryption (AES-256-XTS by sector) are real.
  */
 export class SimDisk implements VolumeDisk {
   readonly name = "sim";
   readonly #images: Images;
   readonly #mounted = new Set<string>();
-  /** Whether a mounted volume can grow; a test may say no, as some kernels do. */
+  /** Whether a mounted volume can grow; tests may disable it, as some kernels do. */
   online_growth = true;
 
   constructor(dir: string) {
@@ -100,7 +99,7 @@ export class SimDisk implements VolumeDisk {
 
   async close(): Promise<void> {}
 
-  /** What a program in a machine would do; there is none, so tests do it. Whole sectors. */
+  /** Writes whole sectors, as a program in a machine would; for tests. */
   async poke({ id, key }: DiskVolume, sector: number, bytes: Uint8Array): Promise<void> {
     assert(bytes.length % SECTOR === 0, "whole sectors are written");
     const cipher = key && ((n: number) => createCipheriv("aes-256-xts", key, tweak(n)));

@@ -13,17 +13,17 @@ import { join } from "node:path";
 import { program } from "../linux/program.ts";
 
 const CRIU = ["/usr/sbin/criu", "/usr/local/sbin/criu", "/usr/bin/criu"];
-/** Connections that are open are kept; locks on files too; the network is made anew, and a hook wires it. */
+/** Keeps open connections and file locks; the network is created again and connected by a hook. */
 export const CRIU_OPTIONS = ["--tcp-established", "--file-locks", "--empty-ns", "network"];
 const CONFIG = "network-lock nftables\n";
 
 export interface Criu {
-  /** First in the PATH of whoever calls CRIU. */
+  /** First in the PATH of callers of CRIU. */
   bin: string;
   version: string;
 }
 
-/** Makes the wrapper in `dir`; `run` is in memory. Undefined when there is no CRIU on this host. */
+/** Creates the wrapper in `dir`; `run` is in memory. Undefined when CRIU is not installed. */
 export async function openCriu(dir: string, shim: string, run: string): Promise<Criu | undefined> {
   const real = CRIU.find((file) => existsSync(file));
   if (!real) return undefined;
@@ -42,10 +42,10 @@ export async function openCriu(dir: string, shim: string, run: string): Promise<
   return { bin: dir, version };
 }
 
-/** What CRIU complains of on every host whose root may not raise limits, and goes on. */
+/** A harmless error of CRIU on hosts whose root may not raise limits. */
 const NOISE = /RLIMIT_NOFILE/;
 
-/** Why CRIU gave up, from its own log: the first thing that went wrong says more than the last. */
+/** The first error in CRIU's log, which says more than the last one. */
 export function complaint(log: string): string | undefined {
   try {
     const errors = readFileSync(log, "utf8").matchAll(/Error \([^)]*\): (.*)/g);
@@ -56,7 +56,7 @@ export function complaint(log: string): string | undefined {
   }
 }
 
-/** What is in a folder survives a power cut from here on. */
+/** Makes the files of a directory durable. */
 export async function settleOnDisk(files: readonly string[]): Promise<void> {
   await Promise.all(
     files.map(async (file) => {
@@ -67,8 +67,8 @@ export async function settleOnDisk(files: readonly string[]): Promise<void> {
 }
 
 /**
- * CRIU reads its files first as root without its rights over them, then as the machine's root: each must pass by the
- * plain bits. Nobody else may read a machine's memory.
+ * CRIU reads its files as root without CAP_DAC_OVERRIDE, then as the machine's root, so permission bits must allow
+ * both. Nobody else may read a machine's memory.
  */
 export function openToMachine(dir: string, gid: number): void {
   chownSync(dir, 0, gid);

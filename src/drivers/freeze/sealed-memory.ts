@@ -11,9 +11,9 @@ import { type FileHandle, mkdir, open, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 
 export interface SealedMemory {
-  /** Makes the key of this snapshot from the platform's. */
+  /** Derives the snapshot's key from the platform's. */
   salt: string;
-  /** Lengths in bytes, in the order in which the files follow each other. */
+  /** Lengths in bytes, in the order of concatenation. */
   files: Record<string, number>;
 }
 
@@ -22,12 +22,12 @@ export const PIECE = 1024 * 1024;
 const TAG_BYTES = 16;
 const NONCE_BYTES = 12;
 const SALT_BYTES = 16;
-/** What goes through the cipher at once: the memory for it is used again and again, and stays in the CPU's cache. */
+/** Size of one cipher operation: small enough to reuse its memory in the CPU cache. */
 const SLICE = 64 * 1024;
-/** Pieces at work at the same time: one is read or written while another is in the cipher. */
+/** Concurrent pieces: one is read or written while another is encrypted. */
 const LANES = 3;
 
-/** Seals every file of `from` into one in `to`, which is on the disk when this returns. */
+/** Encrypts all files of `from` into one file in `to`, durably. */
 export async function sealMemory(from: string, to: string, key: Uint8Array): Promise<SealedMemory> {
   const salt = randomBytes(SALT_BYTES).toString("base64url");
   await rm(to, { recursive: true, force: true });
@@ -51,7 +51,7 @@ export async function sealMemory(from: string, to: string, key: Uint8Array): Pro
   return { salt, files: parts.lengths };
 }
 
-/** Makes the files again in `to`. Throws when the sealed file is not, to the last byte, what was sealed. */
+/** Decrypts the files into `to`. Throws when the sealed file is not authentic. */
 export async function unsealMemory(from: string, to: string, key: Uint8Array, { salt, files }: SealedMemory) {
   const snapshot_key = keyOf(key, salt);
   await using parts = await Concatenated.open(to, Object.keys(files), "wx", files);
@@ -76,9 +76,9 @@ const pieces = (bytes: number): number => Math.ceil(bytes / PIECE);
 
 interface Piece {
   plain: Buffer;
-  /** Sealed, with the tag behind it. */
+  /** Ciphertext, followed by the tag. */
   body: Buffer;
-  /** Where it begins in the files. */
+  /** Offset in the concatenated files. */
   at: number;
 }
 
@@ -110,7 +110,7 @@ function nonceOf(piece: number): Buffer {
   return nonce;
 }
 
-/** Files read and written as if they were one. */
+/** Reads and writes files as if they were one. */
 class Concatenated implements AsyncDisposable {
   readonly #parts: readonly { handle: FileHandle; start: number; end: number }[];
   readonly lengths: Record<string, number>;

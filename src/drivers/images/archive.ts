@@ -22,7 +22,7 @@ import type { Reference } from "./reference.ts";
 import { LayerFault, refuseImage } from "./refusal.ts";
 import { type TarEntry, TarReader } from "./tar.ts";
 
-/** A plain tar on the disk. */
+/** An uncompressed tar on disk. */
 export interface PlainTar {
   file: string;
   bytes: number;
@@ -35,7 +35,7 @@ interface Placed {
   link: string | undefined;
 }
 
-/** Names that can stand at the top of an OCI layout or of what `docker save` writes. */
+/** Top-level names of an OCI layout or of `docker save`. */
 const OF_AN_ARCHIVE =
   /^(oci-layout|index\.json|manifest\.json|repositories|blobs(\/.*)?|[0-9a-f]{64}(\.json|\.tar|\/.*)?)$/;
 
@@ -69,7 +69,7 @@ class Archive {
     return this.#files.has(path);
   }
 
-  /** Where a file is. Old docker archives have a layer once and links to it. */
+  /** Where a file is. Old docker archives store a layer once, with links to it. */
   place(path: string): Placed {
     const found = this.#files.get(path);
     const placed = found?.link === undefined ? found : this.#files.get(posix.join(posix.dirname(path), found.link));
@@ -86,7 +86,7 @@ class Archive {
     return buffer;
   }
 
-  /** A document of an OCI layout, with the size and the digest it must have. */
+  /** A blob of an OCI layout, whose size and digest are verified. */
   async blob({ digest, size }: Descriptor, what: string): Promise<Buffer> {
     const bytes = await this.read(blobPath(digest));
     checkSize(what, digest, size, bytes.length);
@@ -105,7 +105,7 @@ function checkDigest(what: string, wanted: string, found: string): void {
 
 const blobPath = (digest: string): string => `blobs/${digest.replace(":", "/")}`;
 
-/** Where the files of an archive are; nothing as soon as a name shows that it is a root file system. */
+/** Positions of the files of an archive; nothing once a name shows that it is a root file system. */
 async function contents(handle: FileHandle, bytes: number, limits: ImageLimits): Promise<Map<string, Placed>> {
   const files = new Map<string, Placed>();
   for await (const { entry, start } of entriesOf(handle, bytes, limits)) {
@@ -119,7 +119,7 @@ async function contents(handle: FileHandle, bytes: number, limits: ImageLimits):
   return files;
 }
 
-/** The entries of a tar and where their content begins, without reading that. */
+/** The entries of a tar and the positions of their content, which is not read. */
 async function* entriesOf(
   handle: FileHandle,
   bytes: number,
@@ -164,7 +164,7 @@ async function ociImage(archive: Archive, reference: Reference, limits: ImageLim
   return { documents: [...documents, config], layers };
 }
 
-/** Of several images in one archive, the one that has the tag; of several for different boxes, ours. */
+/** Among several images, the one with the tag; among several platforms, ours. */
 function chooseNamed(manifests: readonly Descriptor[], { tag, name }: Reference): Descriptor {
   const [only] = manifests;
   if (manifests.length === 1 && only) return only;
@@ -203,7 +203,7 @@ async function dockerImage(archive: Archive, reference: Reference, limits: Image
   return { documents: [manifest, config], layers };
 }
 
-/** How docker, podman and skopeo call the config: by its own hash. */
+/** docker, podman and skopeo name the config by its hash. */
 const NAMED_BY_HASH = /^(?:blobs\/sha256\/)?([0-9a-f]{64})(?:\.json)?$/;
 
 function parseList(bytes: Buffer): unknown[] {
@@ -211,21 +211,21 @@ function parseList(bytes: Buffer): unknown[] {
     const value = JSON.parse(bytes.toString()) as unknown;
     if (Array.isArray(value)) return value.filter((one) => one !== null && typeof one === "object");
   } catch {
-    // Said below.
+    // Reported below.
   }
   refuseImage("manifest.json of the archive is not a list");
 }
 
 const isCalled = (tag: string, { name, given }: Reference): boolean => tag === given || name.endsWith(`/${tag}`);
 
-/** A whole root file system is an image of one layer. It says nothing about what to run: the machine does. */
+/** A root file system becomes an image of one layer without a command; the machine's config names one. */
 function rootfsImage({ sha256, bytes }: PlainTar): Packed {
   const layers = [{ diff_id: sha256, start: 0, length: bytes }];
   const config = configDocument([sha256], {});
   return { documents: [manifestOf(config, layers), config], layers };
 }
 
-/** An image's config, as small as it may be. The same input is the same bytes, so the same image has one digest. */
+/** A minimal image config. It is deterministic, so the same image has one digest. */
 export function configDocument(diff_ids: readonly string[], config: Record<string, unknown>): Buffer {
   return Buffer.from(
     JSON.stringify({ architecture: ARCHITECTURE, os: "linux", config, rootfs: { type: "layers", diff_ids } }),

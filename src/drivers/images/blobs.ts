@@ -9,18 +9,18 @@ export const digestOf = (bytes: Uint8Array | string): string =>
   `sha256:${createHash("sha256").update(bytes).digest("hex")}`;
 export const hexOf = (digest: string): string => digest.slice("sha256:".length);
 
-/** What is fetched: where it goes on from, and where it is to end. */
+/** A download: its offset and its end. */
 export interface Fetch {
   digest: string;
   size: number;
   owner: string;
-  /** The bytes from `offset` on; `from` is 0 when the other side cannot begin in the middle. */
+  /** Opens the bytes from `offset` on; `from` is 0 when the server does not support ranges. */
   open(offset: number, signal: AbortSignal): Promise<{ from: number; body: AsyncIterable<Uint8Array> }>;
-  /** So many bytes are there. */
+  /** Reports the number of bytes received. */
   onBytes(done: number): void;
 }
 
-/** Small documents by digest, and layers on their way in. Everything read from it was checked when it was written. */
+/** Stores documents by digest, and layers being downloaded. Everything is verified when it is written. */
 export class Blobs {
   readonly #layout: Layout;
   readonly #limits: ImageLimits;
@@ -34,7 +34,7 @@ export class Blobs {
     return (await stat(this.#file(digest)).catch(() => undefined)) !== undefined;
   }
 
-  /** A document that is here, or undefined. */
+  /** A local document, or undefined. */
   async read(digest: string): Promise<Buffer | undefined> {
     try {
       return await readFile(this.#file(digest));
@@ -63,17 +63,17 @@ export class Blobs {
   }
 
   /**
-   * Fetches a layer into a file of `ingest` and answers its path, once its digest is right. What was fetched in
-   * part before is gone on with. Throws what `open` and its body throw; then what came so far stays.
+   * Downloads a layer to a file in `ingest` and returns its path once the digest matches. Partial downloads are
+   * resumed. Throws what `open` and its body throw; then the partial file stays.
    */
   async ingest(fetch: Fetch, signal: AbortSignal): Promise<string> {
     const { digest, size, owner } = fetch;
-    // Each owner's own: bytes that another fetched show nothing about who asks now.
+    // One file per owner: bytes that another one downloaded prove nothing about this one's access.
     const part = join(this.#layout.ingest, partName(digest, owner));
     const before = await hashed(part);
     const { at, hash } = before.at < size ? await receive(part, before, fetch, signal) : before;
     if (at === size && `sha256:${hash.digest("hex")}` === digest) return part;
-    // Cut short is for the caller to go on with; anything else must not be gone on with.
+    // A truncated download is resumed; any other mismatch is not.
     if (at < size) throw new CutShort(at);
     await rm(part, { force: true });
     if (before.at > 0) throw new CutShort(0);
@@ -82,7 +82,7 @@ export class Blobs {
     });
   }
 
-  /** Refuses a document that is too large before it is parsed. */
+  /** Refuses a document that is too large, before parsing. */
   checkSize(bytes: number, what: string): void {
     if (bytes > this.#limits.document_bytes)
       refuseImage(`${what} has more than ${this.#limits.document_bytes} bytes (limit document_bytes)`);
@@ -93,11 +93,11 @@ export class Blobs {
   }
 }
 
-/** The file that an owner's layer is fetched into. */
+/** The partial file of an owner's layer. */
 export const partName = (digest: string, owner: string): string =>
   `part-${hexOf(digest)}-${hexOf(digestOf(owner)).slice(0, 12)}`;
 
-/** The other side stopped before the end; what came is kept. */
+/** The server closed early; the partial file is kept. */
 export class CutShort extends Error {
   override readonly name = "CutShort";
   readonly at: number;
@@ -113,7 +113,7 @@ interface Hashed {
   hash: Hash;
 }
 
-/** What is there of a file, hashed. */
+/** Hashes an existing file. */
 async function hashed(file: string): Promise<Hashed> {
   const hash = createHash("sha256");
   const handle = await open(file, "a+", 0o600);
@@ -131,7 +131,7 @@ async function hashed(file: string): Promise<Hashed> {
   }
 }
 
-/** Goes on from what is there, or from the beginning when the other side can do nothing else. */
+/** Resumes from the existing part, or from the beginning when the server ignores the range. */
 async function receive(file: string, before: Hashed, fetch: Fetch, signal: AbortSignal): Promise<Hashed> {
   fetch.onBytes(before.at);
   const { from, body } = await fetch.open(before.at, signal);
@@ -142,7 +142,7 @@ async function receive(file: string, before: Hashed, fetch: Fetch, signal: Abort
   try {
     for await (const chunk of body) {
       at += chunk.length;
-      // More than was promised is a fault; none of it need be kept.
+      // More than announced is an error; the excess is dropped.
       if (at > fetch.size) break;
       hash.update(chunk);
       await handle.writeFile(chunk);

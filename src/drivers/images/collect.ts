@@ -3,11 +3,11 @@ import type { Imported } from "./imported.ts";
 import type { NameRecord } from "./names.ts";
 import { isUntagged, layersOf, type Store, shortName } from "./store.ts";
 
-/** Removes what nobody needs any more. */
+/** Removes unused images and layers. */
 export class Collector {
   readonly #store: Store;
   readonly #imported: Imported | undefined;
-  /** Pulls and imports under way: they bring things that no name leads to yet. */
+  /** Pulls and imports in progress, whose data has no name yet. */
   #working = 0;
   #collecting: Promise<unknown> = Promise.resolve();
 
@@ -16,7 +16,7 @@ export class Collector {
     this.#imported = imported;
   }
 
-  /** Nothing is collected while this goes on, and this waits for what is being collected. */
+  /** Blocks clean-up while `work` runs, and waits for a running one. */
   async working<T>(work: () => Promise<T>): Promise<T> {
     this.#working++;
     try {
@@ -27,7 +27,7 @@ export class Collector {
     }
   }
 
-  /** One after the other. */
+  /** Runs one clean-up at a time. */
   async collect(request: { dry_run: boolean; all: boolean }): Promise<Collected> {
     const before = this.#collecting;
     const done = Promise.withResolvers<void>();
@@ -77,11 +77,11 @@ export class Collector {
     const now = clock.now();
     const going = names.list().filter((record) => {
       const kept_ms = record.source === "pulled" ? limits.unused_kept_ms : limits.replaced_kept_ms;
-      // Names that somebody gave stay until they are removed.
+      // Imported names stay until they are removed.
       const passing = record.source === "pulled" || isUntagged(record);
       return passing && !held.has(record.digest) && (all || record.used_at < now - kept_ms);
     });
-    // What is on its way in has no name yet; then only names go, and their layers at the next clean-up.
+    // Data being pulled has no name yet; so only names are removed, and their layers at the next clean-up.
     if (this.#working > 0) return { names: going, blobs: [], layers: [] };
     const staying = new Set([
       ...held,
@@ -94,7 +94,7 @@ export class Collector {
     const needed = new Set<string>();
     for (const digest of staying) {
       const image = await this.#store.load(digest).catch(() => undefined);
-      // What cannot be read is not judged either.
+      // Unreadable images are kept.
       for (const document of image?.documents ?? [digest]) documents.add(document);
       for (const { diff_id } of image ? layersOf(image) : []) needed.add(diff_id);
     }

@@ -16,7 +16,7 @@ export const MEDIA = {
   docker_manifest: "application/vnd.docker.distribution.manifest.v2+json",
 } as const;
 
-/** What a registry is asked for. */
+/** The Accept header of manifest requests. */
 export const ACCEPT = [MEDIA.manifest, MEDIA.index, MEDIA.docker_manifest, MEDIA.docker_list].join(", ");
 
 export interface Descriptor {
@@ -36,7 +36,7 @@ export interface Manifest {
 export interface ImageDocument {
   os: string;
   architecture: string;
-  /** sha256 of each layer as a plain tar, the lowest first. */
+  /** SHA-256 of each layer's uncompressed tar, lowest first. */
   diff_ids: string[];
   labels: Record<string, string>;
   config: ImageConfig;
@@ -56,7 +56,7 @@ export function parseDocument(bytes: Uint8Array, what: string): Json {
   return value as Json;
 }
 
-/** An index lists manifests for several kinds of machine; a manifest lists layers. */
+/** An index lists manifests by platform; a manifest lists layers. */
 export const isIndex = (document: Json): boolean => Array.isArray(document["manifests"]);
 
 export function readIndex(document: Json, what: string): Descriptor[] {
@@ -104,15 +104,15 @@ export function readConfig(document: Json, layers: number): ImageDocument {
   };
 }
 
-/** This box, in the words of images. */
+/** The architecture of this host, in OCI terms. */
 export const ARCHITECTURE = ({ x64: "amd64", ia32: "386" } as Record<string, string>)[process.arch] ?? process.arch;
 
-/** The manifest of an index that this box can run. */
+/** The manifest of an index that matches this host. */
 export function choosePlatform(manifests: readonly Descriptor[], what: string): Descriptor {
   const fits = manifests.filter(
     ({ platform }) => platform && platform.os === "linux" && platform.architecture === ARCHITECTURE,
   );
-  // The plain one, or arm64's only one; variants of amd64 ask for newer processors.
+  // Prefers no variant, or arm64's only one; variants of amd64 require newer processors.
   const best = fits.find(({ platform }) => platform?.variant === "" || platform?.variant === "v8") ?? fits[0];
   if (best) return best;
   const [only] = manifests;

@@ -3,7 +3,7 @@ import { existsSync, readFileSync, realpathSync } from "node:fs";
 import { basename, join } from "node:path";
 
 interface ElfNeeds {
-  /** The loader: must be at this very path. */
+  /** The dynamic loader's path. */
   interpreter: string | undefined;
   libraries: string[];
 }
@@ -21,7 +21,7 @@ interface Segment {
   size: number;
 }
 
-/** What a 64-bit little-endian program asks for; undefined when the file is none. */
+/** Dependencies of a 64-bit little-endian ELF program; undefined for other files. */
 function elfNeeds(file: Buffer): ElfNeeds | undefined {
   if (file.toString("latin1", 0, 4) !== "\x7fELF" || file[4] !== 2 || file[5] !== 1) return undefined;
   const segments = segmentsOf(file);
@@ -53,7 +53,7 @@ function neededBy(file: Buffer, dynamic: Segment, segments: readonly Segment[]):
     entries.push([Number(file.readBigInt64LE(at)), Number(file.readBigUInt64LE(at + 8))]);
   }
   const table = entries.find(([tag]) => tag === DT_STRTAB)?.[1] ?? 0;
-  // The table is named by where it will be in memory; the segment it is in says where that is in the file.
+  // The table is given by its virtual address; the segment containing it gives the file offset.
   const home = segments.find(
     ({ type, address, size }) => type === PT_LOAD && table >= address && table < address + size,
   );
@@ -68,15 +68,15 @@ function text(file: Buffer, start: number): string {
 
 const TRIPLETS: Record<string, string> = { x64: "x86_64-linux-gnu", arm64: "aarch64-linux-gnu" };
 
-/** Where Debian and others keep libraries. */
+/** Library directories of Debian and others. */
 const folders = (): string[] => {
   const triplet = TRIPLETS[process.arch] ?? "";
   return [`/lib/${triplet}`, `/usr/lib/${triplet}`, "/lib64", "/usr/lib64", "/lib", "/usr/lib"];
 };
 
 /**
- * Everything a program needs to run elsewhere: the path it must be found under, and the file it is here. Fails
- * with the name of a library that is not there.
+ * All files that a program needs to run elsewhere: target path and local file. Fails with the name of a missing
+ * library.
  */
 export function programFiles(program: string): Map<string, string> {
   const files = new Map<string, string>();
@@ -91,7 +91,7 @@ export function programFiles(program: string): Map<string, string> {
       const folder = folders().find((one) => existsSync(join(one, name)));
       if (!folder) throw new Error(`${basename(program)} needs ${name}, which is not on this box`);
       const real = realpathSync(join(folder, name));
-      // Where every loader looks, whatever this box calls it.
+      // The default directory of every loader.
       files.set(`/usr/lib/${name}`, real);
       waiting.push(real);
     }

@@ -4,7 +4,7 @@ import { open, rm } from "node:fs/promises";
 import { fail } from "#core/errors.ts";
 import type { Channel, StreamHandlers } from "#hosts/channel.ts";
 
-/** Writes what the other process sends to `file`. False, and no file, when it has nothing. */
+/** Writes what the other process sends to `file`. Returns false, without a file, when there is nothing. */
 export async function receiveFile(
   channel: Channel,
   { address, name, body }: { address: string; name: string; body: unknown },
@@ -31,7 +31,7 @@ export async function receiveFile(
   fail("host_unreachable", `the connection to ${address} broke off after ${bytes} bytes`);
 }
 
-/** Sends the file that `write` makes; nothing when it makes none. The file is removed. */
+/** Sends the file that `write` creates, if any, and removes it. */
 export const fileSender =
   (
     write: (body: unknown, file: string, signal: AbortSignal) => Promise<boolean>,

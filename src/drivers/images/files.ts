@@ -4,18 +4,18 @@ import { renameSync, writeFileSync } from "node:fs";
 import { type FileHandle, mkdir, open, readFile, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 
-/** The folders of the store, under `images/` in the data dir. */
+/** Directories of the image store, under `images/` in the data dir. */
 export interface Layout {
   root: string;
   /** Manifests, indexes and configs, by the digest of their bytes. */
   blobs: string;
-  /** Unpacked layers by their diff id; the record beside a folder says that it is complete. */
+  /** Unpacked layers by diff id; the record beside a directory marks it as complete. */
   layers: string;
-  /** What a name stands for: `<owner>/<name>.json`. */
+  /** Names and their digests: `<owner>/<name>.json`. */
   names: string;
-  /** Which machine boots from which image. */
+  /** Which machine uses which image. */
   holds: string;
-  /** What is not finished. Emptied at start, but for layers that were fetched in part. */
+  /** Unfinished data. Emptied at start, except for partial downloads. */
   ingest: string;
 }
 
@@ -31,15 +31,15 @@ export function layoutOf(root: string): Layout {
   };
 }
 
-/** Only for us: layers hold setuid files that nobody on this host shall run. */
+/** Private, because layers contain setuid files that nobody on this host may run. */
 export async function makeLayout(layout: Layout): Promise<void> {
   for (const folder of Object.values(layout) as string[]) await mkdir(folder, { recursive: true, mode: 0o700 });
 }
 
-/** A name in `ingest` that nothing else has. */
+/** A unique name in `ingest`. */
 export const temporary = ({ ingest }: Layout, kind: string): string => join(ingest, `${kind}-${randomUUID()}`);
 
-/** Written under another name, made durable, then given its own. */
+/** Writes a temporary file, syncs it, and renames it. */
 export async function writeWhole(layout: Layout, file: string, content: string | Uint8Array): Promise<void> {
   const fresh = temporary(layout, "file");
   try {
@@ -58,8 +58,8 @@ export async function writeWhole(layout: Layout, file: string, content: string |
 }
 
 /**
- * Whole at any moment, and on the disk when the system gets to it: for what may be lost with the power. At once,
- * because it is on the way of every first start, and four turns through the thread pool take longer than the work.
+ * Writes atomically but not durably, for data that a power cut may lose. Synchronous, because it delays every first
+ * start, and four turns through the thread pool take longer.
  */
 export function writeSoon(layout: Layout, file: string, content: string): void {
   const fresh = temporary(layout, "file");
@@ -67,7 +67,7 @@ export function writeSoon(layout: Layout, file: string, content: string): void {
   renameSync(fresh, file);
 }
 
-/** Moves what is already durable to its place, durably. */
+/** Renames a durable file to its place, durably. */
 export async function settle(from: string, to: string): Promise<void> {
   await mkdir(dirname(to), { recursive: true, mode: 0o700 });
   await rename(from, to);
@@ -84,7 +84,7 @@ export async function syncFolder(folder: string): Promise<void> {
   }
 }
 
-/** The JSON of a file, or undefined when there is none. */
+/** The JSON of a file, or undefined when it does not exist. */
 export async function readJson<T>(file: string): Promise<T | undefined> {
   try {
     return JSON.parse(await readFile(file, "utf8")) as T;

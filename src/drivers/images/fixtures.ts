@@ -21,7 +21,7 @@ export const NOT_ROOT: string | false = process.getuid?.() === 0 ? false : "only
 
 export type Given = Partial<Omit<PackedEntry, "type">> & { path: string; body?: string; type?: PackedEntry["type"] };
 
-/** One entry with its content. */
+/** One tar entry with its content. */
 export function entry({ body = "", ...given }: Given): Buffer {
   const bytes = Buffer.from(body);
   const mode = given.type === "directory" ? 0o755 : 0o644;
@@ -35,7 +35,7 @@ export const symlink = (path: string, link: string): Buffer => entry({ path, typ
 export const hardlink = (path: string, link: string): Buffer => entry({ path, type: "hardlink", link });
 export const tar = (...parts: Buffer[]): Buffer => Buffer.concat([...parts, TAR_END]);
 
-/** A header with some of its fields overwritten, and its sum made right again. */
+/** A header with some fields overwritten and a correct checksum. */
 export function forged(from: Buffer, change: (header: Buffer) => void): Buffer {
   const header = Buffer.from(from);
   change(header);
@@ -51,14 +51,14 @@ export function tempStore(t: Pick<TestContext, "after">): string {
   return folder;
 }
 
-/** Files below a folder that this process has open. */
+/** Files below a directory that this process has open. */
 export const openBelow = (folder: string): string[] =>
   readdirSync("/proc/self/fd").flatMap((fd) => {
     try {
       const file = readlinkSync(`/proc/self/fd/${fd}`);
       return file.startsWith(folder) ? [file] : [];
     } catch {
-      return []; // The list itself, for one.
+      return []; // The listing itself, for example.
     }
   });
 
@@ -66,7 +66,7 @@ export interface UnpackedTar extends Unpacked {
   root: string;
 }
 
-/** Unpacks a tar into a folder of its own. */
+/** Unpacks a tar into a new directory. */
 export async function unpackTar(
   base: string,
   name: string,
@@ -85,7 +85,7 @@ interface StoreOptions {
   dir?: string;
   limits?: Partial<ImageLimits>;
   registry_config?: string;
-  /** Registries of the test, which are on loopback. */
+  /** Test registries, on loopback. */
   allow_private?: string[];
   lookup?: Lookup;
 }
@@ -101,7 +101,7 @@ export async function openStore(
   return Object.assign(images, { dir: join(dir, "images") });
 }
 
-/** Bytes in pieces, as a network brings them. */
+/** Splits bytes into pieces, as a network does. */
 export async function* pieces(bytes: Buffer, length = 100_000): AsyncGenerator<Buffer> {
   for (let at = 0; at < bytes.length; at += length) yield bytes.subarray(at, at + length);
 }
@@ -109,12 +109,12 @@ export async function* pieces(bytes: Buffer, length = 100_000): AsyncGenerator<B
 export interface MadeImage {
   manifest: Buffer;
   config: Buffer;
-  /** Blobs by digest, the config among them. */
+  /** Blobs by digest, including the config. */
   blobs: Map<string, Buffer>;
   digest: string;
 }
 
-/** An OCI image of these layers; `packed` is what travels for a plain tar. */
+/** Builds an OCI image of these layers; `packed` gives the transferred form of a tar. */
 export function makeImage(
   layers: readonly Buffer[],
   own: Record<string, unknown> = {},
@@ -155,7 +155,7 @@ export function ociArchive({ manifest, blobs, digest }: MadeImage, ref_name = "1
   );
 }
 
-/** The image as an OCI layout in a folder. */
+/** The image as an OCI layout in a directory. */
 export function writeLayout(folder: string, image: Pick<MadeImage, "blobs" | "digest" | "manifest">): string {
   mkdirSync(join(folder, "blobs/sha256"), { recursive: true });
   for (const [digest, bytes] of new Map(image.blobs).set(image.digest, image.manifest))

@@ -19,14 +19,14 @@ const BUSYBOX = "/bin/busybox";
 
 export const HELLO_CONFIG = {
   Entrypoint: ["/usr/bin/node", "/hello/server.mjs"],
-  // The libraries are where the loader of every distribution is told to look by this alone.
+  // Makes the loader of every distribution find the libraries.
   Env: ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LD_LIBRARY_PATH=/usr/lib"],
   WorkingDir: "/",
   ExposedPorts: { "8080/tcp": {} },
   Labels: { "org.opencontainers.image.title": "hangar/hello" },
 };
 
-/** Changes when the image would: another Node, another busybox, another server. */
+/** Changes when the image would: another Node, busybox or server script. */
 export async function helloFingerprint(): Promise<string> {
   const hash = createHash("sha256")
     .update(await readFile(SERVER))
@@ -38,7 +38,7 @@ export async function helloFingerprint(): Promise<string> {
   return hash.digest("hex");
 }
 
-/** The image's one layer as a tar. */
+/** The image's only layer as a tar. */
 export async function* helloLayer(): AsyncIterable<Buffer> {
   const files = new Map<string, string>([
     ["/usr/bin/node", process.execPath],
@@ -62,7 +62,7 @@ export async function* helloLayer(): AsyncIterable<Buffer> {
   yield TAR_END;
 }
 
-/** The same files are the same layer, whoever makes it and when. */
+/** Deterministic: the same files give the same layer. */
 const entry = (given: Partial<PackedEntry> & Pick<PackedEntry, "path" | "type" | "mode">): PackedEntry => ({
   uid: 0,
   gid: 0,

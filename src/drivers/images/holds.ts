@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { PLATFORM } from "#machines/runtime/image-source.ts";
 import { type Layout, readJson, writeSoon } from "./files.ts";
 
-/** A machine that boots from an image. */
+/** A machine that uses an image. */
 export interface Hold {
   machine_id: string;
   org_id: string;
@@ -11,10 +11,9 @@ export interface Hold {
 }
 
 /**
- * Which machine holds which image; written before anything of the image is got, so that no clean-up takes it away.
- * Not forced to the disk: that would cost every first start two waits for it. What a power cut takes is written
- * again when the machine starts again; until then a pulled image that was not used for long could be cleaned up,
- * and would be pulled again.
+ * Records which machine uses which image, before the image is pulled, so that clean-up keeps it. Not synced, because
+ * that would delay every first start. What a power cut loses is written again at the machine's next start; until then
+ * an image not used for long could be removed, and would be pulled again.
  */
 export class Holds {
   readonly #layout: Layout;
@@ -35,7 +34,7 @@ export class Holds {
     return [...this.#holds.values()];
   }
 
-  /** The machines that hold the image, as far as they are `viewer`'s business: an organization's own, or all. */
+  /** Machines that use the image and are visible to `viewer`: an organization's own, or all. */
   of(digest: string, viewer: string): string[] {
     const shown = ({ org_id }: Hold): boolean => viewer === PLATFORM || viewer === org_id;
     return this.list().flatMap((hold) => (hold.digest === digest && shown(hold) ? [hold.machine_id] : []));

@@ -48,11 +48,11 @@ interface ImageOptions {
   /** The platform's own registry. */
   pushed?: PushedImages;
   releases?: ReleaseImages;
-  /** Tests have names of their own. */
+  /** Overridden by tests. */
   lookup?: Lookup;
 }
 
-/** The images of a platform. `dir` is `images` in its data dir. */
+/** Opens the image store. `dir` is `images` in the data dir. */
 export async function openImages(
   dir: string,
   { registry_config, registry_allow_private: allow_private, image_quota_gb }: ImageSettings,
@@ -99,7 +99,7 @@ export class Images implements ImageSource, ImageCatalog, ImageFiles {
     this.#intake = new Intake(store, this.#collector, imported);
   }
 
-  /** What other processes of the platform may get here; undefined in one that is alone. */
+  /** What other processes may fetch from here; undefined in a single process. */
   get layer_store(): { calls: CallHandlers; streams: StreamHandlers } | undefined {
     const { layer_store } = this.#imported ?? {};
     if (!layer_store) return undefined;
@@ -109,7 +109,7 @@ export class Images implements ImageSource, ImageCatalog, ImageFiles {
     };
   }
 
-  /** Cleans up now and then. */
+  /** Starts periodic clean-up. */
   start(): void {
     void this.#collector.keepCollecting(this.#closing.signal);
   }
@@ -139,13 +139,13 @@ export class Images implements ImageSource, ImageCatalog, ImageFiles {
   async hold({ id, org_id }: Holder, ref: ImageRef, signal: AbortSignal): Promise<HeldImage> {
     const { holds, layers } = this.#store;
     const reference = referenceOf(ref);
-    // Before anything else, so that no clean-up takes away what is about to be used.
+    // First, so that clean-up keeps what is about to be used.
     holds.put({ machine_id: id, org_id, digest: ref.digest });
     const image = await this.#collector.working(async () => {
       const known = await this.#known(ref.digest, org_id);
       if (known) return known;
       const here = await this.#here(reference, org_id, signal);
-      // Made of what each box has, it is another one on every box: whatever was found elsewhere, this box's own is meant.
+      // `hangar/hello` differs between hosts, because it is built from local files: this host's own is used.
       const own = here ?? (isHello(reference) ? await this.#intake.hello(signal) : undefined);
       const found = own ?? (await this.#documents(reference, org_id, signal));
       await this.#layers(found, reference, org_id, silent, signal);
@@ -155,7 +155,7 @@ export class Images implements ImageSource, ImageCatalog, ImageFiles {
       folder: layers.folder(diff_id),
       record: layers.get(diff_id),
     }));
-    // overlayfs cannot mark a root as opaque: what such a layer hides is left out instead.
+    // overlayfs cannot mark a root as opaque, so layers hidden by such a layer are omitted.
     const lowest = Math.max(
       0,
       folders.findLastIndex(({ record }) => record?.opaque_root),
@@ -172,7 +172,7 @@ export class Images implements ImageSource, ImageCatalog, ImageFiles {
     const found: ImageLayer[] = [];
     for (const { diff_id } of image ? layersOf(image).toReversed() : []) {
       const record = this.#store.layers.get(diff_id);
-      // Without the list nobody can tell what the layer hides.
+      // Without the list of opaque directories the hidden files are unknown.
       if (!record?.opaque) return undefined;
       found.push({ dir: this.#store.layers.folder(diff_id), opaque: record.opaque });
       if (record.opaque_root) break;
@@ -254,9 +254,9 @@ export class Images implements ImageSource, ImageCatalog, ImageFiles {
     await this.#collector.collect({ dry_run: false, all: false });
   }
 
-  /** Whether a release needs the image, so that only its tag can go. Refuses one that has no tag. */
+  /** Whether a release uses the image, so that only its tag is removed. Refuses when it has no tag. */
   async #keeps({ owner, ...record }: Pick<NameRecord, "name" | "digest" | "owner">): Promise<boolean> {
-    // An organization's image is for its own apps; those of others are none of its business.
+    // An organization's image serves its own apps only.
     const mayNeed = (org_id: string): boolean => owner === PLATFORM || org_id === owner;
     const all = await this.#store.releases();
     const needed = all.filter(({ digest, org_id }) => digest === record.digest && mayNeed(org_id));
@@ -268,18 +268,18 @@ export class Images implements ImageSource, ImageCatalog, ImageFiles {
     return await this.#collector.collect(request);
   }
 
-  /** The image, when all of it is here and the organization's to use, whatever its name stands for by now. */
+  /** The image, if it is complete and available to the organization, whatever its name resolves to now. */
   async #known(digest: string, owner: string): Promise<Image | undefined> {
     const image = digest === "" ? undefined : await this.#store.load(digest);
     return image && layersOf(image).every(({ diff_id }) => this.#store.layers.has(diff_id, owner)) ? image : undefined;
   }
 
-  /** A name of an image, taken apart. */
+  /** Parses an image name. */
   #read(image: string, field?: string): Reference {
     return this.#pushed?.read(image, field) ?? readReference(image, field);
   }
 
-  /** The image, when the name is already known to the organization or to all. */
+  /** The image, if the name is known to the organization or the platform. */
   async #here(reference: Reference, owner: string, signal: AbortSignal): Promise<Image | undefined> {
     const hello = isHello(reference) ? await this.#intake.hello(signal) : undefined;
     if (hello && (reference.digest ?? hello.digest) === hello.digest) return hello;
@@ -293,7 +293,7 @@ export class Images implements ImageSource, ImageCatalog, ImageFiles {
     return await this.#store.load(record.digest);
   }
 
-  /** An image that was imported by whatever process, unless the owner has something of its own under the name. */
+  /** An image imported by any process, unless the owner has another under the name. */
   async #elsewhere(reference: Reference, owner: string): Promise<ImportedImage | undefined> {
     for (const one of ownersFor(owner)) {
       const found = await this.#imported?.find(reference, one);
@@ -303,7 +303,7 @@ export class Images implements ImageSource, ImageCatalog, ImageFiles {
     return undefined;
   }
 
-  /** The owner's own names come first: an organization's import of a name counts for it, whatever others call so. */
+  /** The owner's own names take precedence over those of the platform. */
   #named(reference: Reference, owner: string): NameRecord | undefined {
     const { names } = this.#store;
     const { name, digest, registry, repository } = reference;
@@ -312,7 +312,7 @@ export class Images implements ImageSource, ImageCatalog, ImageFiles {
       .map((one) => names.get(one, name))
       .find((record) => record && (!digest || record.digest === digest));
     if (exact || !digest) return exact;
-    // The tag stands for something else by now, or there is none.
+    // The tag resolves to another digest now, or does not exist.
     return (
       owners
         .map((one) => names.get(one, `${registry}/${repository}@${digest}`))
@@ -323,12 +323,12 @@ export class Images implements ImageSource, ImageCatalog, ImageFiles {
     );
   }
 
-  /** Asks the registry; the name is known afterwards. */
+  /** Resolves the name at the registry and stores it. */
   async #documents(reference: Reference, owner: string, signal: AbortSignal): Promise<Image> {
     return await this.#collector.working(async () => {
       const { names, quota } = this.#store;
       const admit = async (found: string, bytes: number): Promise<void> => {
-        // What the owner has already is counted already.
+        // Images that the owner already has are already counted.
         if (!names.list(owner).some((record) => record.digest === found)) await quota.check(owner, bytes);
       };
       const pushed = this.#pushed && isPushed(reference) ? this.#pushed : undefined;
@@ -342,7 +342,7 @@ export class Images implements ImageSource, ImageCatalog, ImageFiles {
     });
   }
 
-  /** All layers are here afterwards, and the owner's to use. */
+  /** Ensures that all layers are local and available to the owner. */
   async #layers(image: Image, reference: Reference, owner: string, tell: Tell, signal: AbortSignal): Promise<void> {
     refuseUnprivileged();
     const own = this.#named({ ...reference, digest: image.digest }, owner);
@@ -378,7 +378,7 @@ export class Images implements ImageSource, ImageCatalog, ImageFiles {
     try {
       await Promise.all(layersOf(image).map(one));
     } catch (thrown) {
-      // One that fails ends the others.
+      // One failure aborts the others.
       failed.abort(thrown);
       throw thrown;
     } finally {
@@ -387,5 +387,5 @@ export class Images implements ImageSource, ImageCatalog, ImageFiles {
   }
 }
 
-/** Whatever its tag: there is one. */
+/** With any tag: there is only one. */
 const isHello = ({ registry, repository }: Reference): boolean => HELLO.startsWith(`${registry}/${repository}:`);

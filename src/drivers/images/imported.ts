@@ -20,9 +20,9 @@ import { type Image, isUntagged, layersOf, type Store, shortName, untagged } fro
 export interface Sharing {
   names: ImportedImages;
   node_id: string;
-  /** Where packed images are kept. */
+  /** Stores packed images. */
   objects: ObjectStore;
-  /** The shelf of another process, when `objects` is of this one alone: then its address, and how it is reached. */
+  /** The layer store of another process, when `objects` is local to this one: its address and client. */
   remote?: (node_id: string) => Promise<{ address: string; layer_store: LayerStoreReader } | undefined>;
 }
 
@@ -37,7 +37,7 @@ export class Imported {
     this.layer_store = new LayerStore(sharing.objects, store.layout);
   }
 
-  /** A name of one owner's own. With a digest, whatever it was called. */
+  /** Finds a name of one owner. With a digest, under any name. */
   async find(reference: Reference, owner: string): Promise<ImportedImage | undefined> {
     const { names } = this.#sharing;
     const { digest, name } = reference;
@@ -45,7 +45,7 @@ export class Imported {
     return (await names.withDigest(digest)).find((image) => image.owner === owner);
   }
 
-  /** The image, its documents got when they are not here. */
+  /** Loads the image, fetching missing documents. */
   async load(found: ImportedImage): Promise<Image> {
     const known = await this.#store.load(found.digest);
     if (known) return known;
@@ -66,7 +66,7 @@ export class Imported {
     return (await this.#store.load(found.digest)) ?? lost(found);
   }
 
-  /** The bytes of one of its layers, in a file. */
+  /** Writes one of its layers to a file. */
   async layer(found: ImportedImage, diff_id: string, signal: AbortSignal): Promise<LayerSource> {
     const file = temporary(this.#store.layout, "layer");
     const there = await this.#from(found, (layer_store) => layer_store.layer(diff_id, file, signal));
@@ -76,7 +76,7 @@ export class Imported {
     return { file, start: 0, length: size, done, failed: done };
   }
 
-  /** What was taken in is everyone's of its owner from here on. */
+  /** Makes an imported image available to its owner on all hosts. */
   async publish(
     reference: Reference,
     image: { file: string; packed: Packed; digest: string; owner: string },
@@ -89,13 +89,13 @@ export class Imported {
     if (!before) refuseTooMany((await names.list(owner)).length, this.#store.limits);
     await this.layer_store.put(file, packed, signal);
     const now = this.#store.clock.now();
-    // What the name stood for stays startable by its digest, for as long as something needs it.
+    // The previous image stays usable by its digest while something needs it.
     if (before && before.digest !== digest)
       await names.put({ ...before, name: untagged(before, before.digest), created_at: now });
     const created_at = before?.digest === digest ? before.created_at : now;
     const put = { owner, name, digest, node_id, created_at };
     await names.put(put);
-    // Somebody who removed an image with the same layers just now did not know of this one yet.
+    // Stored again, because a concurrent removal of an image with the same layers did not know of this one.
     await this.layer_store.put(file, packed, signal);
     return recordOf(put);
   }
@@ -104,13 +104,13 @@ export class Imported {
     return (await this.#sharing.names.list(owner)).map(recordOf);
   }
 
-  /** Machines that boot from it and would have nothing to boot from without it. */
+  /** Machines that would have no image without it. */
   async users({ digest, owner }: Pick<ImportedImage, "digest" | "owner">): Promise<string[]> {
     const others = await this.#sharing.names.withDigest(digest);
     return others.length > 1 ? [] : await this.#sharing.names.users(digest, owner === PLATFORM ? undefined : owner);
   }
 
-  /** `keep`: only the tag goes. */
+  /** `keep`: removes only the tag. */
   async remove(found: ImportedImage, { keep }: { keep: boolean }): Promise<void> {
     const { names } = this.#sharing;
     if (keep) await names.put({ ...found, name: untagged(found, found.digest) });
@@ -122,7 +122,7 @@ export class Imported {
     return (await this.#sharing.names.withDigest(digest)).length > 1;
   }
 
-  /** Removes those without a tag that no machine and no release needs, and answers them. */
+  /** Removes untagged images that no machine and no release uses, and returns them. */
   async collect({ dry_run, all }: { dry_run: boolean; all: boolean }): Promise<ImportedImage[]> {
     const { clock, limits, releases } = this.#store;
     const { names } = this.#sharing;
@@ -138,13 +138,13 @@ export class Imported {
     return gone;
   }
 
-  /** Nobody calls it anything any more: what only it needed goes from the shelf. */
+  /** Without any name left, removes the layers that only this image used. */
   async #forget(gone: ImportedImage): Promise<void> {
     const { names, remote } = this.#sharing;
     if ((await names.withDigest(gone.digest)).length > 0) return;
     try {
       const image = await this.load(gone);
-      // What is on another shelf does not keep this one's.
+      // Images in another store do not keep this store's layers.
       const beside = (await names.list()).filter(({ node_id }) => !remote || node_id === gone.node_id);
       const others = await Promise.all(beside.map((one) => this.load(one)));
       const needed = new Set(
@@ -154,7 +154,7 @@ export class Imported {
       const layers = unneeded(layersOf(image).map(({ diff_id }) => diff_id));
       await this.#from(gone, (layer_store) => layer_store.remove({ documents: unneeded(image.documents), layers }));
     } catch (error) {
-      // Space is all that it costs.
+      // A failure costs only disk space.
       this.#store.log.warn({ error, image: gone.name }, "an imported image could not be removed from where it is kept");
     }
   }
@@ -180,7 +180,7 @@ export class Imported {
   }
 }
 
-/** Whose names count for an owner, in this order. */
+/** Whose names apply to an owner, in this order. */
 export const ownersFor = (owner: string): string[] => (owner === PLATFORM ? [PLATFORM] : [owner, PLATFORM]);
 
 const recordOf = ({ owner, name, digest, created_at }: ImportedImage): NameRecord => ({

@@ -15,7 +15,7 @@ export function refuseInUse(record: Pick<NameRecord, "name">, machines: readonly
   });
 }
 
-/** A digest that no registry has is one of an image that was imported once. */
+/** A digest that no registry has belongs to an image that was imported once. */
 export function hinted(thrown: unknown): unknown {
   if (!(thrown instanceof ApiError)) return thrown;
   const kept = `a machine or one of the newest ${LIMITS.release_images_kept} releases of an app`;

@@ -48,7 +48,7 @@ export class Intake {
     }
   }
 
-  /** Of an image whose second layer is refused the first one was unpacked; it goes now and not in an hour. */
+  /** Removes the layers of a refused image at once instead of at the next clean-up. */
   async #collectRefused(): Promise<void> {
     const { log, layers } = this.#store;
     await this.#collector
@@ -57,7 +57,7 @@ export class Intake {
       .catch((error: unknown) => log.warn({ error }, "what is left of a refused import could not be removed"));
   }
 
-  /** `hangar/hello`, made when it is first asked for and when what it is made of has changed. */
+  /** Builds `hangar/hello` on first use, and again when its inputs changed. */
   async hello(signal: AbortSignal): Promise<Image> {
     const record = await this.#making.do(HELLO, signal, async (all) => {
       const made_from = await helloFingerprint();
@@ -68,7 +68,7 @@ export class Intake {
     return (await this.#store.load(record.digest)) ?? notHere(readReference(HELLO));
   }
 
-  /** The name stands for the digest from now on. */
+  /** Points the name to the digest. */
   async name(
     reference: Reference,
     digest: string,
@@ -79,11 +79,11 @@ export class Intake {
     const { names, clock } = this.#store;
     const now = clock.now();
     const { registry, repository } = reference;
-    // A name with a digest stands for that one alone; its tag may stand for another.
+    // A name with a digest refers to that one alone; its tag may refer to another.
     const name = reference.digest === undefined ? reference.name : `${registry}/${repository}@${digest}`;
     const before = names.get(owner, name);
     const created_at = before?.digest === digest ? before.created_at : now;
-    // What the name stood for stays startable by its digest, for as long as something needs it.
+    // The previous image stays usable by its digest while something needs it.
     if (before && before.digest !== digest)
       await names.put({ ...before, name: untagged(before, before.digest), used_at: now });
     const record = { owner, name, digest, source, created_at, used_at: now, ...(made_from ? { made_from } : {}) };
@@ -101,7 +101,7 @@ export class Intake {
     });
   }
 
-  /** Takes in a tar, does something with it, and removes it. */
+  /** Receives a tar, processes it, and removes it. */
   async #receive<T>(
     upload: AsyncIterable<Uint8Array>,
     owner: string,
@@ -125,7 +125,7 @@ export class Intake {
     });
   }
 
-  /** Puts an image that is in a file into the store, and answers its digest. */
+  /** Stores an image from a file and returns its digest. */
   async #take(file: string, { documents, layers }: Packed, owner: string, signal: AbortSignal): Promise<string> {
     const { blobs } = this.#store;
     for (const { diff_id, told: verify = false, ...place } of layers) {
@@ -133,7 +133,7 @@ export class Intake {
       await this.#store.layers.ensure({ diff_id, owner, source, verify, onState: () => {} }, signal);
     }
     const [digest = ""] = await Promise.all(documents.map((document) => blobs.put(document)));
-    // Says whether this box can run it, before it has a name.
+    // Checks that this host can run it, before it gets a name.
     await this.#store.load(digest);
     return digest;
   }
@@ -151,7 +151,7 @@ export function notHere(reference: Reference): never {
   });
 }
 
-/** Owners of files can only be kept by root. */
+/** Only root can preserve file owners. */
 export function refuseUnprivileged(): void {
   if (process.getuid?.() === 0) return;
   fail("image_refused", "images can only be unpacked by a platform that runs as root", {

@@ -7,14 +7,14 @@ import { join } from "node:path";
 
 const KERNEL_FOLDERS = ["/dev", "/proc", "/sys"] as const;
 
-/** One of the folders themselves. Paths begin at the root of the image. */
+/** Whether a path is one of the directories. Paths begin at the root of the image. */
 export const isKernelFolder = (path: string): boolean => (KERNEL_FOLDERS as readonly string[]).includes(path);
 
-/** One of the folders, or anything below. */
+/** Whether a path is one of the directories or below one. */
 export const isKernelPath = (path: string): boolean =>
   KERNEL_FOLDERS.some((folder) => path === folder || path.startsWith(`${folder}/`));
 
-/** Empties them in a layer that was unpacked when their content was still kept. */
+/** Empties them in a layer unpacked by an earlier version, which kept their content. */
 export function emptyKernelFolders(layer: string): void {
   for (const folder of KERNEL_FOLDERS) {
     const path = join(layer, folder);

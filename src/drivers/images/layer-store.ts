@@ -15,23 +15,23 @@ export interface PackedLayer {
   diff_id: string;
   start: number;
   length: number;
-  /** What the manifest that came with it says it is. Absent when the manifest is our own. */
+  /** Digest in the original manifest. Absent when the manifest is our own. */
   digest?: string;
-  /** Its `diff_id` is somebody's word, not what we counted. */
+  /** The `diff_id` was claimed, not computed by us. */
   told?: boolean;
 }
 
-/** An image in a file: its documents, and where its layers are. */
+/** An image in a file: its documents, and the positions of its layers. */
 export interface Packed {
-  /** What its digest is of first, then whatever that needs. */
+  /** The document of its digest first, then its dependencies. */
   documents: readonly Buffer[];
   layers: readonly PackedLayer[];
 }
 
-/** One as others see it: documents and layers, by their digests. */
+/** Read access for other processes: documents and layers, by digest. */
 export interface LayerStoreReader {
   document(digest: string): Promise<Buffer | undefined>;
-  /** Writes the packed layer to a file. False, and no file, when there is none. */
+  /** Writes the packed layer to a file. Returns false, without a file, when there is none. */
   layer(diff_id: string, file: string, signal: AbortSignal): Promise<boolean>;
   remove(digests: Unneeded): Promise<void>;
 }
@@ -61,7 +61,7 @@ export class LayerStore implements LayerStoreReader {
     return await this.#objects.getFile(layerKey(diff_id), file);
   }
 
-  /** Layers come out of `file`. What is there already stays. */
+  /** Stores layers from `file`. Existing ones stay. */
   async put(file: string, { documents, layers }: Packed, signal: AbortSignal): Promise<void> {
     for (const layer of layers) {
       const key = layerKey(layer.diff_id);
@@ -80,7 +80,7 @@ export class LayerStore implements LayerStoreReader {
     { start, length }: { start: number; length: number },
     signal: AbortSignal,
   ): Promise<void> {
-    // Asked first: a stream that cannot be opened must find somebody who hears of it.
+    // Checked first, so that a stream that cannot be opened has an error handler.
     const plain = await isPlain(file, start);
     const packed = temporary(this.#layout, "packed");
     const source = createReadStream(file, { start, end: Math.max(start, start + length - 1) });
@@ -95,7 +95,7 @@ export class LayerStore implements LayerStoreReader {
   }
 }
 
-/** Neither gzip nor zstd: those are kept as they came. */
+/** Whether it is neither gzip nor zstd: those are stored unchanged. */
 async function isPlain(file: string, start: number): Promise<boolean> {
   const handle = await open(file, "r");
   try {

@@ -13,34 +13,34 @@ import { LayerFault, refuseImage } from "./refusal.ts";
 import type { TreeFacts } from "./tree.ts";
 import { unpackLayer } from "./unpacking.ts";
 
-/** Where the bytes of a layer are, once someone has gone to get them. */
+/** The bytes of a layer after they were obtained. */
 export interface LayerSource {
   file: string;
   start: number;
   length: number;
-  /** What the bytes must be, as they travel: the manifest's word. Absent when that was looked at already. */
+  /** Expected digest of the packed bytes, from the manifest. Absent when already verified. */
   digest?: string;
-  /** The bytes are no longer needed. */
+  /** Releases the bytes. */
   done(): Promise<void>;
-  /** The layer could not be made of them just now. Absent when they are found again by who tries again. */
+  /** Called when the layer could not be unpacked now. Absent when a retry finds the bytes again. */
   failed?(): Promise<void>;
 }
 
 export interface LayerRecord extends TreeFacts {
   diff_id: string;
-  /** Who has shown to have its bytes: organizations, or the platform for all of them. */
+  /** Owners that have provided its bytes: organizations, or the platform for all. */
   owners: string[];
-  /** Unpacked without what is below /dev, /proc and /sys; absent in layers of earlier versions. */
+  /** Unpacked without the content of /dev, /proc and /sys; absent in layers of earlier versions. */
   bare_kernel_folders?: true;
 }
 
 export interface LayerRequest {
   diff_id: string;
   owner: string;
-  /** Gets the bytes: asked only when they are needed. */
+  /** Obtains the bytes; called only when needed. */
   source(signal: AbortSignal): Promise<LayerSource>;
   onState(state: "unpacking" | "done" | "here"): void;
-  /** The bytes are at hand, and must be the layer also when it is here already. */
+  /** The bytes are available and must match, even when the layer is local. */
   verify?: boolean;
 }
 
@@ -52,11 +52,9 @@ interface LayerParts {
 }
 
 /**
- * Unpacked layers, one folder each, shared by all images that have them. A layer is there when its record is.
- *
- * To name a layer is not to have it: an organization gets one that is already here only after it, or the
- * platform, came with the layer's bytes once. Otherwise a config that lists the right hash would open someone
- * else's files.
+ * Unpacked layers, one directory each, shared between images. A layer exists when its record does. Naming a layer gives
+ * no access: an organization may use an existing one only after it, or the platform, provided its bytes once. Otherwise
+ * a config with the right hash would expose another organization's files.
  */
 export class Layers {
   readonly #layout: Layout;
@@ -76,7 +74,7 @@ export class Layers {
     this.#unpacks = new Mutex(limits.unpacks_parallel);
   }
 
-  /** Reads what is there. A folder without a record, or a record without a folder, is what a crash left. */
+  /** Reads the records. A directory without a record, or the reverse, was left by a crash. */
   async open(): Promise<void> {
     const names = new Set(await readdir(this.#layout.layers));
     for (const name of names) {
@@ -100,13 +98,15 @@ export class Layers {
     return [...this.#records.values()];
   }
 
-  /** Whether it is here, and the owner's to use. */
+  /** Whether it is local and available to the owner. */
   has(diff_id: string, owner: string): boolean {
     const owners = this.#records.get(diff_id)?.owners ?? [];
     return owners.includes(owner) || owners.includes(PLATFORM);
   }
 
-  /** The layer is here afterwards, and the owner's to use. The same layer for the same owner is got once. */
+  /**
+   * Makes the layer local and available to the owner. Concurrent calls for the same layer and owner share one download.
+   */
   async ensure(request: LayerRequest, signal: AbortSignal): Promise<LayerRecord> {
     const { diff_id, owner } = request;
     const here = this.#records.get(diff_id);
@@ -121,7 +121,7 @@ export class Layers {
     return record;
   }
 
-  /** Out of sight at once, off the disk in a while. */
+  /** Renamed at once, deleted in the background. */
   async remove(diff_id: string): Promise<void> {
     this.#records.delete(diff_id);
     const file = `${this.folder(diff_id)}.json`;
@@ -135,7 +135,7 @@ export class Layers {
     this.#emptying = Promise.all([this.#emptying, emptied]);
   }
 
-  /** Everything that was removed is off the disk. */
+  /** Resolves when all removed layers are deleted. */
   async emptied(): Promise<void> {
     await this.#emptying;
   }
@@ -144,7 +144,7 @@ export class Layers {
     const bytes = await source(signal);
     const unpacked = this.#unpacks.acquire(signal, async () => {
       onState("unpacking");
-      // Another organization's pull of the same layer may have been faster.
+      // A concurrent pull by another organization may have been faster.
       const here = this.#records.get(diff_id);
       if (here) await this.#compare(diff_id, bytes, signal);
       if (here && !here.owners.includes(owner)) await this.#quota.check(owner, treeBytes(here));
@@ -173,9 +173,9 @@ export class Layers {
       const { file, start, length } = bytes;
       const { diff_id: found, digest, ...facts } = await unpackLayer({ file, start, length, into, limits }, signal);
       refuseOther({ diff_id, digest: bytes.digest }, { diff_id: found, digest });
-      // Others of the organization may have been unpacked beside it, and each entry counts, too.
+      // Other layers may have been unpacked meanwhile, and each entry counts too.
       await this.#quota.check(owner, treeBytes(facts));
-      // One that was unpacked meanwhile for someone else is as good.
+      // A copy unpacked meanwhile for another owner is used.
       if (!existsSync(this.folder(diff_id))) await rename(into, this.folder(diff_id));
       await syncFolder(this.#layout.layers);
       if (facts.left_out > 0)
@@ -211,13 +211,13 @@ export class Layers {
   async #record(diff_id: string, facts: TreeFacts, owner: string): Promise<LayerRecord> {
     const owners = new Set([...(this.#records.get(diff_id)?.owners ?? []), owner]);
     const record: LayerRecord = { ...facts, diff_id, owners: [...owners], bare_kernel_folders: true };
-    // In memory first, so that two organizations that come at once do not forget one another.
+    // In memory first, so that concurrent updates by two organizations are both kept.
     this.#records.set(diff_id, record);
     await this.#write(record);
     return record;
   }
 
-  /** A layer as it would be unpacked now. */
+  /** Upgrades a layer of an earlier version. */
   async #upgraded(record: LayerRecord): Promise<LayerRecord> {
     if (record.bare_kernel_folders) return record;
     emptyKernelFolders(this.folder(record.diff_id));
@@ -235,7 +235,7 @@ export class Layers {
   }
 }
 
-/** The bytes must be what the manifest says, and the tar in them what the config says. */
+/** Verifies the packed bytes against the manifest, and the tar against the config. */
 function refuseOther(
   wanted: { diff_id: string; digest: string | undefined },
   found: { diff_id: string; digest: string },

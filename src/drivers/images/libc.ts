@@ -17,7 +17,7 @@ interface Libc {
 
 let loaded: Libc | undefined;
 
-/** Loaded when it is first needed: a platform that unpacks nothing runs without it. */
+/** Loaded on first use: a platform that unpacks nothing runs without it. */
 function libc(): Libc {
   if (loaded) return loaded;
   const koffi = createRequire(import.meta.url)(`@koromix/koffi-linux-${process.arch}`) as Koffi;
@@ -33,7 +33,7 @@ function libc(): Libc {
   return loaded;
 }
 
-/** Paths go to libc as bytes with a zero at the end: names in images need not be text. */
+/** Paths are passed as zero-terminated bytes, because names in images need not be UTF-8. */
 const ended = (path: Buffer): Buffer => Buffer.concat([path, Buffer.of(0)]);
 
 function check(result: number, call: string, path: Buffer | string): void {
@@ -43,17 +43,17 @@ function check(result: number, call: string, path: Buffer | string): void {
 const S_IFCHR = 0o020000;
 const S_IFIFO = 0o010000;
 
-/** What overlayfs takes for "removed in this layer": a character device with the number 0. */
+/** Creates an overlayfs whiteout: a character device 0/0. */
 export const makeWhiteout = (path: Buffer): void => check(libc().mknod(ended(path), S_IFCHR, 0n), "mknod", path);
 
 export const makeFifo = (path: Buffer, mode: number): void =>
   check(libc().mknod(ended(path), S_IFIFO | (mode & 0o777), 0n), "mkfifo", path);
 
-/** What overlayfs takes for "nothing of the layers below shows here". */
+/** Marks a directory as opaque for overlayfs. */
 export const makeOpaque = (path: Buffer): void =>
   check(libc().lsetxattr(ended(path), "trusted.overlay.opaque", Buffer.from("y"), 1, 0), "setxattr", path);
 
-/** Everything written to the file system of `path` so far is on the disk: one call for a whole tree. */
+/** Syncs the file system of `path`: one call for a whole tree. */
 export function syncFileSystem(path: string): void {
   const fd = openSync(path, "r");
   try {

@@ -11,65 +11,67 @@ export const IMAGE_LIMITS = {
   document_bytes: 4 * MIB,
   /** Layers of one image. Past it: 400 `image_refused`. */
   layers: 127,
-  /** One layer as it travels. Past it: 400 `image_refused`, before it is fetched. */
+  /** Packed size of one layer. Past it: 400 `image_refused`, before the download. */
   layer_bytes: 20 * GIB,
-  /** An image's layers as they travel, together. Past it: 400 `image_refused`, before they are fetched. */
+  /** Packed size of all layers of an image. Past it: 400 `image_refused`, before the download. */
   image_bytes: 40 * GIB,
-  /** One layer unpacked. Past it: 400 `image_refused`, and what was unpacked is removed. */
+  /** Unpacked size of one layer. Past it: 400 `image_refused`, and what was unpacked is removed. */
   tree_bytes: 40 * GIB,
-  /** Files, folders and links of one layer. Past it: as above. */
+  /** Files, directories and links of one layer. Past it: as above. */
   tree_entries: 1_000_000,
-  /** How many times its size a layer or an upload may grow when it is unpacked, once it is larger than the next limit. */
+  /** Maximum compression ratio of a layer or upload, once it is larger than the next limit. */
   ratio: 200,
   ratio_from_bytes: 256 * MIB,
-  /** A whole path in a layer, and where a link points. Past it: 400 `image_refused`. */
+  /** Length of a path in a layer, and of a link target. Past it: 400 `image_refused`. */
   path_bytes: 4096,
-  /** One name in a path: what file systems allow. Past it: 400 `image_refused`. */
+  /** Length of one file name: what file systems allow. Past it: 400 `image_refused`. */
   name_bytes: 255,
-  /** Links that are followed, inside the tree, to find one folder. Past it: 400 `image_refused`. */
+  /** Symbolic links followed inside the tree for one directory. Past it: 400 `image_refused`. */
   link_hops: 40,
-  /** Folders of one layer that are listed as hiding all below them. One more: its files are served by machines only. */
+  /** Listed opaque directories of one layer. One more: its static files are not served by the proxy. */
   opaque_listed: 1000,
-  /** The extended header of one entry. Past it: 400 `image_refused`. */
+  /** Extended header of one entry. Past it: 400 `image_refused`. */
   pax_bytes: MIB,
-  /** An image that is sent to be imported. Past it: 413. */
+  /** Size of an uploaded image. Past it: 413. */
   upload_bytes: 40 * GIB,
-  /** Entries of an OCI or docker archive around the layers. Past it: 400 `image_refused`. */
+  /** Entries of an OCI or docker archive, beside the layers. Past it: 400 `image_refused`. */
   archive_entries: 10_000,
-  /** Space that unpacking leaves free on the disk. Past it: 503 `storage_full`, and what was unpacked is removed. */
+  /** Free disk space that unpacking leaves. Past it: 503 `storage_full`, and what was unpacked is removed. */
   disk_kept_bytes: 512 * MIB,
-  /** All images of one organization on the disk, uploads included (setting `image_quota_gb`). Past it: 422 `limit_reached`. */
+  /**
+   * Size of all images of one organization, uploads included (setting `image_quota_gb`). Past it: 422 `limit_reached`.
+   */
   org_image_bytes: 100 * GIB,
-  /** Names one organization may have. One more: 422 `limit_reached`. */
+  /** Image names of one organization. One more: 422 `limit_reached`. */
   names_per_org: 10_000,
 
-  /** Layers that are fetched at the same time; the others wait their turn. */
+  /** Layers downloaded in parallel; further ones wait. */
   downloads_parallel: 4,
-  /** Layers that are unpacked at the same time; the others wait their turn. */
+  /** Layers unpacked in parallel; further ones wait. */
   unpacks_parallel: 2,
-  /** What one resolve may take, tries included, so that a create is answered. Past it: 412 `registry_unreachable`. */
+  /** Timeout of one resolve, retries included. Past it: 412 `registry_unreachable`. */
   resolve_ms: 20 * SECOND,
-  /** Until a registry begins its answer. Past it: tried again. */
+  /** Timeout of a registry's response headers. Past it: retried. */
   answer_ms: 15 * SECOND,
-  /** Without a byte in the middle of an answer. Past it: cut, and gone on with from there. */
+  /** Stall timeout of a download. Past it: resumed from there. */
   stall_ms: 30 * SECOND,
-  /** Tries of one request; of a layer, tries that brought nothing. Past it: 412 `registry_unreachable`. */
+  /** Attempts of one request; of a layer, attempts without progress. Past it: 412 `registry_unreachable`. */
   tries: 5,
-  /** Before the second try; each further one comes after twice as long … */
+  /** Delay before the first retry, doubled for each further one … */
   retry_ms: 250,
-  /** … but never later than this, also when the registry asks for more. */
+  /** … up to this, also when the registry asks for more. */
   retry_max_ms: 10 * SECOND,
   redirects: 5,
-  /** A token of a registry that does not say how long it is good for. */
+  /** Lifetime of a registry token that states none. */
   token_ms: MINUTE,
 
-  /** A layer that was fetched in part can be gone on with for this long. */
+  /** Time for which a partial download can be resumed. */
   partial_kept_ms: DAY,
-  /** A pulled image that no machine holds goes this long after it was last asked for. */
+  /** Time for which a pulled image is kept after its last use, when no machine uses it. */
   unused_kept_ms: 7 * DAY,
-  /** An imported image whose tag was imported again stays this long under its digest when no machine or release needs it. */
+  /** Time for which a replaced imported image is kept under its digest, when no machine or release uses it. */
   replaced_kept_ms: HOUR,
-  /** Between clean-ups. */
+  /** Interval of clean-ups. */
   collect_ms: 60 * MINUTE,
 } as const;
 

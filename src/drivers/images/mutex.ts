@@ -2,7 +2,10 @@
 export class Once<T> {
   readonly #running = new Map<string, { work: Promise<T>; users: number; stop: AbortController }>();
 
-  /** Ends early for one whose signal is aborted; the work itself ends when all of them have left. */
+  /**
+   * Shares one run of `work` per key. Returns early for an aborted signal; the work is aborted when all callers have
+   * left.
+   */
   async do(key: string, signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
     signal.throwIfAborted();
     const running = this.#running.get(key) ?? this.#begin(key, work);
@@ -11,7 +14,7 @@ export class Once<T> {
     const leave = (): void => {
       left.reject(signal.reason);
       if (--running.users > 0) return;
-      // Whoever comes next begins anew: this one is on its way out.
+      // Later callers start anew, because this run is being aborted.
       if (this.#running.get(key) === running) this.#running.delete(key);
       running.stop.abort(signal.reason);
     };
@@ -39,7 +42,7 @@ export class Once<T> {
   }
 }
 
-/** So many at a time; the others wait in line. */
+/** Limits concurrency; further callers wait in order. */
 export class Mutex {
   #free: number;
   readonly #waiting: (() => void)[] = [];

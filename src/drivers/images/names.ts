@@ -5,23 +5,23 @@ import { fail } from "#core/errors.ts";
 import { type Layout, readJson, syncFolder, writeWhole } from "./files.ts";
 import type { ImageLimits } from "./limits.ts";
 
-/** What a name stands for. */
+/** A name and its digest. */
 export interface NameRecord {
-  /** An organization's id, or `platform`: then it is everyone's. */
+  /** An organization's id, or `platform`, whose names are for all. */
   owner: string;
-  /** In full: `registry/repository:tag`, or `registry/repository@digest`. */
+  /** Full name: `registry/repository:tag`, or `registry/repository@digest`. */
   name: string;
   digest: string;
-  /** Imported and built-in images cannot be had again by asking a registry. */
+  /** Imported and built-in images cannot be pulled again. */
   source: "pulled" | "imported" | "built-in";
   created_at: number;
-  /** When a machine was last made from it, or it was pulled. */
+  /** When a machine was last created from it, or it was pulled. */
   used_at: number;
-  /** What a built-in image was made from; another one is made when that has changed. */
+  /** Fingerprint of a built-in image's inputs; it is rebuilt when they change. */
   made_from?: string;
 }
 
-/** Names of images, by owner. All of them are in memory; a change is on the disk before it is answered. */
+/** Image names by owner. All are in memory; changes are durable before they are acknowledged. */
 export class Names {
   readonly #layout: Layout;
   readonly #limits: ImageLimits;
@@ -58,7 +58,7 @@ export class Names {
     names.set(record.name, record);
   }
 
-  /** Notes that it was used. In memory alone: losing it only makes the image look a little older. */
+  /** Records its use. In memory only: losing it makes the image look slightly older. */
   touch(record: NameRecord, now: number): void {
     this.#of(record.owner).set(record.name, { ...record, used_at: now });
   }
@@ -75,7 +75,7 @@ export class Names {
     return names;
   }
 
-  /** Names have slashes and colons, and are longer than a file's name may be: their hash is what they are kept under. */
+  /** Names contain slashes and colons and may be too long for a file name, so files are named by hash. */
   #file({ owner, name }: NameRecord): string {
     return join(this.#layout.names, owner, `${fileName(name)}.json`);
   }

@@ -1,6 +1,6 @@
 import type { PullProgress } from "#machines/runtime/image-source.ts";
 
-/** Words said by one and heard by another, in order. */
+/** Passes progress events from a producer to a consumer, in order. */
 export class ProgressStream implements AsyncIterable<PullProgress> {
   readonly #said: PullProgress[] = [];
   #more = Promise.withResolvers<void>();
@@ -8,7 +8,7 @@ export class ProgressStream implements AsyncIterable<PullProgress> {
 
   say(word: PullProgress): void {
     const last = this.#said.at(-1);
-    // How far a layer is counts only for the newest word about it.
+    // Only the newest progress of a layer is kept.
     if (last && last.layer === word.layer && last.state === word.state) this.#said.pop();
     this.#said.push(word);
     this.#more.resolve();

@@ -19,13 +19,13 @@ export class Pushed {
     this.#images = images;
   }
 
-  /** A name of an image; whatever the platform's registry was called, it has one name from here on. */
+  /** Parses an image name; aliases of the platform's registry get its canonical name. */
   read(image: string, field?: string): Reference {
     const reference = readReference(image, field);
     return this.#images.isOwn(reference.registry) ? canonical(reference) : reference;
   }
 
-  /** The image, its documents in the store; undefined when the repository does not have it. */
+  /** Loads the image's documents into the store; undefined when the repository does not have it. */
   async load(reference: Reference, org_id: string, signal: AbortSignal): Promise<Image | undefined> {
     const { repository, tag, digest } = reference;
     const wanted = digest === undefined ? { tag: tag ?? "latest" } : { digest };
@@ -48,7 +48,7 @@ export class Pushed {
     return await this.#store.load(found);
   }
 
-  /** The bytes of a layer, in a file. */
+  /** Writes a layer to a file. */
   async layer(
     { repository }: Reference,
     org_id: string,
@@ -69,7 +69,7 @@ export class Pushed {
 
 export const isPushed = ({ registry }: Reference): boolean => registry === OWN_REGISTRY;
 
-/** Nobody pushed it; the network is not asked for it. */
+/** The image was never pushed; no network request is made. */
 export function notPushed(reference: Reference): never {
   fail("image_not_found", `the image was not pushed: ${inWords(reference)}`, {
     facts: facts(reference),

@@ -8,48 +8,48 @@ import type { Layout } from "./files.ts";
 import type { ImageLimits } from "./limits.ts";
 import type { TreeFacts } from "./tree.ts";
 
-/** What an entry of a layer takes beside its content: a block for a small file, a folder or its name. */
+/** Disk usage of an entry beside its content: a block for a small file, a directory or its name. */
 const ENTRY_BYTES = 4096;
 
 export const treeBytes = ({ bytes, entries }: Pick<TreeFacts, "bytes" | "entries">): number =>
   bytes + entries * ENTRY_BYTES;
 
-/** Between looks at how much room is left, for something that grows. */
+/** Interval between checks of free space while data grows. */
 const LOOK_BYTES = 4 * 2 ** 20;
 
 interface QuotaParts {
   layers: { list(): readonly (Pick<TreeFacts, "entries" | "bytes"> & { owners: readonly string[] })[] };
-  /** What the manifests and configs of an organization's images take. */
+  /** Size of the manifests and configs of an organization's images. */
   documentBytes(owner: string): Promise<number>;
   layout: Layout;
   limits: ImageLimits;
 }
 
 /**
- * Counts each layer and document for every organization that has it, what was fetched of layers in part, and what is on its way in. The
- * platform's own images are not counted.
+ * Counts each layer and document for every organization that has it, plus partial downloads and uploads in progress.
+ * The platform's own images are not counted.
  */
 export class Quota {
   readonly #parts: QuotaParts;
-  /** By owner: layers that are being fetched, by the ending of their file's name, and uploads, with what each takes. */
+  /** By owner: layers being downloaded, by suffix of their file name, and uploads, with their sizes. */
   readonly #under_way = new Map<string, Map<object | string, number>>();
 
   constructor(parts: QuotaParts) {
     this.#parts = parts;
   }
 
-  /** Bytes that an organization may still bring. */
+  /** Remaining bytes of an organization. */
   async left(owner: string): Promise<number> {
     if (this.#isFree(owner)) return Number.POSITIVE_INFINITY;
     return this.#left(owner, await this.#fetched(owner));
   }
 
-  /** Fails with `limit_reached` when an organization may not bring so much more. */
+  /** Fails with `limit_reached` when the organization would exceed its quota. */
   async check(owner: string, bytes: number): Promise<void> {
     if (bytes > (await this.left(owner))) this.refuse();
   }
 
-  /** A layer is about to be fetched: all of it is counted from here on, until what this answers is called. */
+  /** Counts a layer before its download, until the returned function is called. */
   async fetch(owner: string, { digest, size }: { digest: string; size: number }): Promise<() => void> {
     if (this.#isFree(owner)) return () => {};
     const key = partName(digest, owner);
@@ -58,7 +58,7 @@ export class Quota {
     return this.#take(owner, key, size);
   }
 
-  /** An upload begins. `grow` fails with `limit_reached` when there is not so much left. */
+  /** Begins an upload. `grow` fails with `limit_reached` at the quota. */
   async upload(owner: string): Promise<{ grow(bytes: number): void; release(): void }> {
     if (this.#isFree(owner)) return { grow() {}, release() {} };
     const fetched = await this.#fetched(owner);
@@ -104,7 +104,7 @@ export class Quota {
     };
   }
 
-  /** Documents, and what is there of layers that are fetched in part and that nobody fetches now. */
+  /** Size of documents and of partial downloads that are not in progress. */
   async #fetched(owner: string, but?: string): Promise<number> {
     const { layout, documentBytes } = this.#parts;
     const { ingest } = layout;

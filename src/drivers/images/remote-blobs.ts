@@ -17,7 +17,7 @@ export const remoteBlobs = (channel: Channel, address: string): RemoteBytes => (
   },
 });
 
-/** What other processes may get here. */
+/** What other processes may fetch from here. */
 export const blobHandlers = (
   objects: ObjectStore,
   temporary: () => string,

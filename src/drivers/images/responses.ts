@@ -3,7 +3,7 @@ import type { NameRecord } from "./names.ts";
 import { refuseImage } from "./refusal.ts";
 import { layersOf, type Store, shortName } from "./store.ts";
 
-/** A name and what it stands for, for a list. Of the machines that boot from it only the viewer's own are told. */
+/** A name and its image, for lists. Only the viewer's own machines are included. */
 export async function summarize(store: Store, record: NameRecord, viewer: string): Promise<ImageSummary> {
   const { layers, holds } = store;
   const image = await store.load(record.digest);

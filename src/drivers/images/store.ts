@@ -30,23 +30,23 @@ export interface StoreParts {
   dir: string;
   clock: Clock;
   log: Log;
-  /** Tests make some of them small. */
+  /** Overridden by tests. */
   limits?: Partial<ImageLimits>;
   releases?: ReleaseImages | undefined;
 }
 
-/** An image whose documents are here. */
+/** An image whose documents are local. */
 export interface Image {
   digest: string;
-  /** Every document it is made of. */
+  /** Digests of all its documents. */
   documents: string[];
-  /** What they take together. */
+  /** Their total size. */
   document_bytes: number;
   manifest: Manifest;
   document: ImageDocument;
 }
 
-/** Images that were read are kept parsed, so many; then all of them are read anew. */
+/** Maximum number of cached parsed images; then the cache is cleared. */
 const PARSED = 1000;
 
 export class Store {
@@ -93,7 +93,7 @@ export class Store {
     return store;
   }
 
-  /** Removes what was not finished: of another life of the platform, so nobody works on it. */
+  /** Removes unfinished data of an earlier process. */
   async sweep(): Promise<void> {
     const { ingest } = this.layout;
     const oldest = this.clock.now() - this.limits.partial_kept_ms;
@@ -104,7 +104,7 @@ export class Store {
     }
   }
 
-  /** The image, when its documents are here. Fails when they are of no use on this box. */
+  /** Loads the image if its documents are local. Fails when it does not fit this host. */
   async load(digest: string): Promise<Image | undefined> {
     const parsed = this.#parsed.get(digest);
     if (parsed) return parsed;
@@ -121,12 +121,12 @@ export class Store {
     this.#document_bytes.delete(digest);
   }
 
-  /** What the documents of an organization's images take. Each is read once for that. */
+  /** Size of the documents of an organization's images. Each is read once. */
   async #documentBytes(owner: string): Promise<number> {
     const digests = new Set(this.names.list(owner).map(({ digest }) => digest));
     let sum = 0;
     for (const digest of digests) {
-      // One that cannot be used is found out by whoever uses it.
+      // An unusable image is reported when it is used.
       const known =
         this.#document_bytes.get(digest) ?? (await this.load(digest).catch(() => undefined))?.document_bytes;
       sum += known ?? 0;
@@ -162,17 +162,17 @@ export function imageRef({ registry, repository, tag }: Reference, { digest, doc
   };
 }
 
-/** Each layer of an image: what it is unpacked, and what it is in a registry. */
+/** Each layer of an image: its diff id, and its descriptor. */
 export function layersOf({ manifest, document }: Image): { diff_id: string; digest: string; size: number }[] {
   return manifest.layers.map(({ digest, size }, i) => ({ diff_id: document.diff_ids[i] ?? "", digest, size }));
 }
 
-/** What an image is called that has no tag: `registry/repository@digest`. */
+/** The name of an untagged image: `registry/repository@digest`. */
 export const untagged = ({ name }: Pick<NameRecord, "name">, digest: string): string =>
   `${name.replace(/@.*|:[^/]*$/, "")}@${digest}`;
 
 export const isUntagged = ({ name }: Pick<NameRecord, "name">): boolean => name.includes("@");
 
-/** A name as people write it. */
+/** A name in its short form. */
 export const shortName = ({ name }: Pick<NameRecord, "name">): string =>
   name.replace(/^registry-1\.docker\.io\/(library\/)?/, "");

@@ -17,15 +17,15 @@ export interface TarEntry {
   gid: number;
   /** Seconds since 1970. */
   mtime: number;
-  /** Of what follows; 0 for everything but files. */
+  /** Size of the content; 0 for everything but files. */
   size: number;
-  /** Where a link points. */
+  /** Target of a link. */
   link: string;
 }
 
 export interface TarSink {
   entry(entry: TarEntry): void;
-  /** Content of the last entry, in order. */
+  /** Content of the current entry, in order. */
   data(chunk: Buffer): void;
 }
 
@@ -46,15 +46,15 @@ const TYPES: Record<string, EntryType> = {
   "5": "directory",
   "6": "fifo",
 };
-/** Headers about the next entry, or about all that follow. */
+/** Extended headers about the next entry, or about all that follow. */
 const EXTENDED = new Set(["x", "g", "L", "K"]);
 
 export class TarReader {
   readonly #sink: TarSink;
   readonly #limits: TarLimits;
-  /** Bytes that do not fill a block yet. */
+  /** An incomplete block. */
   #rest: Buffer = Buffer.alloc(0);
-  /** Of the current entry's content, and of the filling after it. */
+  /** Remaining content and padding of the current entry. */
   #left = 0;
   #filling = 0;
   #extended: { type: string; chunks: Buffer[] } | undefined;
@@ -68,7 +68,7 @@ export class TarReader {
     this.#limits = limits;
   }
 
-  /** Bytes that need not be read, only counted: a reader of a file may jump over them with `skip`. */
+  /** Bytes that need not be read: a file reader may skip them with `skip`. */
   get skippable(): number {
     return this.#extended || this.#rest.length > 0 ? 0 : this.#left + this.#filling;
   }
@@ -84,15 +84,15 @@ export class TarReader {
     while (chunk.length > 0 && !this.#ended) chunk = this.#step(chunk);
   }
 
-  /** The archive is over. Fails when it stops in the middle of something. */
+  /** Ends the archive. Fails when it is truncated. */
   end(): void {
     if (this.#ended) return;
-    // Some tools leave out the zero blocks; between two entries is as good an end.
+    // Some tools omit the zero blocks; the end of an entry is accepted too.
     if (this.#rest.length > 0 || this.#left + this.#filling > 0 || this.#extended || this.#next.size > 0)
       throw new LayerFault("the archive is cut short");
   }
 
-  /** Takes some of the chunk, answers what is left of it. */
+  /** Consumes part of the chunk and returns the rest. */
   #step(chunk: Buffer): Buffer {
     if (this.#left > 0) return this.#content(chunk);
     if (this.#filling > 0) {
@@ -128,7 +128,7 @@ export class TarReader {
   #header(block: Buffer): void {
     if (block.every((byte) => byte === 0)) {
       this.#zeroes++;
-      // Two zero blocks are the end; what follows is filling of the medium.
+      // Two zero blocks end the archive; what follows is padding.
       this.#ended = this.#zeroes === 2;
       return;
     }
@@ -155,7 +155,7 @@ export class TarReader {
     if ([...this.#next.keys(), ...this.#global.keys()].some((name) => name.startsWith("GNU.sparse.")))
       throw new LayerFault("an entry is a sparse file, which layers may not have");
     const path = extra("path") ?? ustarPath(block);
-    // Old archives mark a folder by the slash at its end alone.
+    // Old archives mark a directory only by a trailing slash.
     const type = kind === "file" && path.endsWith("/") ? "directory" : kind;
     const size = numberFrom(extra("size"), headerSize, "size");
     const entry: TarEntry = {
@@ -251,7 +251,7 @@ function numberFrom(given: string | undefined, otherwise: number, what: string):
 
 function secondsFrom(given: string | undefined, otherwise: number): number {
   const value = given === undefined ? otherwise : Number(given);
-  // A time no file system can keep is no reason to refuse an image.
+  // A time that no file system can store is clamped.
   return Number.isFinite(value) ? Math.min(Math.max(value, 0), 2 ** 33) : 0;
 }
 

@@ -34,16 +34,16 @@ import type { ImageLimits } from "./limits.ts";
 import { LayerFault } from "./refusal.ts";
 import type { EntryType, TarEntry, TarSink } from "./tar.ts";
 
-/** What came of a layer. */
+/** Result of unpacking a layer. */
 export interface TreeFacts {
   entries: number;
-  /** Content of its files. */
+  /** Total size of its files. */
   bytes: number;
-  /** Devices, and entries below /dev, /proc and /sys, that were left out. */
+  /** Devices, and entries below /dev, /proc and /sys, that were skipped. */
   left_out: number;
-  /** Nothing of the layers below shows; overlayfs has no mark for it at the root. */
+  /** Hides all layers below; overlayfs cannot mark this at the root. */
   opaque_root: boolean;
-  /** Other folders of which the same is true; absent when there are more than a list is kept of. */
+  /** Other opaque directories; absent when there are too many to list. */
   opaque?: string[];
 }
 
@@ -52,31 +52,31 @@ type TreeLimits = Pick<
   "tree_bytes" | "tree_entries" | "name_bytes" | "link_hops" | "disk_kept_bytes" | "opaque_listed"
 >;
 
-/** An entry on its way into the tree. */
+/** An entry being created. */
 interface Making {
   path: string;
   entry: TarEntry;
-  /** What a hard link names. */
+  /** Target of a hard link. */
   target: string;
-  /** What was at the path. */
+  /** What existed at the path. */
   before: Stats | undefined;
 }
 
 const WHITEOUT = ".wh.";
 const OPAQUE = ".wh..wh..opq";
-/** Between looks at how much room the disk has. */
+/** Interval between checks of free disk space. */
 const LOOK_BYTES = 64 * 1024 * 1024;
-/** What the kernel says of names and links that cannot be. */
+/** Kernel errors that mean an invalid name or link. */
 const SHAPES = new Set(["ENOENT", "ENOTDIR", "EISDIR", "EEXIST", "ELOOP", "EINVAL", "EMLINK", "ENAMETOOLONG"]);
 const MAX_ID = 0xff_ff_ff_fe;
 
 export class Tree implements TarSink {
   readonly #root: Buffer;
   readonly #limits: TreeLimits;
-  /** Folders that are there and are no links, so that the way to the next file is short. */
+  /** Known real directories, so that their path is not checked again. */
   readonly #folders = new Set<string>([""]);
   readonly #times = new Map<string, number>();
-  /** Devices that were left out; a hard link to one is left out, too. */
+  /** Skipped devices; hard links to them are skipped too. */
   readonly #devices = new Set<string>();
   readonly facts: TreeFacts = { entries: 0, bytes: 0, left_out: 0, opaque_root: false, opaque: [] };
   #file: { fd: number; entry: TarEntry } | undefined;
@@ -86,7 +86,7 @@ export class Tree implements TarSink {
   constructor(root: string, limits: TreeLimits) {
     this.#root = Buffer.from(root);
     this.#limits = limits;
-    // As a layer that does not name its root would have it.
+    // The default for a layer that does not list its root.
     chmodSync(root, 0o755);
   }
 
@@ -105,7 +105,7 @@ export class Tree implements TarSink {
       else if (name.startsWith(WHITEOUT)) this.#whiteout(names, name);
       else this.#put(`${this.#folder(names, entry.path)}/${name}`, entry);
     } catch (thrown) {
-      // What no file system takes is the layer's fault; a full or broken disk is not.
+      // A name that no file system accepts is an error of the layer; a full or broken disk is not.
       const { code = "" } = thrown as { code?: string };
       if (!SHAPES.has(code)) throw thrown;
       throw new LayerFault(`${shown(entry.path)} cannot be made: ${code}`, { cause: thrown });
@@ -119,17 +119,17 @@ export class Tree implements TarSink {
     if (this.facts.bytes >= this.#look_at) this.#lookAtDisk();
   }
 
-  /** All entries were there: the last ones are finished. */
+  /** Finishes the last entries. */
   end(): void {
     this.#closeFile();
-    // Last, because every file put into a folder changes the folder's time.
-    // Only folders that are still known: the way to one that was replaced may lead out of the tree by now.
+    // Last, because every file created in a directory changes its time. Only known directories: the path of a replaced
+    // one may lead out of the tree by now.
     for (const [path, mtime] of this.#times) {
       if (this.#folders.has(path)) utimesSync(this.#path(path), mtime, mtime);
     }
   }
 
-  /** Lets go of the file that is being written, when the rest will not come. */
+  /** Closes the file being written, because the rest will not arrive. */
   abandon(): void {
     if (this.#file) closeSync(this.#file.fd);
     this.#file = undefined;
@@ -147,7 +147,7 @@ export class Tree implements TarSink {
       this.facts.left_out++;
       return;
     }
-    // Looked for first: a link to itself, or to something it replaces, must not remove what it names.
+    // Resolved first: a link to itself, or to what it replaces, must not remove its target.
     const target = entry.type === "hardlink" ? this.#linked(entry) : "";
     if (this.#devices.has(target)) {
       this.#devices.add(path);
@@ -163,7 +163,7 @@ export class Tree implements TarSink {
     this.#devices.delete(path);
   }
 
-  /** What is made of an entry, by its type. Devices are not. */
+  /** Creates entries by type. Devices are not created. */
   readonly #makers: Partial<Record<EntryType, (making: Making) => void>> = {
     directory: ({ path, entry, before }) => this.#putFolder(path, entry, before),
     file: ({ path, entry }) => this.#openFile(path, entry),
@@ -179,7 +179,7 @@ export class Tree implements TarSink {
     if (!before?.isDirectory()) {
       if (before) this.#remove(path);
       mkdirSync(this.#path(path), 0o700);
-      // What the layers below had here was removed in this layer; this is a new folder of the same name.
+      // The lower entry was removed in this layer; this is a new directory of the same name.
       if (before && isWhiteout(before)) this.#opaque(path);
     }
     this.#folders.add(path);
@@ -198,7 +198,7 @@ export class Tree implements TarSink {
     this.#file = undefined;
     try {
       fchownSync(fd, entry.uid, entry.gid);
-      // After the owner: changing that one takes the setuid bit away.
+      // After chown, which clears the setuid bit.
       fchmodSync(fd, entry.mode);
       futimesSync(fd, entry.mtime, entry.mtime);
     } finally {
@@ -213,7 +213,7 @@ export class Tree implements TarSink {
     lutimesSync(this.#path(path), entry.mtime, entry.mtime);
   }
 
-  /** The file in this tree that a hard link names. */
+  /** The file in this tree that a hard link refers to. */
   #linked({ path, link }: TarEntry): string {
     const names = this.#namesOf(link);
     const name = names.pop();
@@ -238,7 +238,7 @@ export class Tree implements TarSink {
     else delete this.facts.opaque;
   }
 
-  /** `.wh.name`: the layers below have no `name`. `.wh..wh..opq`: they have nothing in this folder. */
+  /** `.wh.name` removes `name` of the layers below; `.wh..wh..opq` hides everything below in this directory. */
   #whiteout(names: string[], name: string): void {
     const folder = this.#folder(names, [...names, name].join("/"));
     const hidden = name.slice(WHITEOUT.length);
@@ -251,18 +251,18 @@ export class Tree implements TarSink {
       else this.#opaque(folder);
       return;
     }
-    // Other names that begin twice like this are notes of an old file system to itself.
+    // Other names with this double prefix are aufs metadata.
     if (hidden.startsWith(WHITEOUT)) return;
     if (hidden === "" || hidden === "." || hidden === "..")
       throw new LayerFault(`${shown(name)} hides nothing that can be`);
     const path = `${folder}/${hidden}`;
     const before = this.#stat(path);
-    // What this very layer brings is not hidden by it, only what a folder of the same name has below.
+    // Entries of this layer itself are not hidden, only those of lower directories with the same name.
     if (before?.isDirectory()) this.#opaque(path);
     else if (!before) makeWhiteout(this.#path(path));
   }
 
-  /** Owner, mode and time, for all that is not written through a descriptor. */
+  /** Sets owner, mode and time of entries not written through a descriptor. */
   #dress(path: string, { uid, gid, mode, mtime }: TarEntry): void {
     chownSync(this.#path(path), uid, gid);
     chmodSync(this.#path(path), mode);
@@ -279,7 +279,7 @@ export class Tree implements TarSink {
     return names;
   }
 
-  /** The folder these names lead to, made where it is missing, with links followed as if the tree were the root. */
+  /** Resolves a directory within the tree as root, creating missing parts. */
   #folder(names: readonly string[], path: string): string {
     const way = [...names];
     let at = "";
@@ -290,7 +290,7 @@ export class Tree implements TarSink {
         continue;
       }
       const next = `${at}/${name}`;
-      // Nothing is ever made below these, so that there is nothing to look at either.
+      // Nothing is ever created below these, so there is nothing to check.
       if (this.#folders.has(next) || isKernelPath(next)) {
         at = next;
         continue;
@@ -346,12 +346,12 @@ export class Tree implements TarSink {
   }
 }
 
-/** Of /dev, /proc and /sys only the folders themselves are taken, as places to mount on. */
+/** Of /dev, /proc and /sys only the directories themselves are created, as mount points. */
 const isLeftOut = (path: string, { type }: TarEntry): boolean =>
   isKernelPath(path) && !(isKernelFolder(path) && type === "directory");
 
 const bytes = (path: string): Buffer => Buffer.from(path, "latin1");
 const isWhiteout = (stat: Stats): boolean => stat.isCharacterDevice() && stat.rdev === 0;
 
-/** A path for a message: short, and with nothing a terminal would obey. */
+/** A path for messages: shortened, with control characters escaped. */
 export const shown = (path: string): string => JSON.stringify(Buffer.from(path, "latin1").toString().slice(0, 120));

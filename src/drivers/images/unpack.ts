@@ -10,20 +10,20 @@ import { TarReader } from "./tar.ts";
 import { Tree, type TreeFacts } from "./tree.ts";
 
 export interface UnpackTask {
-  /** Where the layer is: all of a file, or a part of an archive. */
+  /** The layer: a whole file, or part of an archive. */
   file: string;
   start: number;
   length: number;
-  /** An empty folder; without it the layer is only read and hashed. */
+  /** An empty directory; without it the layer is only read and hashed. */
   into?: string | undefined;
   limits: ImageLimits;
 }
 
-/** What came of a layer, and what it was made from. */
+/** The result of unpacking, with the layer's digests. */
 export interface Unpacked extends TreeFacts {
-  /** sha256 of the layer as a plain tar. */
+  /** SHA-256 of the uncompressed tar. */
   diff_id: string;
-  /** sha256 of its bytes as they came, compressed or not. */
+  /** SHA-256 of the received bytes, compressed or not. */
   digest: string;
 }
 
@@ -43,7 +43,7 @@ export async function unpack({ file, start, length, into, limits }: UnpackTask):
       grown += chunk.length;
       if (grown > limits.ratio_from_bytes && grown > length * limits.ratio)
         throw new LayerFault(`it grows to more than ${limits.ratio} times its size (limit ratio)`);
-      // Twice the room for names and filling: a tar of many empty files is mostly that.
+      // Twice the size, for headers and padding: a tar of many empty files is mostly that.
       if (grown > limits.tree_bytes * 2) throw new LayerFault("it unpacks to more than limit tree_bytes allows");
       reader?.write(chunk);
     }
@@ -66,14 +66,14 @@ const MAGIC: readonly [name: string, bytes: Buffer, open: (() => Transform) | un
   ["xz", Buffer.from("fd377a585a00", "hex"), undefined],
 ];
 
-/** A layer without its compression. */
+/** A decompressed layer. */
 interface Plain {
   chunks: AsyncIterable<Buffer>;
-  /** Of the compressed bytes, complete when all chunks were read; absent when there is no compression. */
+  /** Hash of the compressed bytes, final when all were read; absent without compression. */
   packed?: Hash;
 }
 
-/** The layer as a plain tar. Its first bytes say how it is compressed; media types are often wrong. */
+/** Decompresses the layer. The format is detected from its first bytes, because media types are often wrong. */
 async function plain(file: string, start: number, length: number): Promise<Plain> {
   if (length === 0) throw new LayerFault("it is empty");
   const source = createReadStream(file, { start, end: start + length - 1, highWaterMark: 256 * 1024 });
@@ -91,7 +91,7 @@ async function plain(file: string, start: number, length: number): Promise<Plain
       yield chunk;
     }
   }
-  // Whichever of them ends early ends the others; the reader hears what was wrong.
+  // An early end of one stage ends the others; the reader gets the error.
   const decoder = pipeline(source, hashed, open(), () => {});
   return { chunks: spoken(decoder, name), packed };
 }
@@ -105,7 +105,7 @@ async function peek(source: Readable): Promise<Buffer> {
   return Buffer.alloc(0);
 }
 
-/** What a decoder complains of, as a fault of the layer. */
+/** Reports a decoder's error as a fault of the layer. */
 async function* spoken(decoder: Transform, name: string): AsyncIterable<Buffer> {
   try {
     yield* decoder as AsyncIterable<Buffer>;

@@ -6,14 +6,14 @@ import type { Unpacked, UnpackTask } from "./unpack.ts";
 import type { UnpackResponse } from "./unpack-worker.ts";
 
 const WORKER = new URL("./unpack-worker.ts", import.meta.url);
-/** Names of a million entries fit; a layer that wants more is not a layer. */
+/** Enough for the names of a million entries. */
 const HEAP_MB = 1024;
-/** A thread without work ends after this. Until then it saves the next layer a tenth of a second. */
+/** Idle threads end after this. Reusing one saves a tenth of a second per layer. */
 const IDLE_MS = 5000;
 
 const idle: { worker: Worker; end: NodeJS.Timeout }[] = [];
 
-/** Unpacks one layer in a thread. A fault of the layer is a `LayerFault`; aborted, the thread ends at once. */
+/** Unpacks one layer in a worker thread. An invalid layer is a `LayerFault`; an abort ends the thread at once. */
 export async function unpackLayer(task: UnpackTask, signal: AbortSignal): Promise<Unpacked> {
   signal.throwIfAborted();
   const worker = takeWorker();
@@ -49,7 +49,7 @@ function takeWorker(): Worker {
   return waiting.worker;
 }
 
-/** Neither the thread nor its timer holds the process. */
+/** Neither the thread nor its timer keeps the process alive. */
 function giveBack(worker: Worker): void {
   worker.unref();
   const end = setTimeout(() => {

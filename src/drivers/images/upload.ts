@@ -13,16 +13,16 @@ import { refuseImage } from "./refusal.ts";
 interface ReceiveParts {
   layout: Layout;
   limits: ImageLimits;
-  /** Told of what is about to be written; fails when that is too much. */
+  /** Called before writing; fails when the quota is exceeded. */
   grow(bytes: number): void;
 }
 
-/** Between looks at how much room is left on the disk. */
+/** Interval between checks of free disk space. */
 const LOOK_BYTES = 64 * 2 ** 20;
 
 /**
- * Takes in a tar, compressed or not, as a plain one on the disk. The caller removes the file. What a little that was sent
- * grows to is bounded while it is written: nobody knows before.
+ * Receives a tar, compressed or not, and stores it uncompressed. The caller removes the file. The decompressed size is
+ * limited while writing, because it is not known before.
  */
 export async function receiveTar(
   upload: AsyncIterable<Uint8Array>,
@@ -80,7 +80,7 @@ function spoken(thrown: unknown, signal: AbortSignal): unknown {
   return thrown;
 }
 
-/** The upload without its compression, which its first bytes tell. */
+/** The decompressed upload; the format is detected from its first bytes. */
 async function decoded(upload: AsyncIterable<Uint8Array>): Promise<Readable> {
   const chunks = upload[Symbol.asyncIterator]();
   let first = Buffer.alloc(0);

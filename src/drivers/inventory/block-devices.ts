@@ -16,11 +16,11 @@ export interface BlockDevices {
   mapped: BlockDevice[];
 }
 
-/** `isOurs` is asked about the file behind a loop device. */
+/** `isOurs` receives the backing file of a loop device. */
 export async function blockDevicesOf(isOurs: (file: string) => boolean): Promise<BlockDevices> {
   const all = allLoops();
   const loops = all.filter(({ of }) => isOurs(of));
-  // The file of a volume is in a pool, and has only the path in it when the pool is mounted nowhere any more.
+  // A volume's file is in a pool; its path is relative when the pool is no longer mounted.
   const rest = all.filter((loop) => !loops.includes(loop));
   const backing = loops.length > 0 && rest.length > 0 ? await backingDevices() : new Map<string, string>();
   for (const known = new Set(loops.map(({ device }) => device)), more = [...rest]; ; ) {
@@ -50,7 +50,7 @@ function allMapped(): (BlockDevice & { slaves: string[] })[] {
   }));
 }
 
-/** Loop device → device of the file system that its file is in. The kernel tells that by a call alone. */
+/** Loop device → device of the file system of its backing file, which only an ioctl reports. */
 async function backingDevices(): Promise<Map<string, string>> {
   const text = await program("losetup", ["--list", "--noheadings", "--raw", "--output", "NAME,BACK-MAJ:MIN"]);
   const rows = text.split("\n").filter(Boolean);

@@ -24,18 +24,18 @@ export interface Installation {
   node_id: string;
 }
 
-/** What is ours, by how it is called. */
+/** Names by which our objects are found. */
 interface Names {
   run: string;
-  /** Folders below the data dir in which file systems are mounted or loop devices have their files. */
+  /** Directories below the data dir with mounts or backing files of loop devices. */
   places: string[];
   cgroup: string;
   node_id: string;
 }
 
-/** Below the data dir: disks of machines, disks that wait for machines, volumes. What else is mounted there is not ours. */
+/** Below the data dir: disks of machines, prepared disks, volumes. Other mounts there are not ours. */
 const PLACES = ["machines", "ready", "volumes"];
-/** A namespace may have thousands of processes; the first ones are enough to find it. */
+/** A namespace may have thousands of processes; a few are enough to identify it. */
 const NAMED = 5;
 
 function namesOf({ data_dir, node_id }: Installation): Names {
@@ -45,13 +45,13 @@ function namesOf({ data_dir, node_id }: Installation): Names {
 }
 
 export interface InventoryOptions {
-  /** The process of the platform, if it runs: what it holds it holds rightly. */
+  /** The process of the platform, if it runs; its holds are legitimate. */
   platform_pid?: number | undefined;
-  /** File systems that were seen before something was taken down: who still uses them is found by this. */
+  /** File systems seen before a removal, to find those who still use them. */
   before?: ReadonlySet<string>;
 }
 
-/** `devices` are the file systems that were seen, for `before`. */
+/** `devices` are the file systems seen, for `before`. */
 export async function kernelInventory(
   installation: Installation,
   { platform_pid, before = new Set() }: InventoryOptions = {},
@@ -86,7 +86,7 @@ export async function kernelInventory(
   return { objects, unseen, devices };
 }
 
-/** In a cgroup of its machines, or one of the programs that outlive the platform, with a path of this installation. */
+/** Processes in a machine's cgroup, or helper programs with a path of this installation. */
 function ownProcesses({ run, places, cgroup }: Names): number[] {
   const started = allPids().filter((pid) => pid !== process.pid && isProgram(pid, [`${run}/`, ...places]));
   const boxed = Object.values(cgroupDirs(cgroup)).flatMap((dir) =>
@@ -95,11 +95,11 @@ function ownProcesses({ run, places, cgroup }: Names): number[] {
   return [...new Set([...started, ...boxed])].sort((a, b) => a - b);
 }
 
-/** What the platform starts and leaves running, as the kernel calls it; the guard of a host's machines is a bash. */
+/** Programs that the platform leaves running, by their kernel names; the guard of a host is a bash. */
 const PROGRAMS = /^(monitor|runc|criu|lxcfs|gocryptfs|bash)/;
 const GUARD = "hangar-guard";
 
-/** A program of somebody else may well have our paths among its arguments: an editor, a copy, a search. */
+/** Other programs may have our paths as arguments: an editor, a copy, a search. */
 function isProgram(pid: number, paths: readonly string[]): boolean {
   try {
     const comm = readFileSync(`/proc/${pid}/comm`, "utf8");
@@ -111,7 +111,7 @@ function isProgram(pid: number, paths: readonly string[]): boolean {
   }
 }
 
-/** A process and those that it started. */
+/** A process and its children. */
 function familyOf(pid: number | undefined): number[] {
   if (pid === undefined) return [];
   const parentOf = (one: number): number => {
@@ -139,7 +139,7 @@ function oursIn(namespaces: readonly MountNamespace[], names: Names, { loops, ma
   );
 }
 
-/** By its device; or by its place, which may have something before it in a namespace with another root. */
+/** By device, or by mount point, which may have a prefix in a namespace with another root. */
 function isOurs({ device, point, source, options }: MountLine, { run, places }: Names, devices: Set<string>): boolean {
   return (
     devices.has(device) ||
@@ -149,7 +149,7 @@ function isOurs({ device, point, source, options }: MountLine, { run, places }: 
   );
 }
 
-/** File systems of which nothing is mounted elsewhere: a folder of the data dir that is shown in a machine is not one. */
+/** File systems mounted only at our places: a bind mount of the data dir in a machine is not one. */
 function ownFileSystems(mounts: readonly OurMount[], namespaces: readonly MountNamespace[]): Set<string> {
   const ours = new Set(mounts.map(({ line }) => line));
   const elsewhere = namespaces.flatMap((namespace) => namespace.mounts.filter((line) => !ours.has(line)));
@@ -159,7 +159,10 @@ function ownFileSystems(mounts: readonly OurMount[], namespaces: readonly MountN
 
 type Found = KernelObject & { device: string };
 
-/** One for each place, with who else has it. What others have follows our unmounting, unless their copy is private. */
+/**
+ * One object per mount point, with the other namespaces that have it. Copies follow our unmounting, unless they are
+ * private.
+ */
 function mountObjects(mounts: readonly OurMount[], mine: ReadonlySet<number>): Found[] {
   const key = ({ device, point }: MountLine): string => `${device} ${point}`;
   const here = new Set(mounts.filter(({ namespace }) => namespace.is_own).map(({ line }) => key(line)));
@@ -197,7 +200,7 @@ interface UseParts {
   mine: ReadonlySet<number>;
 }
 
-/** Adds who has files open in it. A device without any user is held by a file of an overlay that is mounted nowhere. */
+/** Adds processes with open files. A device without a process is held by a file of a detached overlay. */
 async function nameUsers(found: readonly Found[], { devices, blocks, mine }: UseParts): Promise<void> {
   const nodes = new Map<string, string>();
   for (const { name, device } of blocks.loops) nodes.set(`/dev/${name}`, device);
@@ -208,10 +211,10 @@ async function nameUsers(found: readonly Found[], { devices, blocks, mine }: Use
     found.filter(({ kind }) => kind === "mount"),
     ({ device }) => device,
   );
-  // A loop device under a mapped one, or with a file that is the disk of another, has a user that is no process.
+  // A loop device under a mapped device, or backing another disk, has a user that is no process.
   const isUsed = (device: string): boolean => users.has(device) || mounted.has(device) || blocks.mapped.length > 0;
   for (const object of found) {
-    // Files of a folder that is shown in a machine, but are the host's, are everybody's.
+    // Bind-mounted files of the host in a machine belong to the host.
     const here = devices.has(object.device) ? strangers(users.get(object.device)) : [];
     const there = object.kind === "mount" ? [] : (mounted.get(object.device) ?? []).flatMap(({ held_by }) => held_by);
     const maybe = object.kind === "mount" || isUsed(object.device) ? [] : strangers(detached);

@@ -9,18 +9,18 @@ export interface MountLine {
   type: string;
   source: string;
   options: string;
-  /** Nobody's unmounting is passed on to it: a copy that stays until its own namespace ends. */
+  /** Unmounts do not propagate to it: the copy stays until its namespace ends. */
   is_private: boolean;
 }
 
 export interface MountNamespace {
-  /** Where this process is too. */
+  /** The namespace of this process. */
   is_own: boolean;
   pids: number[];
   mounts: MountLine[];
 }
 
-/** `hidden` counts processes that may not be looked at. */
+/** `hidden` counts processes that could not be inspected. */
 export function mountNamespaces(): { namespaces: MountNamespace[]; hidden: number } {
   const own = namespaceOf("self");
   const pids = new Map<string, number[]>();
@@ -33,8 +33,7 @@ export function mountNamespaces(): { namespaces: MountNamespace[]; hidden: numbe
   const namespaces = [...pids].map(
     ([name, list]): MountNamespace => ({ is_own: name === own, pids: list, mounts: firstMounts(list) }),
   );
-  // A process with more rights than ours does not tell its namespace, but what is mounted there. Numbers of mounts are
-  // one namespace's alone.
+  // A more privileged process hides its namespace but not its mounts. Mount ids are unique to a namespace.
   for (const pid of refused) {
     const mounts = firstMounts([pid]);
     const known = namespaces.find((one) => one.mounts[0]?.id === mounts[0]?.id);
@@ -47,7 +46,7 @@ export function mountNamespaces(): { namespaces: MountNamespace[]; hidden: numbe
   };
 }
 
-/** Not one that is ending: of those the kernel tells nobody. */
+/** Not an exiting process, which the kernel does not report on. */
 function lives(pid: number): boolean {
   try {
     return !/\) [ZX]/.test(readFileSync(`/proc/${pid}/stat`, "utf8"));
@@ -61,17 +60,17 @@ export const allPids = (): number[] =>
     .filter((name) => /^\d+$/.test(name))
     .map(Number);
 
-/** Undefined when that may not be known. */
+/** Undefined without permission. */
 function namespaceOf(pid: number | "self"): string | undefined {
   try {
     return readlinkSync(`/proc/${pid}/ns/mnt`);
   } catch (thrown) {
-    // The others have ended, or are threads of the kernel.
+    // Other errors mean an ended process or a kernel thread.
     return (thrown as NodeJS.ErrnoException).code === "EACCES" ? undefined : "";
   }
 }
 
-/** Any process of a namespace tells; one that ended meanwhile does not. */
+/** Any live process of a namespace will do. */
 function firstMounts(pids: readonly number[]): MountLine[] {
   for (const pid of pids) {
     try {

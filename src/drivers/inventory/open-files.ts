@@ -5,13 +5,13 @@ import { setTimeout as pause } from "node:timers/promises";
 import type { Holder } from "#core/kernel-objects.ts";
 import { allPids, parseMountinfo } from "./mount-namespaces.ts";
 
-/** A file of FUSE whose daemon hangs is not waited for. */
+/** Timeout for a FUSE file whose daemon hangs. */
 const STAT_MS = 500;
 
 export interface DeviceUse {
   /** Holders by `major:minor`. */
   users: Map<string, Holder[]>;
-  /** Processes with files open in file systems without a device that are mounted nowhere, such as an overlay. */
+  /** Processes with open files in detached file systems without a device, such as an overlay. */
   detached: Holder[];
 }
 
@@ -32,7 +32,7 @@ export async function usersOf(devices: ReadonlySet<string>, nodes: ReadonlyMap<s
 const DETACHED = "has a file of an unmounted file system open, which may be this one";
 
 export function commandOf(pid: number): string {
-  // Somebody else chose these words; they are shown on a terminal.
+  // The command line is untrusted and shown on a terminal.
   const words = read(`/proc/${pid}/cmdline`)
     .replaceAll(/[\s\p{C}]+/gu, " ")
     .trim();
@@ -76,7 +76,7 @@ async function deviceAt(path: string): Promise<string | undefined> {
   return found && deviceOf(found);
 }
 
-/** As the kernel packs two numbers into one: <linux/kdev_t.h>. */
+/** The kernel's packing of device numbers: <linux/kdev_t.h>. */
 export function deviceOf({ dev }: Pick<Stats, "dev">): string {
   const number = BigInt(dev);
   return `${(number >> 8n) & 0xfffn}:${(number & 0xffn) | ((number >> 12n) & 0xfff00n)}`;

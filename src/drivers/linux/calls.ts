@@ -20,7 +20,7 @@ interface Ffi {
   errno(): number;
 }
 
-/** A call that the kernel refused. `code` is the name Node would use, such as ENOENT. */
+/** A system call that failed. `code` is as in Node, such as ENOENT. */
 export class CallError extends Error {
   override readonly name = "CallError";
   readonly code: string;
@@ -31,7 +31,7 @@ export class CallError extends Error {
   }
 }
 
-/** Why these calls cannot be made on this box, or undefined. */
+/** Why these calls are not possible on this host, or undefined. */
 export function callsMissing(): string | undefined {
   if (process.platform !== "linux") return "this is not Linux";
   try {
@@ -55,8 +55,8 @@ function library() {
 const WIDE = new Set(["syscall", "lseek", "send", "recv"]);
 
 /**
- * A function of the C library that answers -1 when it fails; `subject` of a failure is what it was about. What answers
- * an int must be read as one: the upper half of the register may hold anything.
+ * Calls a C library function that returns -1 on failure; `subject` appears in the error. An int result must be read as
+ * such, because the upper half of the register is undefined.
  */
 export function call(name: string, args: string[], symbol = name): Call {
   const native = functionOf(symbol, args);
@@ -68,8 +68,8 @@ export function call(name: string, args: string[], symbol = name): Call {
 }
 
 /**
- * The same on a thread of its own: what is passed in memory must stay until it is over. The error is that of this call,
- * whatever else fails meanwhile: koffi hands it from thread to thread, and it is read before anybody else can call.
+ * Like `call`, on another thread; memory arguments must stay valid until it returns. errno is this call's own: koffi
+ * passes it between threads, and it is read before another call.
  */
 export function callLater(
   name: string,
@@ -95,7 +95,7 @@ function functionOf(symbol: string, args: string[]): () => Native {
   };
 }
 
-// Numbers of system calls from here on are the same on every architecture.
+// System call numbers from here on are the same on every architecture.
 const SYS = {
   open_tree: 428,
   move_mount: 429,
@@ -134,7 +134,7 @@ export function mount(source: string, target: string, type: string, flags: numbe
 }
 
 const MNT_DETACH = 2;
-/** Takes a mount out of sight at once; it ends when nothing uses it any more. */
+/** Detaches a mount (MNT_DETACH): it ends when nothing uses it any more. */
 export function detach(target: string): void {
   umountCall(target, target, MNT_DETACH);
 }
@@ -145,8 +145,8 @@ const CLOEXEC = 0o2000000;
 const MOVE_EMPTY_PATH = 4;
 
 /**
- * Shows the folder `from` at `to` as well, `nosuid` and `nodev`. With a user namespace the owners on the disk are seen
- * through its map: 0 on the disk is the first id of the machine.
+ * Bind-mounts `from` at `to`, `nosuid` and `nodev`. With a user namespace the owners are mapped: 0 on disk is the
+ * machine's first id.
  */
 export function bind(from: string, to: string, { userns }: { userns?: number }): void {
   const tree = openTree(from, SYS.open_tree, AT_FDCWD, from, OPEN_TREE_CLONE | CLOEXEC);
@@ -166,7 +166,7 @@ const FSOPEN_CLOEXEC = 1;
 const FSMOUNT_CLOEXEC = 1;
 const FSCONFIG = { string: 1, create: 6 };
 
-/** Mounts a file system whose options are too many for one page. */
+/** Mounts a file system whose options exceed one page. */
 export function mountWith(type: string, target: string, options: readonly [string, string][], flags: number): void {
   const context = fsopen(type, SYS.fsopen, type, FSOPEN_CLOEXEC);
   try {
@@ -185,7 +185,7 @@ export function mountWith(type: string, target: string, options: readonly [strin
 
 const syncfs = callLater("syncfs", ["int"]);
 
-/** What was written to the file system at `path` is on its disk, also when it stays mounted somewhere else. */
+/** Syncs the file system at `path`, even if it stays mounted elsewhere. */
 export async function syncFileSystem(path: string): Promise<void> {
   const fd = openSync(path, fsConstants.O_RDONLY | fsConstants.O_DIRECTORY);
   try {
@@ -196,8 +196,8 @@ export async function syncFileSystem(path: string): Promise<void> {
 }
 
 /**
- * A file system on a device, mounted nowhere yet: it is there as long as the answer is open, and goes with us if we do.
- * Reading and repairing it may take long and is done elsewhere.
+ * Opens a file system on a device without mounting it: it exists while the descriptor is open. Runs on another thread,
+ * because journal recovery may take long.
  */
 export async function openFileSystem(type: string, device: string): Promise<number> {
   const context = fsopen(type, SYS.fsopen, type, FSOPEN_CLOEXEC);
@@ -210,7 +210,7 @@ export async function openFileSystem(type: string, device: string): Promise<numb
   }
 }
 
-/** Puts at `target` what `openFileSystem` answered. */
+/** Mounts what `openFileSystem` returned at `target`. */
 export function putMount(mount: number, target: string): void {
   moveMount(target, SYS.move_mount, mount, "", AT_FDCWD, target, MOVE_EMPTY_PATH);
 }
@@ -218,8 +218,8 @@ export function putMount(mount: number, target: string): void {
 const RESOLVE = { NO_MAGICLINKS: 2n, IN_ROOT: 0x10n };
 
 /**
- * Opens `path` as if `root` (a folder that is open) were `/`: no link and no `..` leads out of it, whatever the tree
- * holds and whoever changes it meanwhile.
+ * Opens `path` with the open directory `root` as its root: no link and no `..` leads out of it, even under concurrent
+ * changes.
  */
 export function openInRoot(root: number, path: string, flags: number, mode = 0): number {
   const how = new BigUint64Array([BigInt(flags | CLOEXEC), BigInt(mode), RESOLVE.IN_ROOT | RESOLVE.NO_MAGICLINKS]);
@@ -230,7 +230,7 @@ export function openInRoot(root: number, path: string, flags: number, mode = 0):
 const lseek = call("lseek", ["int", "long", "int"]);
 const SEEK = { data: 3, hole: 4 };
 
-/** Where the next data, or the next hole, begins in a sparse file; undefined when there is none. */
+/** Position of the next data or hole in a sparse file; undefined when there is none. */
 export function seekData(fd: number, from: number, what: "data" | "hole"): number | undefined {
   try {
     return lseek("", fd, from, SEEK[what]);

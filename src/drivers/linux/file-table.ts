@@ -12,13 +12,13 @@ const FILE_BYTES = 256;
 /** The largest that the kernel takes. */
 const NO_BOUND = "9223372036854775807";
 
-/** Answers what is wrong when the host does not let us. */
+/** Returns the problem when the host does not permit it. */
 export function openFileTable(file = FILE_MAX): string | undefined {
   const wanted = totalmem() / FILE_BYTES;
   try {
     if (Number(readFileSync(file, "utf8")) < wanted) writeFileSync(file, NO_BOUND);
   } catch {
-    // Said below, with what there is.
+    // Reported below, with the current value.
   }
   const most = tableSize(file);
   if (most === undefined || most >= wanted) return undefined;

@@ -25,12 +25,12 @@ const O_PATH = 0o10000000;
 export interface GuestFile {
   content: Uint8Array;
   mode: number;
-  /** Owners as this host numbers them. */
+  /** Owners in host ids. */
   uid: number;
   gid: number;
 }
 
-/** A root file system, held open: every path is taken inside it and cannot lead out. */
+/** A root file system, held open: every path is resolved inside it. */
 export class GuestTree implements Disposable {
   readonly #root: number;
 
@@ -42,11 +42,11 @@ export class GuestTree implements Disposable {
     closeSync(this.#root);
   }
 
-  /** A regular file's first `limit` bytes; undefined when there is none. */
+  /** The first `limit` bytes of a regular file; undefined when there is none. */
   read(path: string, limit: number): Buffer | undefined {
     let fd: number;
     try {
-      // A pipe in the image must not make us wait for somebody who writes to it.
+      // A FIFO in the image must not block us.
       fd = openInRoot(this.#root, path, O_RDONLY | O_NONBLOCK);
     } catch (thrown) {
       if (thrown instanceof CallError) return undefined;
@@ -62,7 +62,7 @@ export class GuestTree implements Disposable {
     }
   }
 
-  /** Writes a file where the path leads inside the tree; folders on the way are made. */
+  /** Writes a file, resolving links inside the tree and creating directories. */
   write(path: string, { content, mode, uid, gid }: GuestFile): void {
     closeSync(this.#folder(dirname(path), uid, gid));
     const fd = this.#create(path);
@@ -77,7 +77,7 @@ export class GuestTree implements Disposable {
     }
   }
 
-  /** Its folder is there; what may still not be is the place to which a link of this name leads. */
+  /** The directory exists; the target of a link with this name may not. */
   #create(path: string): number {
     try {
       return openInRoot(this.#root, path, O_WRONLY | O_CREAT | O_NONBLOCK, 0o600);
@@ -87,7 +87,7 @@ export class GuestTree implements Disposable {
     }
   }
 
-  /** Writes a file at exactly this name: a link that is there is replaced, not followed. */
+  /** Writes a file at exactly this name: an existing link is replaced, not followed. */
   replace(path: string, file: GuestFile): void {
     const folder = this.#folder(dirname(path), file.uid, file.gid);
     try {
@@ -101,7 +101,7 @@ export class GuestTree implements Disposable {
     this.write(path, file);
   }
 
-  /** What is at the path itself, links not followed at its end; undefined when nothing is. */
+  /** The type of the entry itself, without following links; undefined when there is none. */
   kind(path: string): "file" | "folder" | "link" | "other" | undefined {
     let fd: number;
     try {
@@ -120,7 +120,7 @@ export class GuestTree implements Disposable {
     }
   }
 
-  /** Where a path really is, seen from inside. */
+  /** Resolves a path, as seen from inside. */
   where(path: string): string | undefined {
     try {
       const fd = openInRoot(this.#root, path, O_PATH);
@@ -135,7 +135,7 @@ export class GuestTree implements Disposable {
     }
   }
 
-  /** Makes a folder and those above it, as far as they are missing. */
+  /** Creates a directory and missing parents. */
   folder(path: string, uid: number, gid: number, mode = 0o755): void {
     closeSync(this.#folder(path, uid, gid, mode));
   }
@@ -148,7 +148,7 @@ export class GuestTree implements Disposable {
     }
     const above = this.#folder(dirname(path), uid, gid);
     try {
-      // The name is made in a folder that is open: nothing on the way can be exchanged.
+      // Created relative to an open directory, so no path component can be swapped.
       const made = `/proc/self/fd/${above}/${basename(path)}`;
       const there = lstatSync(made, { throwIfNoEntry: false });
       if (there?.isSymbolicLink())

@@ -4,16 +4,16 @@ import { CallError, ioctl, ioctlValue, openFileSystem, putMount } from "./calls.
 
 const LOOP_CTL_GET_FREE = 0x4c82;
 const LOOP_CONFIGURE = 0x4c0a;
-/** The device goes away with its last user, so that nobody has to remember it. */
+/** The kernel detaches the device with its last user. */
 const LO_FLAGS_AUTOCLEAR = 4;
 /** struct loop_config: fd, block size, then loop_info64 with its flags; the rest is zero. */
 const CONFIG = { bytes: 304, flags: 8 + 52 };
-/** Somebody else may take the free device first. More than this many times in a row is no accident. */
+/** Another process may take the free device first; this many times in a row is no accident. */
 const TRIES = 64;
 
 /**
- * The ext4 file system in `file`, mounted nowhere yet. It is there as long as the answer is open; the device goes with
- * the last place it is mounted at, so nothing is left when we are killed.
+ * Opens the ext4 in `file` without mounting it. It exists while the descriptor is open; the device is detached with its
+ * last mount, so nothing is left if we are killed.
  */
 export async function openDisk(file: string): Promise<number> {
   const backing = openSync(file, constants.O_RDWR);
@@ -22,7 +22,7 @@ export async function openDisk(file: string): Promise<number> {
     try {
       return await openFileSystem("ext4", device);
     } finally {
-      // The file system holds the device from here on; one that could not be opened lets it go.
+      // The file system holds the device from here on; on failure it is released.
       closeSync(fd);
     }
   } finally {
@@ -64,14 +64,14 @@ function attach(file: string, backing: number): { device: string; fd: number } {
   throw new Error(`no free loop device for ${file}`);
 }
 
-/** The device that shows this file, or undefined. It does as long as anybody has its file system mounted, in any namespace. */
+/** The device attached to this file, or undefined. It stays attached while mounted in any namespace. */
 export function deviceOf(file: string): string | undefined {
   for (const name of readdirSync("/sys/block")) {
     if (!name.startsWith("loop")) continue;
     try {
       if (readFileSync(`/sys/block/${name}/loop/backing_file`, "utf8").trimEnd() === file) return `/dev/${name}`;
     } catch {
-      // It shows nothing.
+      // Not attached.
     }
   }
   return undefined;

@@ -19,17 +19,17 @@ const socket = call("socket", ["int", "int", "int"]);
 const send = call("send", ["int", "void *", "size_t", "int"]);
 const recv = call("recv", ["int", "void *", "size_t", "int"]);
 
-/** One thing to do. `what` is how an error speaks of it. */
+/** One request. `what` is its description for errors. */
 export interface Message {
   what: string;
   type: number;
   flags?: number;
   body: Uint8Array;
-  /** Whether the kernel is to say how it went. */
+  /** Whether the kernel acknowledges it. */
   answered?: boolean;
 }
 
-/** The bytes of messages, numbered from 1. */
+/** Encodes messages, numbered from 1. */
 export function packed(messages: readonly Message[]): Buffer {
   return Buffer.concat(
     messages.map(({ type, flags = 0, body, answered = true }, index) => {
@@ -43,13 +43,13 @@ export function packed(messages: readonly Message[]): Buffer {
   );
 }
 
-/** Does all of them in their order, also after one that failed; then fails with the first that did. */
+/** Sends all in order, even after a failure; then throws the first error. */
 export function tell(protocol: keyof typeof PROTOCOL, messages: readonly Message[]): void {
   const fd = socket("netlink", AF_NETLINK, SOCK_RAW_CLOEXEC, PROTOCOL[protocol]);
   try {
     const bytes = packed(messages);
     send("netlink", fd, bytes, bytes.length, 0);
-    // The kernel has done it by now and the answers lie ready, one for each that wanted one.
+    // The kernel has processed them, and the acknowledgements are ready.
     const wanted = messages.filter(({ answered = true }) => answered).length;
     const failed = answersOf(fd, wanted).find(({ errno }) => errno !== 0);
     if (failed) throw new CallError("network:", messages[failed.number - 1]?.what ?? "", failed.errno);
@@ -81,7 +81,7 @@ function answersOf(fd: number, wanted: number): Answer[] {
 
 const NESTED = 0x8000;
 
-/** An attribute: a number, a text, bytes, or attributes in it. */
+/** An attribute: number, text, bytes, or nested attributes. */
 export function attribute(type: number, value: number | string | Uint8Array | readonly Buffer[]): Buffer {
   const nested = Array.isArray(value);
   const payload = bytesOf(value);

@@ -6,10 +6,10 @@
 import { existsSync, mkdirSync, readFileSync, rmdirSync } from "node:fs";
 import { join } from "node:path";
 
-/** Below the root of the hierarchy by which systemd knows a service's processes. */
+/** Below the root of the hierarchy in which systemd tracks services. */
 const GROUP = "hangar-helpers";
 
-/** Moves itself, then becomes the program: no moment in which the program runs inside the service. */
+/** Moves itself, then executes the program, so that it never runs inside the service. */
 const MOVE =
   'count=$1; shift; while [ "$count" -gt 0 ]; do echo 0 > "$1"; shift; count=$((count - 1)); done; exec "$@"';
 
@@ -19,14 +19,14 @@ export interface OwnCgroups {
   mountinfo: string;
 }
 
-/** Where helpers go once a part of systemd's tree has been given to us. */
+/** The cgroup for helpers after systemd delegated one to us. */
 let given: readonly string[] | undefined;
 
 export function keepHelpersIn(groups: readonly string[]): void {
   given = groups;
 }
 
-/** The words that start a program so that it outlives a service we are part of; the same words where we are in none. */
+/** Wraps a command so that the program survives the service we are part of; unchanged outside a service. */
 export function outliving(words: readonly string[], groups = givenGroups() ?? groupsOutside()): string[] {
   if (groups.length === 0) return [...words];
   for (const group of groups) mkdirSync(group, { recursive: true });
@@ -37,20 +37,20 @@ export function outliving(words: readonly string[], groups = givenGroups() ?? gr
 const givenGroups = (): readonly string[] | undefined =>
   given?.every((group) => existsSync(group)) ? given : undefined;
 
-/** Takes the cgroup away when nothing is in it any more; called from wherever `hangar down` runs. */
+/** Removes the cgroup if it is empty; called by `hangar down`. */
 export function removeOutlived(groups = everyGroup()): void {
   for (const group of groups) {
     try {
       rmdirSync(group);
     } catch {
-      // It is not there, or another installation on this host has helpers in it.
+      // It does not exist, or another installation has helpers in it.
     }
   }
 }
 
 /**
- * Where helpers go: one folder for each hierarchy in which systemd put us into a service. Version 1 has a tree of
- * systemd's own for that, version 2 the one tree, and a host between the two has both.
+ * Directories for helpers: one per hierarchy in which systemd put us into a service. cgroup v1 has a systemd hierarchy,
+ * v2 the unified one, and a hybrid host both.
  */
 export function groupsOutside(own: OwnCgroups = ownCgroups()): string[] {
   if (process.getuid?.() !== 0) return [];
@@ -61,13 +61,13 @@ export function groupsOutside(own: OwnCgroups = ownCgroups()): string[] {
   });
 }
 
-/** What /proc/self/cgroup calls the hierarchies that systemd may keep services in. */
+/** Names in /proc/self/cgroup of hierarchies in which systemd may track services. */
 const ALL_HIERARCHIES = ["", "name=systemd"] as const;
 
 const everyGroup = (): string[] =>
   ALL_HIERARCHIES.flatMap((controllers) => groupOf(controllers, ownCgroups().mountinfo));
 
-/** Our folder in a hierarchy; empty where it is not mounted, or not systemd's. */
+/** Our directory in a hierarchy; empty where it is not mounted, or not systemd's. */
 function groupOf(controllers: string, mountinfo: string): string[] {
   if (!ALL_HIERARCHIES.some((known) => known === controllers)) return [];
   const found = mountinfo

@@ -4,14 +4,14 @@ import { type Descriptor, spawnLean } from "./spawn.ts";
 
 export interface ProgramOptions {
   input?: string;
-  /** Ended with SIGKILL after this. */
+  /** Killed with SIGKILL after this. */
   timeout_ms?: number;
   env?: Record<string, string | undefined>;
-  /** It, or what it leaves running, goes on when systemd ends the platform's service. */
+  /** It, or what it leaves running, survives when systemd stops the platform's service. */
   outlives?: boolean;
 }
 
-/** A program that did not end well. The text is its own words. */
+/** A program failed. The message is its output. */
 export class ProgramError extends Error {
   override readonly name = "ProgramError";
   readonly code: number | null;
@@ -25,7 +25,7 @@ const WORDS = 2000;
 const OUTPUT = 16 * 1024 * 1024;
 const TIMEOUT_MS = 60_000;
 
-/** Runs a program to its end and answers what it wrote. Never through a shell. */
+/** Runs a program and returns its output. Uses no shell. */
 export async function program(name: string, args: readonly string[], options: ProgramOptions = {}): Promise<string> {
   const { input, env, outlives = false, timeout_ms = TIMEOUT_MS } = options;
   const [file = name, ...words] = outlives ? outliving([name, ...args]) : [name, ...args];
@@ -33,7 +33,7 @@ export async function program(name: string, args: readonly string[], options: Pr
   const { pid, pipes, ended } = spawnLean(file, words, { stdio, ...(env ? { env } : {}) });
   const late = setTimeout(() => process.kill(pid, "SIGKILL"), timeout_ms);
   try {
-    // A program that ends before it has read everything says so by its code.
+    // If a program does not read all its input, its exit code explains why.
     pipes[0]?.on("error", () => {}).end(input ?? "");
     const [out, err] = await Promise.all([whole(pipes[1]), last(pipes[2])]);
     const code = await ended();
@@ -50,7 +50,7 @@ async function whole(pipe: Readable | undefined): Promise<string> {
   return text;
 }
 
-/** What it said in the end. */
+/** The end of its output. */
 async function last(pipe: Readable | undefined): Promise<string> {
   let text = "";
   for await (const chunk of pipe?.setEncoding("utf8") ?? []) text = (text + String(chunk)).slice(-WORDS * 2);

@@ -8,10 +8,10 @@ import { Duplex } from "node:stream";
 import { ReadStream } from "node:tty";
 import { CallError, ioctl, ioctlValue, openInRoot } from "./calls.ts";
 
-/** Requests of the kernel's terminals; the same on x64 and arm64. */
+/** ioctl numbers of terminals; the same on x64 and arm64. */
 const TTY = { lock: 0x40045431, peer: 0x5441, set_size: 0x5414, group: 0x540f };
 const CLOEXEC = 0o2000000;
-/** The device that makes a new pair each time it is opened. */
+/** The device that creates a new pair at each open. */
 const PTMX = (5 << 8) | 2;
 
 export interface Size {
@@ -20,14 +20,14 @@ export interface Size {
 }
 
 export interface Pty {
-  /** Our end, and that of the program. */
+  /** Our end (master), and that of the program. */
   ours: number;
   theirs: number;
 }
 
 /**
- * A pair that belongs to the terminals of a folder tree that is open (a machine's root), so that the program inside
- * finds its terminal by its name in its own /dev/pts. Nothing of the tree is believed: it must be that device.
+ * Opens a pty pair of the devpts in a machine's root, so that the program finds its terminal in its own /dev/pts. The
+ * device is verified, because the tree is untrusted.
  */
 export function openPty(root: number, path: string): Pty {
   const ours = openInRoot(root, path, constants.O_RDWR | constants.O_NOCTTY | constants.O_NONBLOCK);
@@ -42,7 +42,7 @@ export function openPty(root: number, path: string): Pty {
   }
 }
 
-/** Keys in, screen out. Ends when nobody has the other end any more, or after `finish`. */
+/** Terminal input and output. Ends when the other end is closed, or after `finish`. */
 export class PtyStream extends Duplex {
   readonly #fd: number;
   readonly #screen: ReadStream;
@@ -58,23 +58,23 @@ export class PtyStream extends Duplex {
       if (!this.push(piece)) this.#screen.pause();
       this.#rest();
     });
-    // The kernel's way to say that the other end is closed; what was written before has come by then.
+    // EIO means that the other end is closed; all output has been read by then.
     this.#screen.on("error", () => this.#end()).on("end", () => this.#end());
     this.#screen.pause();
   }
 
-  /** The number is ours no longer once the screen is gone: it may be anyone's. */
+  /** Once the stream is closed, the descriptor number may be reused. */
   get #open(): boolean {
     return !this.destroyed && !this.#screen.destroyed;
   }
 
   resize({ rows, cols }: Size): void {
     if (!this.#open) return;
-    // struct winsize; what is left is the size in pixels, which nobody knows.
+    // struct winsize; the size in pixels is unknown.
     ioctl("", this.#fd, TTY.set_size, new Uint8Array(new Uint16Array([rows, cols, 0, 0]).buffer));
   }
 
-  /** The processes that have the terminal now, as this host numbers their group; undefined when there are none. */
+  /** The foreground process group, in host pids; undefined when there is none. */
   group(): number | undefined {
     if (!this.#open) return undefined;
     const answer = new Int32Array(1);
@@ -87,7 +87,7 @@ export class PtyStream extends Duplex {
     return answer[0] || undefined;
   }
 
-  /** The program has ended. What it left running may keep the terminal open: then silence is the end. */
+  /** The program has exited. Its children may keep the terminal open: then silence is the end. */
   finish(): void {
     this.#finishing = true;
     this.#rest();
@@ -102,7 +102,7 @@ export class PtyStream extends Duplex {
     this.#put(piece, done, RETRY_MS);
   }
 
-  /** As much as the program's input takes, the rest when it has read some. */
+  /** Writes as much as the input buffer takes, the rest later. */
   #put(piece: Buffer, done: (error?: Error) => void, wait_ms: number): void {
     const taken = this.#open ? this.#take(piece) : piece.length;
     if (taken === piece.length) {
@@ -117,7 +117,7 @@ export class PtyStream extends Duplex {
     try {
       return writeSync(this.#fd, piece);
     } catch (thrown) {
-      // Closed at the other end: nobody reads this any more, and reading tells so.
+      // Closed at the other end; reading reports it.
       return (thrown as NodeJS.ErrnoException).code === "EAGAIN" ? 0 : piece.length;
     }
   }
@@ -143,5 +143,5 @@ export class PtyStream extends Duplex {
 
 const RETRY_MS = 5;
 const RETRY_MAX_MS = 100;
-/** What a program wrote is there when it ends; this is for the time until we have read it. */
+/** A program's output is there when it exits; this is the time to read it. */
 const SILENCE_MS = 200;

@@ -8,14 +8,14 @@ import { call } from "./calls.ts";
 const AF_UNIX = 1;
 const SOCK_DGRAM_CLOEXEC = 2 | 0o2000000;
 const MSG_NOSIGNAL_DONTWAIT = 0x4000 | 0x40;
-/** The kernel's own bound, `sun_path` of struct sockaddr_un. */
+/** The kernel's limit, `sun_path` of struct sockaddr_un. */
 const PATH_BYTES = 108;
 
 const socket = call("socket", ["int", "int", "int"]);
 const connect = call("connect", ["int", "void *", "int"]);
 const send = call("send", ["int", "void *", "size_t", "int"]);
 
-/** Sends one message, such as `READY=1`. Throws when nobody takes it. */
+/** Sends one message, such as `READY=1`. Throws on failure. */
 export function sdNotify(address: string, message: string): void {
   const to = socketAddress(address);
   const fd = socket(address, AF_UNIX, SOCK_DGRAM_CLOEXEC, 0);
@@ -28,7 +28,7 @@ export function sdNotify(address: string, message: string): void {
   }
 }
 
-/** `@name` is a socket without a file: its name begins with a zero byte. */
+/** `@name` is an abstract socket: its name begins with a zero byte. */
 function socketAddress(address: string): Buffer {
   const path = Buffer.from(address.startsWith("@") ? `\0${address.slice(1)}` : address);
   if (path.length >= PATH_BYTES || !/^[/@]/.test(address)) throw new Error(`${address} is not the address of a socket`);

@@ -8,7 +8,7 @@ import { Socket } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
 import { CallError, call } from "./calls.ts";
 
-/** What a descriptor of the program is: one of ours, a pipe of which we have the other end, or nothing. */
+/** A descriptor of the program: one of ours, a pipe to us, or nothing. */
 export type Descriptor = number | "we read" | "we write" | "nothing";
 
 export interface SpawnOptions {
@@ -16,20 +16,20 @@ export interface SpawnOptions {
   stdio: readonly Descriptor[];
   env?: Record<string, string | undefined>;
   cwd?: string;
-  /** In a session of its own, so that what ends our terminal does not end it. */
+  /** In a new session, so that a hang-up of our terminal does not end it. */
   apart?: boolean;
 }
 
 export interface Spawned {
   pid: number;
-  /** Our ends of its pipes, by the number of its descriptor. */
+  /** Our ends of its pipes, by descriptor number. */
   pipes: readonly (Socket | undefined)[];
-  /** Its exit code, null after a signal. To be asked once; until then the pid is nobody else's. */
+  /** Its exit code, null after a signal. Call once; until then the pid is not reused. */
   ended(): Promise<number | null>;
 }
 
 const CLOEXEC = 0o2000000;
-/** More than the C library's own structures take, of which only it knows what is in them. */
+/** Larger than the C library's opaque structures. */
 const OPAQUE_BYTES = 512;
 const SIGNALS_BYTES = 128;
 const FLAG = { SETSIGDEF: 4, SETSIGMASK: 8, SETSID: 0x80 };
@@ -53,7 +53,7 @@ const attributes = {
   destroy: call("posix_spawnattr_destroy", [MEMORY]),
 };
 
-/** Starts a program, looked for in the PATH of `env`. Never through a shell. */
+/** Starts a program found in the PATH of `env`. Uses no shell. */
 export function spawnLean(file: string, args: readonly string[], options: SpawnOptions): Spawned {
   const ends = options.stdio.map(openEnd);
   try {
@@ -78,7 +78,7 @@ export function spawnLean(file: string, args: readonly string[], options: SpawnO
 
 interface End {
   theirs: number;
-  /** Whether theirs is to be closed here: we opened it for them. */
+  /** Whether we must close the program's end, because we opened it. */
   close: boolean;
   ours?: number;
 }
@@ -102,15 +102,15 @@ function start(
   actions.init(file, todo);
   attributes.init(file, how);
   try {
-    // Ours have higher numbers than theirs: the low ones are taken from the start.
+    // Our descriptors have higher numbers than theirs: the low ones are taken from the start.
     for (const [number, fd] of theirs.entries()) actions.dup(file, todo, fd, number);
     if (cwd !== undefined) actions.chdir(file, todo, cwd);
-    // Node has given up on SIGPIPE; a program expects to be ended by it.
+    // Node ignores SIGPIPE; programs expect the default.
     attributes.defaults(file, how, new Uint8Array(SIGNALS_BYTES).fill(0xff));
     attributes.mask(file, how, new Uint8Array(SIGNALS_BYTES));
     attributes.flags(file, how, FLAG.SETSIGDEF | FLAG.SETSIGMASK | (apart ? FLAG.SETSID : 0));
     const variables = Object.entries(env).flatMap(([name, value]) => (value === undefined ? [] : `${name}=${value}`));
-    // This one answers the number of the error itself.
+    // posix_spawn returns the error number itself.
     const refused = spawnp(file, pid, file, todo, how, [file, ...args, null], [...variables, null]);
     if (refused !== 0) throw new CallError("start", file, refused);
   } finally {
@@ -120,7 +120,7 @@ function start(
   return pid[0] ?? -1;
 }
 
-/** Looks whether it has ended, more and more rarely: it is asked for when it is about to. */
+/** Polls for the exit at growing intervals; called when it is imminent. */
 async function ended(file: string, pid: number): Promise<number | null> {
   const status = new Int32Array(1);
   for (let wait = 1; waitpid(file, pid, status, WNOHANG) === 0; wait = Math.min(wait * 2, 50)) await pause(wait);

@@ -3,22 +3,22 @@ import type { RemotePeer } from "#network/overlay.ts";
 export interface CarrierParts {
   device: string;
   node_id: string;
-  /** This box's address, as other boxes see it. */
+  /** This host's address on the underlay network. */
   underlay: string;
   mtu: number;
-  /** What all processes of the platform know and nobody else. */
+  /** Secret shared by all processes of the platform. */
   key: Uint8Array;
 }
 
-/** How packets travel between boxes. */
+/** Carries packets between hosts. */
 export interface Carrier {
-  /** Whether the device is there and as it should be. */
+  /** Whether the device exists and is configured. */
   stands(): Promise<boolean>;
   make(): Promise<void>;
-  /** The other ends are exactly these. */
+  /** Sets the list of remote peers. */
   keep(ends: readonly RemotePeer[]): Promise<void>;
-  /** Rules for what arrives at its own port. */
+  /** Firewall rules for its own port. */
   knocks(ends: readonly RemotePeer[]): string[];
-  /** Whether a route names the neighbour, or the device knows by itself who has what. */
+  /** Whether routes name a neighbour, or the device knows its peers. */
   neighbours: boolean;
 }

@@ -4,7 +4,7 @@ import { firewallTable } from "./firewall.ts";
 
 export type Denied = ReadonlyMap<string, number>;
 
-/** Counts since the machine's address is its own; empty when there is no firewall. */
+/** Counts since the machine got its address; empty without a firewall. */
 export async function readDenied(node_id: string): Promise<{ egress: Denied; connections: Denied }> {
   const [egress, connections] = await Promise.all(
     ["denied", "refused"].map(async (set) => {

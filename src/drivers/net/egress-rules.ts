@@ -18,7 +18,7 @@ export interface EgressSender {
   ipv4: string;
 }
 
-/** An address that a name stands for, and for how long. */
+/** An address of a DNS name, with its TTL. */
 export interface Resolved {
   address: string;
   ttl_s: number;
@@ -32,7 +32,7 @@ const element = (sender: EgressSender, set: string, family: 4 | 6): Element => (
   key: [addressBytes(addressOf(sender, family))],
 });
 
-/** What all chains and sets of a machine's policies begin with. */
+/** Prefix of all chains and sets of a machine's policies. */
 const ownPrefix = (veth: string): string => (veth === "" ? "e_" : `e_${veth}_`);
 const chainOf = (veth: string, policy: EgressPolicy): string =>
   `${ownPrefix(veth)}${digest(policy.allow.join(" ")).slice(0, 12)}`;
@@ -40,21 +40,21 @@ const nameSet = (chain: string, index: number, family: 4 | 6): string => `${chai
 
 export class EgressRules {
   readonly #table: string;
-  /** Machines that have a list. */
+  /** Machines with an allow list. */
   readonly #listed = new Set<string>();
-  /** Changes that look at what is there first go one after the other. */
+  /** Read-modify-write changes run one at a time. */
   #work: Promise<unknown> = Promise.resolve();
 
   constructor(table: string) {
     this.#table = table;
   }
 
-  /** Finds what an earlier process left. */
+  /** Reads what an earlier process left. */
   async open(): Promise<void> {
     for (const name of (await this.#objects("")).chains) this.#listed.add(name.slice(2).replace(/_[0-9a-f]+$/, ""));
   }
 
-  /** From now on the machine reaches what the policy says. */
+  /** Applies the machine's policy. */
   async apply(sender: EgressSender, policy: EgressPolicy): Promise<void> {
     if (policy.mode === "list") await this.#list(sender, policy);
     for (const family of FAMILIES)
@@ -62,14 +62,14 @@ export class EgressRules {
     if (policy.mode !== "list") await this.#unlist(sender);
   }
 
-  /** Nothing is left of the machine, its counts neither: another may get its address. */
+  /** Removes everything of the machine, including counters, because another may get its address. */
   async remove(sender: EgressSender): Promise<void> {
     for (const set of ["all", "denied", "refused", "connections"])
       for (const family of FAMILIES) tellElement("remove", this.#table, element(sender, set, family));
     await this.#unlist(sender);
   }
 
-  /** A name stands for these addresses: those entries of the policy that have the name let them through for so long. */
+  /** Opens the addresses of a DNS name for this long, in the policy's entries with that name. */
   admit({ veth }: EgressSender, policy: EgressPolicy, name: string, found: readonly Resolved[]): void {
     const chain = chainOf(veth, policy);
     for (const [index, target] of targetsOf(policy).entries()) {
@@ -83,7 +83,7 @@ export class EgressRules {
     try {
       renewElement(this.#table, { family: "inet", set, key: [addressBytes(address)], timeout_ms });
     } catch (thrown) {
-      // The set is full, or the policy is another one by now: the address stays closed.
+      // The set is full, or the policy has changed: the address stays closed.
       if (!(thrown instanceof CallError)) throw thrown;
     }
   }
@@ -116,7 +116,7 @@ export class EgressRules {
     });
   }
 
-  /** Available metrics of a machine's policies; of all machines' when none is named. */
+  /** Lists the objects of a machine's policies; of all machines when none is named. */
   async #objects(veth: string): Promise<Objects> {
     const text = await program("nft", ["--json", "--terse", "list", "table", "inet", this.#table]);
     const { nftables } = JSON.parse(text) as { nftables: { chain?: Named; set?: Named }[] };
@@ -150,8 +150,8 @@ const removal = (table: string, { chains, sets }: Objects): string[] => [
 const TYPES = { 4: ["ipv4_addr", "ip"], 6: ["ipv6_addr", "ip6"] } as const;
 
 /**
- * The chain of a list. Every packet is looked at, so that a new policy holds for connections that are open. One to an
- * address of a name goes on when the name's time is over, as long as it is used.
+ * The chain of an allow list. Every packet is checked, so that a new policy also applies to open connections. A
+ * connection to an address of a name continues after its TTL while it is used.
  */
 function chainText(table: string, chain: string, targets: readonly EgressTarget[]): string[] {
   const rule = (text: string): string => `add rule ${table} ${chain} ${text} accept`;

@@ -21,14 +21,14 @@ import { CLOSED_RANGES } from "#core/egress.ts";
 import { NETWORK_LIMITS } from "#network/limits.ts";
 import { GATEWAY4 } from "./names.ts";
 
-/** Of IPv4 addresses, what those of the platform's own processes have in common: the last of a block (ipv4-blocks.ts). */
+/** The last address of each IPv4 block belongs to the platform's own process (ipv4-blocks.ts). */
 const PROCESSES = "100.64.127.255";
 const DNS_PORT = 53;
 /** `_api.internal`, see identity/machine-api-listener.ts. */
 const API_PORT = 4280;
 
 interface Chain {
-  /** Where packets enter it; without, only other chains lead there. */
+  /** Netfilter hook; without it, only other chains jump here. */
   hook?: string;
   rules: readonly string[];
 }
@@ -40,7 +40,7 @@ const FAMILIES = [
 
 const each = (text: (family: (typeof FAMILIES)[number]) => string): string[] => FAMILIES.map(text);
 
-/** Sets that are filled as machines come and go, or by packets. */
+/** Sets that are filled as machines start and stop, or by packets. */
 const SETS: Record<string, string> = {
   same: "type ifname . ifname;",
   near: "type ifname . ipv6_addr; flags interval;",
@@ -48,18 +48,18 @@ const SETS: Record<string, string> = {
   ...Object.fromEntries(
     FAMILIES.flatMap(({ v, type }) => [
       [`all${v}`, `type ${type};`],
-      // Closed to all machines, and what of that the operator opened.
+      // Ranges closed to all machines, and those that the operator opened.
       [`closed${v}`, `type ${type}; flags interval; auto-merge;`],
       [`opened${v}`, `type ${type}; flags interval; auto-merge;`],
       [`connections${v}`, `type ${type}; size 65535; flags dynamic;`],
-      // By the machine's address: what was denied by the egress rules, and by the bound of connections.
+      // By machine address: packets denied by egress rules and by the connection limit.
       [`denied${v}`, `type ${type}; size 65535; flags dynamic; counter;`],
       [`refused${v}`, `type ${type}; size 65535; flags dynamic; counter;`],
     ]),
   ),
 };
 
-/** The bound of connections that a machine begins. */
+/** Limits the new connections of a machine. */
 const connectionChains = (prefix: string): Record<string, Chain> => ({
   begin: {
     hook: "filter hook prerouting priority filter",
@@ -74,7 +74,7 @@ const connectionChains = (prefix: string): Record<string, Chain> => ({
   refused: { rules: [...each(({ v, ip }) => `meta nfproto ipv${v} update @refused${v} { ${ip} saddr }`), "drop"] },
 });
 
-/** What leaves the private networks. */
+/** Traffic that leaves the private networks. */
 const EGRESS_CHAINS: Record<string, Chain> = {
   egress: {
     rules: [
@@ -84,7 +84,7 @@ const EGRESS_CHAINS: Record<string, Chain> = {
       "goto denied",
     ],
   },
-  // A program hears at once that it may not, and a connection that a new policy does not allow ends.
+  // Rejects, so that programs fail at once, and connections that a new policy forbids end.
   denied: {
     rules: [
       ...each(({ v, ip }) => `meta nfproto ipv${v} update @denied${v} { ${ip} saddr }`),
@@ -94,7 +94,7 @@ const EGRESS_CHAINS: Record<string, Chain> = {
   },
 };
 
-/** What is passed on between machines, other hosts and the outside. */
+/** Traffic forwarded between machines, other hosts and the outside. */
 const forwardChains = (prefix: string): Record<string, Chain> => ({
   between: {
     hook: "filter hook forward priority filter",
@@ -126,7 +126,7 @@ const forwardChains = (prefix: string): Record<string, Chain> => ({
   },
 });
 
-/** What the host itself takes from machines, and what leaves it. */
+/** Traffic from machines to the host itself, and from the host. */
 const hostChains = (prefix: string): Record<string, Chain> => ({
   host: {
     hook: "filter hook input priority filter",
@@ -184,13 +184,13 @@ function filled(table: string, all: Record<string, Chain>): string[] {
   ];
 }
 
-/** The elements of a set are exactly these ranges. */
+/** Sets the elements of a set to exactly these ranges. */
 function ranges(table: string, set: string, cidrs: readonly Cidr[]): string[] {
   const list = cidrs.map(({ text }) => text).join(", ");
   return [`flush set ${table} ${set}`, ...(list === "" ? [] : [`add element ${table} ${set} { ${list} }`])];
 }
 
-/** What `nft -f` is given; `opened` are closed ranges that machines may reach all the same. */
+/** Input of `nft -f`; `opened` are closed ranges that machines may reach. */
 export function firewallRules(name: string, prefix: string, opened: readonly Cidr[]): string {
   const [inet, bridge] = [`inet ${name}`, `bridge ${name}`];
   const sets = (table: string, all: Record<string, string>): string[] =>

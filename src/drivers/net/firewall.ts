@@ -24,10 +24,10 @@ export class Firewall {
   readonly #opened: readonly Cidr[];
   readonly #egress: EgressRules;
   #loading: Promise<void> | undefined;
-  /** Why networks are not kept apart by rules. */
+  /** Why networks are not isolated by rules. */
   problem: string | undefined;
 
-  /** `opened` are closed ranges that machines may reach all the same. */
+  /** `opened` are closed ranges that machines may reach. */
   constructor(node_id: string, opened: readonly Cidr[] = []) {
     this.#table = firewallTable(node_id);
     this.#prefix = devicePrefix(node_id);
@@ -35,7 +35,7 @@ export class Firewall {
     this.#egress = new EgressRules(this.#table);
   }
 
-  /** Loads the rules once; what is in the sets already stays. */
+  /** Loads the rules once; existing set elements stay. */
   async open(): Promise<void> {
     this.#loading ??= this.#load();
     await this.#loading;
@@ -54,7 +54,7 @@ export class Firewall {
     }
   }
 
-  /** `address` is any of the network whose bridge it is. */
+  /** `address` is any address of the bridge's network. */
   async joinBridge(bridge: string, address: string): Promise<void> {
     await this.#elements("add", ofBridge(bridge, address));
   }
@@ -73,7 +73,7 @@ export class Firewall {
     if (!this.problem) await this.#egress.remove(sender);
   }
 
-  /** A name that the machine's policy allows stands for these addresses. */
+  /** Opens the addresses of an allowed DNS name to the machine. */
   admit(sender: Sender, egress: EgressPolicy, name: string, found: readonly Resolved[]): void {
     if (!this.problem) this.#egress.admit(sender, egress, name, found);
   }
@@ -102,7 +102,7 @@ const same = (bridge: string): Element => ({
   key: [deviceKey(bridge), deviceKey(bridge)],
 });
 
-/** A bridge and the addresses of its network, wherever in the platform they are. */
+/** A bridge and the prefix of its network on all hosts. */
 function near(bridge: string, address: string): Element {
   const [first, last] = [0, 0xff].map((rest) =>
     addressBytes(address).map((byte, at) => (at < NETWORK_BYTES ? byte : rest)),
@@ -111,7 +111,7 @@ function near(bridge: string, address: string): Element {
   return { family: "inet", set: "near", key: [device, first ?? device], last: [device, last ?? device] };
 }
 
-/** Of an address, what says which network it is in. */
+/** Length of the network prefix in bytes. */
 const NETWORK_BYTES = 6;
 
 const addresses = ({ veth, private_ip, ipv4 }: Sender): Element[] => [

@@ -11,11 +11,11 @@ import { dirname, join } from "node:path";
 const OURS = /^h[0-9a-f]{5}[bt][0-9a-f]{8}$/;
 
 export interface ForwardingPlaces {
-  /** Of the kernel: `ipv4/conf/eth0/forwarding` and so on. */
+  /** Below /proc/sys/net: `ipv4/conf/eth0/forwarding` and so on. */
   settings: string;
   devices: string;
   routes: string;
-  /** Of the host, not of one installation: they share its devices. */
+  /** Per host, because installations share its devices. */
   before: string;
 }
 
@@ -37,26 +37,26 @@ export class Forwarding {
     this.#places = places;
   }
 
-  /** What machines send out over IPv4 is passed on: from their bridge, and on the way out. */
+  /** Enables IPv4 forwarding from the machines' bridge and on the uplinks. */
   begin(bridge: string): void {
-    // Ours alone, and gone with the bridge.
+    // Our own device: the setting is removed with it.
     this.#set(ipv4(bridge), "1");
     const closed = this.#uplinks().map(ipv4);
     this.#change(Object.fromEntries(closed.filter((name) => this.#get(name) === "0").map((name) => [name, "1"])));
   }
 
-  /** What comes in at this device is passed on. */
+  /** Enables forwarding of what this device receives. */
   passOn(device: string): void {
-    // Ours alone, and gone with the device.
+    // Our own device: the setting is removed with it.
     this.#set(ipv4(device), "1");
     const own = ipv6(device, "force_forwarding");
     const alone = existsSync(join(this.#places.settings, own));
     if (alone) this.#set(own, "1");
     if (alone || this.#get(ipv6("all", "forwarding")) !== "0") return;
     const devices = readdirSync(join(this.#places.settings, "ipv6/conf"));
-    // Who passes packets on no longer learns its own default route from routers; those that did are told to go on.
+    // A forwarding host ignores router advertisements; devices that accepted them are set to continue.
     const learning = devices.map((one) => ipv6(one, "accept_ra")).filter((name) => this.#get(name) === "1");
-    // One word changes it for every device, so it must be known of each how it was.
+    // The global setting changes every device, so the value of each must be saved.
     const single = devices.filter((one) => one !== "all").map((one) => ipv6(one, "forwarding"));
     this.#change({
       ...Object.fromEntries(learning.map((name) => [name, "2"])),
@@ -64,14 +64,14 @@ export class Forwarding {
     });
   }
 
-  /** Sets back what was switched on, unless machines still need it, those of another installation, too. */
+  /** Restores the settings, unless machines of any installation still need them. */
   end(): void {
     if (readdirSync(this.#places.devices).some((name) => OURS.test(name))) return;
     for (const [name, value] of Object.entries(this.#before())) this.#set(name, value);
     rmSync(this.#places.before, { force: true });
   }
 
-  /** First the word of how it was: when we are killed in between, there is nothing to set back and nothing is lost. */
+  /** Saves the old value first: a crash in between loses nothing. */
   #change(wanted: Record<string, string>): void {
     const names = Object.keys(wanted);
     if (names.length === 0) return;
@@ -95,7 +95,7 @@ export class Forwarding {
     renameSync(`${before}.new`, before);
   }
 
-  /** Devices by which this host reaches the rest of the world over IPv4. */
+  /** Devices with an IPv4 default route. */
   #uplinks(): string[] {
     const routes = readFileSync(this.#places.routes, "utf8").split("\n").slice(1);
     const found = routes.flatMap((line) => {
@@ -117,7 +117,7 @@ export class Forwarding {
     try {
       writeFileSync(join(this.#places.settings, name), value, { flag: "r+" });
     } catch {
-      // A host that does not let us has its own reasons: traffic is then as it wants. Or the device is gone.
+      // Not permitted by the host, or the device was removed.
     }
   }
 }

@@ -20,7 +20,7 @@ const PROTOCOL_BOOT = 3;
 const SCOPE = { universe: 0, link: 253 };
 const UNICAST = 1;
 
-/** A device by its name, or by its number when it is known. */
+/** A device by name or index. */
 type Device = string | number;
 
 export interface Address {
@@ -40,7 +40,7 @@ export const addBridge = (name: string, address: string): Message =>
     ]),
   ]);
 
-/** A new cable: one end here, with a number of its own, the other in the network namespace that descriptor `netns` is. */
+/** Creates a veth pair: one end here, with its own index, the other in the network namespace of descriptor `netns`. */
 export const addCable = (
   here: { name: string; address: string; number: number },
   there: { name: string; address: string; netns: number },
@@ -69,7 +69,7 @@ export const addCable = (
     here.number,
   );
 
-/** A device is put on a bridge, or off every bridge. */
+/** Attaches a device to a bridge, or detaches it. */
 export const setMaster = (name: string, bridge: number | undefined): Message =>
   link(`${name} on its bridge`, 0, [attribute(LINK.name, name), attribute(LINK.master, bridge ?? 0)]);
 
@@ -88,7 +88,7 @@ export const deleteLink = (name: string): Message => ({
   body: Buffer.concat([linkBody(0, 0), attribute(LINK.name, name)]),
 });
 
-/** Nobody is asked whether somebody else has it: addresses are made from ids. */
+/** Without duplicate address detection: addresses are derived from ids. */
 export function addAddress({ net, device }: Address, scope: keyof typeof SCOPE = "universe"): Message {
   const [text = "", length = ""] = net.split("/");
   const address = addressBytes(text);
@@ -108,7 +108,7 @@ export function addAddress({ net, device }: Address, scope: keyof typeof SCOPE =
   };
 }
 
-/** Where what goes to `net` (undefined: everything else) is sent: to a neighbour, or straight to a device. */
+/** Adds a route to `net` (undefined: default) via a neighbour or a device. */
 export function addRoute(net: string | undefined, to: { gateway?: string; device: number }): Message {
   const [text, length = "0"] = net?.split("/") ?? [];
   const destination = text === undefined ? undefined : addressBytes(text);
@@ -129,10 +129,10 @@ export function addRoute(net: string | undefined, to: { gateway?: string; device
   };
 }
 
-/** Tells the kernel all of it. */
+/** Sends all messages to the kernel. */
 export const tellLinks = (messages: readonly Message[]): void => tell("route", messages);
 
-/** A device's number; undefined when there is no such device. */
+/** A device's index; undefined when it does not exist. */
 export function numberOf(device: string): number | undefined {
   try {
     return Number(readFileSync(`/sys/class/net/${device}/ifindex`, "utf8"));
@@ -145,7 +145,7 @@ function link(what: string, flags: number, attributes: readonly Buffer[], number
   return { what, type: TYPE.newLink, flags, body: Buffer.concat([linkBody(number, 0), ...attributes]) };
 }
 
-/** Family, kind, number, flags and which of them are meant. */
+/** struct ifinfomsg: family, type, index, flags and change mask. */
 function linkBody(number: number, flags: number): Buffer {
   const body = Buffer.alloc(16);
   body.writeInt32LE(number, 4);

@@ -29,13 +29,13 @@ import {
 import { deviceName, devicePrefix, GATEWAY4, hardware } from "./names.ts";
 import { removeTunnelRules } from "./tunnel-rules.ts";
 
-/** One machine's place in it. */
+/** One machine's connection to the network. */
 export interface Cable {
-  /** The host's end. */
+  /** The host's end of the veth pair. */
   veth: string;
   private_ip: string;
   ipv4: string;
-  /** Host ids of the machine's groups: who may ping. */
+  /** First host id of the machine's groups, which may ping. */
   uid_base: number;
   uid_count: number;
 }
@@ -48,14 +48,14 @@ export interface NetworkHook {
 
 const exists = (device: string): boolean => existsSync(`/sys/class/net/${device}`);
 
-/** Sends what it is given in the machine's network namespace; see native/hook.c. */
+/** Sends netlink messages in the machine's network namespace; see native/hook.c. */
 const HOOK = join(import.meta.dirname, "../runtime/runc/native", process.arch, "hook");
 const FORWARDING = "3";
-/** About half a second; then it is reached a little later. */
+/** About half a second; then the machine becomes reachable a little later. */
 const FORWARDS_TRIES = 400;
-/** In the hook, the host's network namespace. */
+/** Descriptor of the host's network namespace in the hook. */
 const HOST_NETNS = 100;
-/** Numbers of the devices in a machine; the kernel may have given low ones to devices of its own. */
+/** Device indexes in a machine; the kernel may have assigned low ones itself. */
 const INSIDE = { lo: 1, eth0: 1000 };
 
 export class PrivateNetwork {
@@ -63,12 +63,12 @@ export class PrivateNetwork {
   readonly #forwarding = new Forwarding();
   readonly #node_id: string;
   readonly #routed: boolean;
-  /** What is being done to a bridge, one after the other. */
+  /** Pending work by bridge, one at a time. */
   readonly #work = new Map<string, Promise<void>>();
-  /** Machines that have a place on a bridge, running or not; the last one takes the bridge away. */
+  /** Machines of a bridge, running or not; the last one removes the bridge. */
   readonly #members = new Map<string, Set<string>>();
 
-  /** `routed`: its networks go on at other hosts, so only what is on this host is reached directly. */
+  /** `routed`: networks span hosts, so only local addresses are reached directly. */
   constructor(node_id: string, { routed, egress_allow }: { routed: boolean; egress_allow?: readonly Cidr[] }) {
     this.#node_id = node_id;
     this.#routed = routed;
@@ -86,7 +86,7 @@ export class PrivateNetwork {
     this.#members.set(bridge, members.add(veth));
   }
 
-  /** The bridge of a machine's network, made when it is not there. */
+  /** Opens the bridge of a machine's network, creating it if missing. */
   async open(veth: string, private_ip: string): Promise<void> {
     this.join(veth, private_ip);
     const bridge = this.bridgeOf(private_ip);
@@ -94,7 +94,7 @@ export class PrivateNetwork {
       if (exists(bridge)) return;
       tellLinks([addBridge(bridge, hardware(bridge))]);
       const gateway = gatewayAddress(private_ip);
-      // No machine tells the host where to send its traffic, and what machines send out is passed on.
+      // The host ignores router advertisements of machines, and forwards their traffic.
       setting(`ipv6/conf/${bridge}/accept_ra`, "0");
       this.#forwarding.begin(bridge);
       if (this.#routed) this.#forwarding.passOn(bridge);
@@ -108,7 +108,7 @@ export class PrivateNetwork {
     });
   }
 
-  /** The machine is no more. */
+  /** The machine was destroyed. */
   async leave(veth: string, private_ip: string): Promise<void> {
     const bridge = this.bridgeOf(private_ip);
     this.#members.get(bridge)?.delete(veth);
@@ -120,7 +120,7 @@ export class PrivateNetwork {
     });
   }
 
-  /** Takes away every device of this installation, also those of networks that nobody remembers. */
+  /** Removes every device of this installation, including unknown ones. */
   async removeAll(): Promise<void> {
     const mine = readdirSync("/sys/class/net").filter((name) => name.startsWith(devicePrefix(this.#node_id)));
     for (const device of mine) await this.remove(device);
@@ -140,7 +140,7 @@ export class PrivateNetwork {
     }
   }
 
-  /** What the hook is to do: a cable between the machine and the host, its addresses, and the ways out. */
+  /** Instructions for the hook: a veth pair, its addresses and routes. */
   hook({ veth, private_ip, ipv4, uid_base, uid_count }: Cable): NetworkHook {
     const device = INSIDE.eth0;
     const messages = [
@@ -155,14 +155,14 @@ export class PrivateNetwork {
       addRoute(`${GATEWAY4}/32`, { device }),
       addRoute(undefined, { gateway: GATEWAY4, device }),
     ];
-    // The range is read in the writer's user namespace, so it is given in the host's numbers.
+    // The range is read in the writer's user namespace, so host ids are given.
     const range = `${uid_base} ${uid_base + uid_count - 1}`;
-    // The kernel takes its time to see that a cable carries, and a bridge drops what comes before: it is told now.
+    // The kernel notices the carrier late, and a bridge drops packets before that: so the link is set up now.
     const words = [messages, [setUp(veth)]].map((list) => packed(list).toString("hex"));
     return { path: HOOK, args: ["hook", range, ...words], env: [] };
   }
 
-  /** A machine's own address, and what it reaches without the host: its whole network, or the part that is here. */
+  /** A machine's address, and what it reaches on-link: its whole network, or the local part. */
   #inside(private_ip: string): Message[] {
     const device = INSIDE.eth0;
     const gateway = gatewayAddress(private_ip);
@@ -173,7 +173,7 @@ export class PrivateNetwork {
     ];
   }
 
-  /** From here on the machine is reached. */
+  /** Makes the machine reachable. */
   async attach({ veth, private_ip, ipv4 }: Pick<Cable, "veth" | "private_ip" | "ipv4">): Promise<void> {
     const bridge = this.bridgeOf(private_ip);
     const device = numberOf(bridge);
@@ -186,21 +186,21 @@ export class PrivateNetwork {
     if (exists(veth)) tellLinks([setMaster(veth, undefined)]);
   }
 
-  /** Usually gone with the machine's namespace already. */
+  /** Usually already removed with the machine's namespace. */
   async remove(veth: string): Promise<void> {
     if (!exists(veth)) return;
     try {
       tellLinks([deleteLink(veth)]);
     } catch (thrown) {
-      // The kernel clears away a namespace in its own time; it was faster.
+      // Removed by the kernel meanwhile.
       if (exists(veth)) throw thrown;
     }
   }
 }
 
 /**
- * Whether the bridge passes on what is sent to this port. The kernel sees in its own time that a port carries, and that
- * a bridge does which had none before; what is sent earlier is lost, and sent again a second later.
+ * Whether the bridge forwards to this port. The kernel detects carrier asynchronously; earlier packets are dropped, and
+ * retransmitted a second later.
  */
 function forwards(veth: string, bridge: string): boolean {
   return about(veth, "brport/state") === FORWARDING && about(bridge, "operstate") === "up";

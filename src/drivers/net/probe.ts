@@ -15,11 +15,11 @@ export interface Probed {
 export interface ProbeParts {
   private_ip: string;
   private_ipv4: string;
-  /** Asked when no connection comes about: what the machine listens on instead. */
+  /** Called when the connection fails: what the machine listens on instead. */
   unreachable(port: number): string | undefined;
 }
 
-/** Never fails: what went wrong is the output. It ends with `signal`, and by no clock of its own. */
+/** Never fails: the error is the output. Ends with `signal`, without a timeout of its own. */
 export async function probe(machine: ProbeParts, check: CheckConfig, signal: AbortSignal): Promise<Probed> {
   const { private_ip: host, private_ipv4: ipv4 } = machine;
   const port = check.port ?? 0;
@@ -40,7 +40,7 @@ export async function probe(machine: ProbeParts, check: CheckConfig, signal: Abo
   }
 }
 
-/** As a load balancer would ask: anything from 200 to 299 is well. */
+/** Like a load balancer: any status from 200 to 299 passes. */
 async function ask(plain: Socket, host: string, check: CheckConfig, signal: AbortSignal): Promise<Probed> {
   const tls = { socket: plain, servername: check.tls_server_name ?? "", rejectUnauthorized: !check.tls_skip_verify };
   const socket = check.protocol === "https" ? tlsConnect(tls) : plain;

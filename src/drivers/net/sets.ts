@@ -2,14 +2,14 @@
 import { CallError } from "../linux/calls.ts";
 import { attribute, type Message, tell } from "../linux/netlink.ts";
 
-/** What a set holds: values one after the other, such as a device and an address. */
+/** A set element: concatenated values, such as device and address. */
 export interface Element {
   family: keyof typeof FAMILY;
   set: string;
   key: readonly Uint8Array[];
-  /** The last of a range that begins with `key`. */
+  /** End of a range that begins with `key`. */
   last?: readonly Uint8Array[];
-  /** When it goes by itself. */
+  /** Expires after this. */
   timeout_ms?: number;
 }
 
@@ -28,7 +28,7 @@ const DEVICE_BYTES = 16;
 /** A device's name as sets hold it. */
 export const deviceKey = (name: string): Buffer => Buffer.concat([Buffer.from(name)], DEVICE_BYTES);
 
-/** Puts an element into its set, or takes it out. What is in already stays, and what is not there need not go. */
+/** Adds or removes an element. An existing or missing one is no error. */
 export function tellElement(verb: "add" | "remove", table: string, element: Element): void {
   try {
     together([change(verb, table, element)]);
@@ -38,7 +38,7 @@ export function tellElement(verb: "add" | "remove", table: string, element: Elem
   }
 }
 
-/** Puts an element into its set, or lets its time begin anew. One transaction: it is never missing in between. */
+/** Adds an element or restarts its timeout, in one transaction, so that it is never missing. */
 export function renewElement(table: string, element: Element): void {
   together((["add", "remove", "add"] as const).map((verb) => change(verb, table, element)));
 }
@@ -75,5 +75,5 @@ function milliseconds(value: number): Buffer {
   return bytes;
 }
 
-/** Family, version, and a number in the order of bytes that networks have. */
+/** Family, version, and a number in network byte order. */
 const head = (family: number, number: number): Buffer => Buffer.of(family, 0, number >> 8, number & 255);

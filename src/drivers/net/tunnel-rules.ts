@@ -8,7 +8,7 @@ import { devicePrefix } from "./names.ts";
 
 const tableOf = (node_id: string): string => `hangar_${node_id}_far`;
 
-/** `knocks` are rules for what arrives at the tunnel's own port. */
+/** `knocks` are rules for the tunnel's own port. */
 export async function loadTunnelRules(node_id: string, device: string, knocks: readonly string[]): Promise<void> {
   const table = tableOf(node_id);
   await nft(`

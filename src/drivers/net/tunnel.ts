@@ -22,9 +22,9 @@ import { wireguard } from "./wireguard.ts";
 const CARRIERS = { vxlan, wireguard } as const;
 export type CarrierName = keyof typeof CARRIERS;
 
-/** Of our own among the numbers that say who made a route. */
+/** Our protocol number, which marks our routes. */
 const PROTOCOL = "172";
-/** What the carriers put around a packet, at most. */
+/** Maximum overhead of the carriers. */
 const AROUND_BYTES = 80;
 const USUAL_MTU = 1500;
 
@@ -32,7 +32,7 @@ export interface TunnelParts {
   node_id: string;
   underlay: string;
   key: Uint8Array;
-  /** This process's block of IPv4 addresses; without one there are no routes for IPv4. */
+  /** This process's IPv4 block; without one there are no IPv4 routes. */
   ipv4_block: number | undefined;
 }
 
@@ -45,7 +45,7 @@ export function openTunnel(name: CarrierName, parts: TunnelParts): Tunnel {
   const forwarding = new Forwarding();
   return {
     async keep(ends) {
-      // Nothing comes out of it before the rules are there.
+      // The rules are loaded before packets can arrive.
       await loadTunnelRules(node_id, device, carrier.knocks(ends));
       if (!(await carrier.stands())) {
         await removeDevice(device);
@@ -80,14 +80,14 @@ function wantedRoutes(ends: readonly RemotePeer[], src: string, neighbours: bool
   ]);
 }
 
-/** One route for each process, to the block of its machines. IPv4 goes by way of the same neighbours as IPv6. */
+/** One route per process, to its IPv4 block, via the same neighbours as IPv6. */
 const wantedRoutes4 = (ends: readonly RemotePeer[], src: string, neighbours: boolean): Route[] =>
   ends.flatMap(({ address, net4 }) => (net4 ? [{ dst: net4, gateway: neighbours ? address : "", src }] : []));
 
 interface ShownRoute {
   dst: string;
   gateway?: string;
-  /** A gateway of the other family. */
+  /** A gateway of the other address family. */
   via?: { host: string };
   prefsrc?: string;
 }
@@ -106,7 +106,7 @@ async function keepRoutes(family: "-4" | "-6", device: string, wanted: readonly 
     ...there
       .filter((way) => !keys.has(keyOf(way)))
       .map(({ dst }) => `route del ${dst} dev ${device} proto ${PROTOCOL}`),
-    // Neighbours first: a route by way of one is refused while there is none to it.
+    // Neighbours first: routes via unknown ones are refused.
     ...wanted
       .filter((way) => !known.has(keyOf(way)))
       .sort((a, b) => a.gateway.length - b.gateway.length)
@@ -120,14 +120,14 @@ async function keepRoutes(family: "-4" | "-6", device: string, wanted: readonly 
 const viaOf = (family: "-4" | "-6", gateway: string): string =>
   gateway === "" ? "" : `via ${family === "-4" ? "inet6 " : ""}${gateway} `;
 
-/** The same way, however its addresses are written. */
+/** A normalized key of a route. */
 function keyOf({ dst, gateway, src }: Route): string {
   const [net = "", length = "128"] = dst.split("/");
   const hex = (address: string): string => (address ? Buffer.from(addressBytes(address)).toString("hex") : "");
   return `${hex(net)}/${length} ${hex(gateway)} ${hex(src)}`;
 }
 
-/** What `ip` is to do, line by line, in one go. */
+/** Runs `ip` with a batch of lines. */
 async function ip(lines: readonly string[]): Promise<void> {
   if (lines.length > 0) await program("ip", ["-batch", "-"], { input: `${lines.join("\n")}\n` });
 }
@@ -136,7 +136,7 @@ async function removeDevice(device: string): Promise<void> {
   if (existsSync(`/sys/class/net/${device}`)) await program("ip", ["link", "del", device]);
 }
 
-/** How long a packet may be on the way between boxes. */
+/** The MTU between hosts. */
 function mtuOf(underlay: string): number {
   const bytes = (address: string): string => Buffer.from(addressBytes(address)).toString("hex");
   for (const [name, addresses = []] of Object.entries(networkInterfaces())) {

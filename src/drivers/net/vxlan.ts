@@ -12,7 +12,7 @@ const PORT = 4789;
 const hex = (address: string): string => Buffer.from(addressBytes(address)).toString("hex");
 
 export function vxlan({ device, node_id, underlay, mtu, key }: CarrierParts): Carrier {
-  /** Tells platforms apart that share a network; 24 bits. */
+  /** Distinguishes platforms on one network (VNI); 24 bits. */
   const id = Buffer.from(key).readUIntBE(0, 3);
   const macOf = (node: string): string => hardware(`tunnel ${node}`);
   return {
@@ -68,16 +68,16 @@ interface Data {
 }
 
 interface Listed<Shown> {
-  /** Each as one line of words. */
+  /** Each as one line of arguments. */
   wanted: readonly string[];
   shown(row: Shown): string;
-  /** What counts when two are compared; all of it otherwise. */
+  /** The part that is compared; by default all of it. */
   same?(line: string): string;
   add(words: string[]): string;
   remove(words: string[]): string;
 }
 
-/** Makes a list of the kernel's what it is to be: reads it, and says only what differs. */
+/** Reconciles a list of the kernel: reads it and changes only what differs. */
 async function keepList<Shown>(name: "ip" | "bridge", reading: readonly string[], list: Listed<Shown>): Promise<void> {
   const { wanted, shown, add, remove, same = (line: string) => line } = list;
   const there = (await show<Shown>(name, reading)).map(shown).filter((line) => line !== "");
@@ -89,7 +89,7 @@ async function keepList<Shown>(name: "ip" | "bridge", reading: readonly string[]
   if (lines.length > 0) await program(name, ["-batch", "-"], { input: `${lines.join("\n")}\n` });
 }
 
-/** What a program tells as JSON; nothing when there is no such device. */
+/** A program's JSON output; empty when the device does not exist. */
 async function show<Shown>(name: string, args: readonly string[]): Promise<Shown[]> {
   const text = await program(name, args).catch(() => "");
   return JSON.parse(text.trim() || "[]") as Shown[];

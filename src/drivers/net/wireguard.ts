@@ -9,7 +9,7 @@ import { program } from "../linux/program.ts";
 import type { Carrier, CarrierParts } from "./carrier.ts";
 
 const PORT = 51_820;
-/** What stands before a bare X25519 key in the form that Node reads. */
+/** DER prefix of a raw X25519 private key (PKCS #8). */
 const BEFORE_KEY = Buffer.from("302e020100300506032b656e04220420", "hex");
 
 export function wireguard({ device, node_id, mtu, key }: CarrierParts): Carrier {
@@ -21,7 +21,7 @@ export function wireguard({ device, node_id, mtu, key }: CarrierParts): Carrier 
       return shown.trim() === publicKey(secretOf(node_id));
     },
     async make() {
-      // A kernel without it can have it as a program, at the price of speed.
+      // Without kernel support, a userspace implementation works, more slowly.
       await program("ip", ["link", "add", device, "type", "wireguard"]).catch(async (thrown: unknown) => {
         await program("wireguard-go", [device], { outlives: true }).catch(() => {
           throw new Error(`this box has no WireGuard (${String(thrown)}); install wireguard-go, or use vxlan`);
@@ -37,7 +37,7 @@ export function wireguard({ device, node_id, mtu, key }: CarrierParts): Carrier 
         `Endpoint = ${isIPv6(end.underlay) ? `[${end.underlay}]` : end.underlay}:${PORT}`,
         `AllowedIPs = ${[`${end.address}/128`, ...end.nets, ...(end.net4 ? [end.net4] : [])].join(", ")}`,
       ]);
-      // Peers that stay keep what they have agreed on.
+      // Unchanged peers keep their sessions.
       await program("wg", ["syncconf", device, "/dev/stdin"], { input: `${[...own, ...others].join("\n")}\n` });
     },
     knocks: () => [],

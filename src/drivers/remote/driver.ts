@@ -16,18 +16,18 @@ import { remoteTerminal } from "#machines/runtime/remote-terminal.ts";
 import { relayTerminal } from "#machines/runtime/terminals.ts";
 import type { MachineStore } from "#machines/store.ts";
 
-/** What reaches into a machine, wherever it is. All else is done by the executor of its own host. */
+/** Calls into a running machine. All others are made by the executor of its host. */
 const INSIDE = ["signal", "exec", "terminal", "ps", "listening", "logs"] as const;
 
 interface RemoteParts {
-  /** What this process runs itself, and what resolves images; in one that runs nothing, only the latter is used. */
+  /** Runs this process's own machines and resolves images; without machines it only resolves. */
   local: RuntimeDriver;
   hosts: HostService;
   store: Pick<MachineStore, "find">;
   channel: Channel;
 }
 
-/** The driver as the API sees it: a machine of our own is reached here, another one through its host's door. */
+/** The driver as the API uses it: local machines directly, others through their host's channel. */
 export function remoteDriver(parts: RemoteParts): RuntimeDriver {
   const { local, hosts, channel } = parts;
   const own = new Set(hosts.own);
@@ -70,7 +70,7 @@ export function remoteDriver(parts: RemoteParts): RuntimeDriver {
   });
 }
 
-/** The other end: what a host does for those who have the platform's key. */
+/** The server side: calls that a host accepts from holders of the platform's key. */
 export function machineCalls(driver: RuntimeDriver): CallHandlers {
   return {
     signal: async (body) => {
@@ -90,7 +90,7 @@ export function machineCalls(driver: RuntimeDriver): CallHandlers {
   };
 }
 
-/** What is more than a question and its answer. */
+/** Streaming calls. */
 export function machineStreams(driver: RuntimeDriver, clock: Clock): StreamHandlers {
   return {
     terminal: async (body, signal) => {

@@ -18,11 +18,11 @@ export interface RegistryParts {
   credentials: Credentials | undefined;
 }
 
-/** Worth another try: the registry was busy, broken, or not there. */
+/** A temporary failure: the registry was overloaded, broken or unreachable. */
 export class Transient extends Error {
   override readonly name = "Transient";
   readonly retry_after_ms: number | undefined;
-  /** Nobody is there: a moment later there will not be either. */
+  /** Unreachable: an immediate retry is pointless. */
   readonly hopeless: boolean;
 
   constructor(message: string, options: { retry_after_ms?: number | undefined; cause?: unknown } = {}) {
@@ -36,7 +36,7 @@ export interface RegistryRequest {
   /** Under `/v2/<repository>/`. */
   path: string;
   accept?: string;
-  /** The first byte that is wanted. */
+  /** Offset of the first byte. */
   offset?: number;
 }
 
@@ -52,13 +52,13 @@ export class Registry {
     this.#origin = originOf(reference.registry);
   }
 
-  /** The answer, when it is one of success. Fails with `Transient` or with an error for the caller. */
+  /** Returns a successful response. Fails with `Transient` or with an API error. */
   async get(asked: RegistryRequest, signal: AbortSignal): Promise<Response> {
     const first = await this.#send(asked, signal);
     if (first.response.status !== 401) return await this.#judge(first.response);
     const challenge = first.response.headers.get("www-authenticate") ?? "";
     await first.response.body?.cancel();
-    // A host that we were redirected to may not say where the registry's login goes.
+    // A redirect target may not choose where the registry's credentials are sent.
     if (first.origin !== this.#origin) this.#denied(401);
     this.#authorization = await this.#authorize(challenge, signal);
     return await this.#judge((await this.#send(asked, signal)).response);
@@ -78,7 +78,7 @@ export class Registry {
         "accept-encoding": "identity",
         ...(accept ? { accept } : {}),
         ...(offset ? { range: `bytes=${offset}-` } : {}),
-        // Another host gets the request and nothing about who asks.
+        // Other hosts get the request without credentials.
         ...(origin === this.#origin && known ? { authorization: known } : {}),
       };
       const response = await this.#fetch(url, { headers, redirect: "manual" }, signal);
@@ -89,7 +89,7 @@ export class Registry {
     throw new Transient(`it sends us from one address to the next (limit redirects is ${limits.redirects})`);
   }
 
-  /** Where a registry sends us, when it is safe to follow: HTTPS, or this box itself for a registry of this box. */
+  /** Validates a redirect: HTTPS, or loopback for a registry on loopback. */
   #target(location: string, from?: URL): URL {
     const url = URL.parse(location, from?.href) ?? this.#refuse("it sends us to an address that is none");
     if (url.username !== "" || url.password !== "") this.#refuse(`it sends us to ${url.host} with a login of its own`);
@@ -119,7 +119,7 @@ export class Registry {
     }
   }
 
-  /** A token from the place the registry names, or the name and password themselves. */
+  /** Obtains a token from the registry's token service, or uses basic authentication. */
   async #authorize(challenge: string, signal: AbortSignal): Promise<{ value: string; until: number }> {
     const { credentials } = this.#parts;
     if (/^basic\b/i.test(challenge)) {
@@ -135,7 +135,7 @@ export class Registry {
     if (!/^bearer\b/i.test(challenge) || !URL.canParse(field("realm"))) this.#denied(401);
     const url = this.#target(field("realm"));
     if (field("service") !== "") url.searchParams.set("service", field("service"));
-    // Ours, not the registry's word for it: a token is never good for more than what we came for.
+    // Our own scope, not the registry's: a token is never valid for more than needed.
     url.searchParams.set("scope", `repository:${this.#reference.repository}:pull`);
     const headers = credentials ? { authorization: basic(credentials) } : {};
     const response = await this.#fetch(url, { headers, redirect: "error" }, signal);
@@ -154,7 +154,7 @@ export class Registry {
     const { status } = response;
     if (status === 401 || status === 403) this.#denied(status);
     if (status === 404) this.#missing();
-    // Nothing from that byte on: an answer without a body, after which the layer is begun anew.
+    // Range not satisfiable: the layer is downloaded from the beginning.
     if (status === 416) return response;
     if (status === 429 || status >= 500) throw busy(response, "it");
     return this.#refuse(`it answers ${status}`);
@@ -171,7 +171,7 @@ export class Registry {
     });
   }
 
-  /** The address itself is not told: whoever asks may not know the names of the operator's network. */
+  /** The address is not reported: callers may not learn names of the operator's network. */
   #inside(url: URL): never {
     const reference = this.#reference;
     const itself = url.origin === this.#origin;
@@ -179,7 +179,7 @@ export class Registry {
       ? "the registry is not at a public address"
       : `it sends us to ${url.host}, not a public address`;
     const bring = `bring the image along: hangar images import ${reference.given} PATH`;
-    // Naming a host opens it to registries that are named themselves, so for others there is nothing to add.
+    // The setting opens a host only to registries that are listed themselves, so for others there is nothing to add.
     const allow = itself || this.#parts.reach.isNamed(this.#origin);
     fail("address_refused", `${what}: ${inWords(reference)}`, {
       facts: { ...facts(reference), host: url.host, rule: "private addresses" },
@@ -206,7 +206,7 @@ interface TokenResponse {
   expires_in?: unknown;
 }
 
-/** What a token service says, as long as it is short. */
+/** Parses the token service's response, up to a size limit. */
 async function tokenResponse(response: Response, most_bytes: number): Promise<TokenResponse> {
   const chunks: Uint8Array[] = [];
   let length = 0;
@@ -224,7 +224,7 @@ function busy(response: Response, who: string): Transient {
   return new Transient(`${who} answers ${response.status}`, { retry_after_ms });
 }
 
-/** fetch hides what happened in the cause. */
+/** fetch puts the reason into the cause. */
 function why(thrown: unknown): string {
   const { cause, message } = thrown as Error & { cause?: Error & { code?: string } };
   return cause?.code ?? cause?.message ?? message;

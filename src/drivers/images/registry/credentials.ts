@@ -1,12 +1,12 @@
 import { readFile } from "node:fs/promises";
 
-/** What a registry is shown. Never logged, never part of an error. */
+/** Credentials of a registry. Never logged, never part of an error. */
 export interface Credentials {
   username: string;
   password: string;
 }
 
-/** Docker's own file has the hub under its old address. */
+/** Docker's config lists the hub under its old URL. */
 const ALIASES: Record<string, readonly string[]> = {
   "registry-1.docker.io": ["https://index.docker.io/v1/", "index.docker.io", "docker.io", "registry-1.docker.io"],
 };
@@ -15,7 +15,7 @@ interface DockerConfig {
   auths?: Record<string, { auth?: string; username?: string; password?: string }>;
 }
 
-/** Reads a file as `docker login` writes it, each time anew, so that a new login counts at once. */
+/** Reads a `docker login` file each time, so that a new login applies at once. */
 export class CredentialFile {
   readonly #file: string | undefined;
 
@@ -29,7 +29,7 @@ export class CredentialFile {
     try {
       config = JSON.parse(await readFile(this.#file, "utf8")) as DockerConfig;
     } catch (thrown) {
-      // The text of a parse error may quote the file.
+      // A parse error may quote the file.
       const why = (thrown as { code?: string }).code ?? "it is not JSON";
       throw new Error(`the file of setting registry_config cannot be read: ${why}`);
     }

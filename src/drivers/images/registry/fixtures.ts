@@ -13,13 +13,13 @@ export interface SeenRequest {
   authorization: string | undefined;
 }
 
-/** Answers the request itself and says true, or leaves it to the registry. */
+/** Handles the request and returns true, or leaves it to the registry. */
 export type Fault = (asked: SeenRequest, response: ServerResponse, time: number) => boolean;
 
 export interface TestRegistry {
   host: string;
   asked: SeenRequest[];
-  /** Serves the image under `repository:tag`. */
+  /** Serves the image as `repository:tag`. */
   serve(repository: string, tag: string, image: MadeImage): string;
   blob(bytes: Buffer): string;
   manifest(repository: string, tag: string, bytes: Buffer, type?: string): void;

@@ -24,12 +24,12 @@ interface PullerParts {
 export interface LayerFetch {
   digest: string;
   size: number;
-  /** For whom. */
+  /** The owner of the pull. */
   owner: string;
   onBytes(done: number): void;
 }
 
-/** Gets images out of registries: their documents at once, their layers when they are needed. */
+/** Pulls images from registries: documents at once, layers on demand. */
 export class Puller {
   readonly #parts: PullerParts;
   readonly #downloads: Mutex;
@@ -40,8 +40,8 @@ export class Puller {
   }
 
   /**
-   * The digest the name stands for. Afterwards every document of the image is in the store: the index, the manifest
-   * for this box and the config. `admit` fails when they may not be brought; nothing of them is written before.
+   * Resolves the name to a digest and stores all documents of the image: index, manifest and config. `admit` fails when
+   * they are not allowed, before anything is written.
    */
   async documents(
     reference: Reference,
@@ -56,7 +56,7 @@ export class Puller {
       ? await this.#manifest(registry, reference, chosenOf(index, reference), signal)
       : top;
     const { config } = readManifest(parseDocument(manifest, "the manifest"), limits);
-    // Also when it is here: to name a document is not to have it, and it may be another organization's.
+    // Fetched even if local: naming a document gives no access, and it may be another organization's.
     const document = await this.#document(registry, reference, { path: `blobs/${config.digest}` }, signal);
     if (digestOf(document) !== config.digest) this.#damaged(reference, config.digest);
     await admit(digestOf(top), top.length + (manifest === top ? 0 : manifest.length) + document.length);
@@ -65,7 +65,7 @@ export class Puller {
     return await blobs.put(top);
   }
 
-  /** The bytes of a layer, in a file. */
+  /** Downloads a layer to a file. */
   async layer(
     reference: Reference,
     { digest, size, owner, onBytes }: LayerFetch,
@@ -141,7 +141,7 @@ export class Puller {
     return { from, body: this.#body(response, signal) };
   }
 
-  /** The body, as long as it keeps coming. */
+  /** Streams the body, with a stall timeout. */
   async *#body(response: Response, signal: AbortSignal): AsyncGenerator<Uint8Array> {
     const { clock, limits } = this.#parts;
     const reader = response.body?.getReader();

@@ -3,7 +3,7 @@ import { GuardedFetch } from "#core/guarded-agent.ts";
 import type { Lookup } from "#core/public-addresses.ts";
 
 export interface ReachParts {
-  /** Setting `registry_allow_private`: `host[:port]` each. */
+  /** Setting `registry_allow_private`: entries of `host[:port]`. */
   allow_private: readonly string[];
   connect_timeout_ms: number;
   lookup?: Lookup | undefined;
@@ -19,14 +19,14 @@ export class Reach {
     this.#http = new GuardedFetch(rules);
   }
 
-  /** Whether the operator lets pulls connect to this origin, wherever it is. */
+  /** Whether the operator allows pulls to connect to this origin at any address. */
   isNamed(origin: string): boolean {
     return this.#private.has(origin);
   }
 
   /**
-   * A request on behalf of a registry. What the operator named may be private, but only for a registry that was named
-   * too: otherwise any registry of the internet could have us ask a private one, and be told the answer.
+   * Makes a request for a registry. Listed hosts may be private, but only for registries that are listed too: otherwise
+   * any public registry could make us query a private one and learn the response.
    */
   async fetch(url: URL, init: Parameters<GuardedFetch["fetch"]>[1], registry_origin: string) {
     const open = this.isNamed(registry_origin) && this.isNamed(url.origin);
@@ -38,7 +38,7 @@ export class Reach {
   }
 }
 
-/** How a registry is spoken to: plain HTTP is private enough on this box itself, and nowhere else. */
+/** The origin of a registry: plain HTTP is allowed on loopback only. */
 export function originOf(registry: string): string {
   return new URL(`${isLoopback(registry) ? "http" : "https"}://${registry}`).origin;
 }

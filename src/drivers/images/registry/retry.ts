@@ -10,9 +10,9 @@ export interface RetryParts {
 }
 
 /**
- * Tries until it works, for what may work later. `progress` says how far a try came: one that came further than
- * any before it is not counted, so a large layer over a bad line gets through as long as it moves. A registry that
- * is not there at all is not waited for, unless some of what was asked for has come already.
+ * Retries temporary failures. `progress` reports how far an attempt got: attempts that got further than before are not
+ * counted, so a large layer over a bad connection succeeds while it advances. An unreachable registry is not retried,
+ * unless part of the data has already arrived.
  */
 export async function retrying<T>(
   { clock, limits }: RetryParts,

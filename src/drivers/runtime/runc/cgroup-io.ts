@@ -21,7 +21,7 @@ const FILES: readonly [keyof IoLimits, string, string][] = [
 
 const hasLimits = (limits: IoLimits): boolean => Object.values(limits).some((limit) => limit > 0);
 
-/** Why this host cannot hold machines to these limits, or undefined. */
+/** Why this host cannot enforce these limits, or undefined. */
 export function ioProblem(limits: IoLimits): string | undefined {
   if (!hasLimits(limits)) return undefined;
   const { blkio, unified } = cgroupDirs("");
@@ -35,27 +35,27 @@ export function ioProblem(limits: IoLimits): string | undefined {
 
 type Machine = Pick<MachineRecord, "layers" | "volume">;
 
-/** Sets the limits of a machine in place of those that it had. */
+/** Sets a machine's I/O limits, replacing earlier ones. */
 export function limitIo(paths: MachinePaths, machine: Machine, limits: IoLimits): void {
   liftIo(paths.cgroup);
   const { read_bytes, read_operations } = limits;
   if (!hasLimits(limits)) return;
   for (const device of ownDisks(paths, machine)) setLimits(paths.cgroup, device, limits);
-  // Reads alone: a write that waits there would hold up whoever on this host waits for the same journal.
+  // Only reads: throttled writes would block others that wait for the same journal.
   const reads = { ...NO_IO_LIMITS, read_bytes, read_operations };
   for (const device of imageDisks(machine)) setLimits(paths.cgroup, device, reads);
 }
 
-/** Lets what waits for its turn go at once: a process that is to end or to be frozen cannot before that. */
+/** Lifts the limits: throttled processes can be neither killed nor frozen. */
 export function liftIo(cgroup: string): void {
   try {
     for (const device of limitedDevices(cgroup)) setLimits(cgroup, device, NO_IO_LIMITS);
   } catch {
-    // Its cgroup or its disk is gone, and nothing waits any more.
+    // The cgroup or disk was removed; nothing is throttled any more.
   }
 }
 
-/** Each file names the devices that it limits, one a line. */
+/** Each file lists limited devices, one per line. */
 function limitedDevices(cgroup: string): Set<string> {
   const { blkio = "", unified = "" } = cgroupDirs(cgroup);
   const files = isUnified() ? [join(unified, "io.max")] : FILES.map(([, , file]) => join(blkio, file));
@@ -85,7 +85,10 @@ function imageDisks({ layers }: Machine): string[] {
   return disks(layers.map((layer) => deviceNumber(layer)));
 }
 
-/** Whole disks, each once: a partition has no limits. What is no block device (overlayfs, btrfs, FUSE) is left out. */
+/**
+ * Whole disks without duplicates, because partitions have no limits. Non-block devices (overlayfs, btrfs, FUSE) are
+ * omitted.
+ */
 function disks(numbers: readonly (string | undefined)[]): string[] {
   const whole = numbers.flatMap((number) => {
     const dir = join("/sys/dev/block", number ?? "");

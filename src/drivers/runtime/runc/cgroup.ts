@@ -5,14 +5,14 @@ import { parseCpuList } from "./cpu-placement.ts";
 
 const ROOT = "/sys/fs/cgroup";
 
-/** The folders in which this host keeps a cgroup, by controller; version 2 has the one name `unified`. */
+/** Directories of a cgroup by controller; cgroup v2 has the one name `unified`. */
 export function cgroupDirs(path: string): Record<string, string> {
   return Object.fromEntries(hierarchies().map(([name, mount]) => [name, join(mount, path)]));
 }
 
 let known: [string, string][] | undefined;
 
-/** Mounted trees. On a host with both, the second version has no controllers and is one more place to clear. */
+/** Mounted hierarchies. On a hybrid host v2 has no controllers but must be cleaned up too. */
 function hierarchies(): [string, string][] {
   known ??= readFileSync("/proc/self/mountinfo", "utf8")
     .split("\n")
@@ -34,19 +34,19 @@ const CONTROLLERS = new Set(
   ),
 );
 
-/** A kernel may be built without counting swap; then only memory has a limit. */
+/** Kernels without swap accounting limit memory only. */
 export function canLimitSwap(): boolean {
   const { memory } = cgroupDirs("");
   return memory === undefined || existsSync(join(memory, "memory.memsw.limit_in_bytes"));
 }
 
-/** Why machines have no swap on this host, or undefined. Swap is the host's: a cgroup can only be allowed a part of it. */
+/** Why machines have no swap on this host, or undefined. Swap belongs to the host: a cgroup may only use part of it. */
 export function swapProblem(swaps = readFileSync("/proc/swaps", "utf8")): string | undefined {
   if (swaps.trim().split("\n").length < 2) return "the host has no swap (swapon --show lists none)";
   return canLimitSwap() ? undefined : "the host's kernel does not account swap (boot it with swapaccount=1)";
 }
 
-/** Without version 1's controllers, or where it stands beside version 2 with none of its own. */
+/** Whether cgroup v2 has the controllers. */
 export const isUnified = (): boolean => cgroupDirs("")["memory"] === undefined;
 
 /** Whether this host can pin a cgroup to CPUs. */
@@ -83,7 +83,7 @@ export function processesIn(path: string): number[] {
   return [...found];
 }
 
-/** How often the kernel killed one of its processes for want of memory. */
+/** Number of OOM kills in it. */
 export function oomKills(path: string): number {
   const { memory, unified } = cgroupDirs(path);
   const text =
@@ -91,7 +91,7 @@ export function oomKills(path: string): number {
   return Number(/^oom_kill (\d+)$/m.exec(text)?.[1] ?? 0);
 }
 
-/** Removes it, with what is below; false while processes are in it. */
+/** Removes it with its children; returns false while it has processes. */
 export function removeCgroup(path: string): boolean {
   return Object.values(cgroupDirs(path))
     .map((dir) => removeTree(dir))

@@ -21,17 +21,17 @@ export interface ClearParts {
   clock: Clock;
 }
 
-/** With its first process all others end, once what they wait for is read and written. */
+/** Kills the first process, which ends all others after their pending I/O. */
 export function killMachine({ cgroup }: MachinePaths, pid: number): void {
   liftIo(cgroup);
   kill(pid, "SIGKILL");
 }
 
-/** After it, nothing of the machine is in the kernel. What is in its data folder stays. */
+/** Removes everything of the machine from the kernel. Its data directory stays. */
 export async function clearBoot(parts: ClearParts, id: string, volume: MachineRecord["volume"]): Promise<void> {
   const { layout, network, bundles, clock } = parts;
   const paths = pathsOf(layout, id);
-  // In version 1 a frozen process ends only when it is thawed; its signals come first then.
+  // In cgroup v1 a frozen process must be thawed to die; the signal is handled first.
   await endProcesses(
     () => processesIn(paths.cgroup),
     clock,
@@ -44,11 +44,11 @@ export async function clearBoot(parts: ClearParts, id: string, volume: MachineRe
   rmSync(paths.runc_state, { recursive: true, force: true });
   await network.remove(paths.veth);
   await bundles.remove(id, volume);
-  // Never into a mount that could not be taken away.
+  // Never deletes into a mount that could not be removed.
   if (mountsUnder(paths.run).size === 0) rmSync(paths.run, { recursive: true, force: true });
 }
 
-/** There is no machine left, or none that runs: nothing of the installation stays in the kernel. */
+/** Removes the installation from the kernel when no machine is left running. */
 export async function clearInstallation(
   parts: Pick<ClearParts, "layout" | "network"> & { lxcfs: Lxcfs },
 ): Promise<void> {
@@ -62,7 +62,7 @@ export async function clearInstallation(
 
 const MONITOR = "monitor";
 
-/** Resolves when no runc is at work on the machine any more. The monitor stays as long as the machine runs. */
+/** Resolves when no runc works on the machine. The monitor stays while the machine runs. */
 export async function programsEnded({ layout, clock }: ClearParts, id: string): Promise<void> {
   const { run } = pathsOf(layout, id);
   const end = clock.monotonic() + RUNC_LIMITS.program_ms;
@@ -80,17 +80,17 @@ function nameOf(pid: number): string {
   }
 }
 
-/** After a crash of ours, a monitor, a runc or a CRIU that we started may still be at work: it goes first. */
+/** After a crash of ours, a monitor, runc or CRIU may still be running: it is ended first. */
 export async function endPrograms(parts: ClearParts, id: string): Promise<void> {
   const { run } = pathsOf(parts.layout, id);
   await endProcesses(() => programsOf(run), parts.clock);
 }
 
-/** What is started for a machine with its run folder among its words, and the shell that takes one to its cgroup first. */
+/** Programs started with a machine's run directory as an argument, and the shell that moves one to its cgroup. */
 const PROGRAMS = new Set(["monitor", "runc", "criu", "rebind", "terminal"]);
 const MOVING = /^\/bin\/sh\0-c\0[^\0]*exec "\$@"\0hangar-/;
 
-/** A program of ours for this run folder. Somebody's `tail -f` of a file in it is not. */
+/** Whether a process is our program for this run directory, and not someone's `tail -f`. */
 function isOurs(pid: string, run: string): boolean {
   try {
     const words = readFileSync(`/proc/${pid}/cmdline`, "utf8");

@@ -4,10 +4,10 @@ import { type Address, dialed, Endpoint } from "#core/dial.ts";
 import { type ListenSocket, portOf } from "#core/listening.ts";
 import { processesIn } from "./cgroup.ts";
 
-/** What of a process's status speaks of its rights. */
+/** Fields of /proc/PID/status about privileges. */
 const FIELDS = ["Uid", "Gid", "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs", "Seccomp"];
 
-/** By the process's number inside the machine. */
+/** By pid inside the machine. */
 export function confinementOf(cgroup: string): Record<string, string> {
   const found: Record<string, string> = {};
   for (const pid of processesIn(cgroup)) {
@@ -24,26 +24,26 @@ export function confinementOf(cgroup: string): Record<string, string> {
   return found;
 }
 
-/** The first process that is less confined than it was; undefined when none is. */
+/** The first process with more privileges than before; undefined when there is none. */
 export function weaker(before: Record<string, string>, now: Record<string, string>): string | undefined {
   for (const [pid, was] of Object.entries(before)) {
     const is = now[pid];
-    // A short-lived child may have ended right after; process 1 may not.
+    // A short-lived child may have exited; process 1 may not.
     if (is === undefined && pid === "1") return "process 1 does not exist";
     if (is !== undefined && gained(partsOf(was), partsOf(is))) return `process ${pid} was "${was}" and is "${is}"`;
   }
   return undefined;
 }
 
-/** By the name of the field; what has none is the map of ids. */
+/** By field name; the nameless part is the id map. */
 function partsOf(text: string): Map<string, string> {
   const pairs = text.split("; ").map((part) => part.split(": ", 2));
   return new Map(pairs.map(([first = "", rest]) => (rest === undefined ? ["map", first] : [first, rest])));
 }
 
 /**
- * Whether a process may do more than before. That it may do less is no fault: it was looked at before it was frozen,
- * and may have given up its rights in between, as every server does that begins as root.
+ * Whether a process gained privileges. Fewer are fine: it may have dropped them between the check and the freeze, as
+ * servers that start as root do.
  */
 function gained(was: Map<string, string>, is: Map<string, string>): boolean {
   const root = was.get("map")?.split(" ")[1] ?? "0";
@@ -52,12 +52,12 @@ function gained(was: Map<string, string>, is: Map<string, string>): boolean {
     if (now === before) return false;
     if (field.startsWith("Cap")) return (BigInt(`0x${now || 0}`) & ~BigInt(`0x${before}`)) !== 0n;
     if (field === "NoNewPrivs" || field === "Seccomp") return Number(now) < Number(before);
-    // Root may become anybody; nobody else may become another. The map of ids never changes.
+    // Root may become anyone; others may not change. The id map never changes.
     return field === "map" || !before.split(" ").includes(root);
   });
 }
 
-/** Ports on which a machine takes connections at one of its own addresses. */
+/** Ports on which a machine accepts connections at its own addresses. */
 export function portsOf(sockets: readonly ListenSocket[]): number[] {
   const open = sockets.filter(({ proto, address }) => proto === "tcp" && OWN.test(address));
   return [...new Set(open.map(({ address }) => portOf(address)))].slice(0, PORTS);
@@ -65,10 +65,10 @@ export function portsOf(sockets: readonly ListenSocket[]): number[] {
 
 /** All addresses, or the one that a machine has of each family. */
 const OWN = /^(0\.0\.0\.0|100\.|\[::\]|\[fdaa:)/;
-/** More than a few say no more. */
+/** A few are enough. */
 const PORTS = 3;
 
-/** Whether a connection to the port is taken within the time. */
+/** Whether the port accepts a connection within the timeout. */
 export async function answers(at: Address, timeout_ms: number): Promise<boolean> {
   try {
     (await dialed(new Endpoint(at), { timeout_ms })).destroy();

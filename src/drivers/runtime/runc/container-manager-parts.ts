@@ -23,7 +23,7 @@ export interface ContainerManagerParts {
   /** Seals the memory of suspended machines. */
   memory_key: Uint8Array;
   uids: UidBlocks;
-  /** Other hosts have a route to machines with addresses of it. */
+  /** The IPv4 block that other hosts have a route to. */
   ipv4_block?: number;
   local_api?: LocalApi;
   enclosing?: Enclosing | undefined;

@@ -31,9 +31,9 @@ export class ContainerManager {
   readonly parts: ContainerManagerParts;
   readonly #exits: Exits;
   readonly #kernel_boot = kernelBoot();
-  /** Ends that are being written down, so that two who ask get one answer. */
+  /** Exits being recorded, so that concurrent callers share the result. */
   readonly #settling = new Map<string, Promise<Exit | undefined>>();
-  /** What is being cleared away behind a machine; its next life waits for it. */
+  /** Clean-ups in progress; the machine's next boot waits for them. */
   readonly #clearing = new Map<string, Promise<void>>();
   readonly #listeners = new Set<(notice: ExitNotice) => void>();
 
@@ -47,7 +47,7 @@ export class ContainerManager {
     return () => void this.#listeners.delete(listener);
   }
 
-  /** After a restart of ours: who has which ids, and what was half done is finished or undone. */
+  /** After a restart of ours: reads id blocks, and finishes or undoes interrupted operations. */
   async open(recoverHalf: (record: MachineRecord) => Promise<void>): Promise<void> {
     const { layout, log, network, uids } = this.parts;
     await network.firewall.open();
@@ -60,14 +60,14 @@ export class ContainerManager {
       if (this.isThere(record)) this.parts.bundles.adopt(record);
       network.join(this.paths(id).veth, record.private_ip);
       discardRest(this.paths(id).snapshot);
-      // Of a machine in between they are still needed.
+      // A machine in between still needs them.
       if (record.state !== "suspending" && record.state !== "resuming") clearImages(this.paths(id));
     }
     uids.keepOnly(found.flatMap(({ record }) => record ?? []));
     await Promise.all(found.map(({ record }) => rejoin(this, record)));
     await Promise.all(
       found.map(async ({ id, record }) => {
-        // One machine that cannot be put right must not keep the platform from starting.
+        // A machine that cannot be repaired must not keep the platform from starting.
         await this.#repair(id, record, recoverHalf).catch((error: unknown) => {
           log.error(
             { error, machine: id },
@@ -78,7 +78,7 @@ export class ContainerManager {
     );
   }
 
-  /** Ends every machine and takes away whatever there is of this installation in the kernel. Disks and records stay. */
+  /** Ends every machine and removes the installation from the kernel. Disks and records stay. */
   async down(): Promise<string[]> {
     const ids = knownIds(this.parts.layout);
     const ended = await Promise.allSettled(
@@ -86,7 +86,7 @@ export class ContainerManager {
         const record = this.read(id);
         await endPrograms(this.#clearParts(), id);
         await this.#clear(id, record && { ...record, state: "exited" });
-        // A machine whose memory is on the disk is in no kernel: it stays as it is.
+        // A machine with a snapshot on disk is not in the kernel.
         if (!record || record.state === "frozen") return;
         this.write({ ...record, state: "exited" });
         this.parts.uids.release(id, record.uid_base);
@@ -107,7 +107,7 @@ export class ContainerManager {
     if (record?.state === "exited") return await this.#clear(id, record);
     log.info({ machine: id, state: record?.state ?? "unknown" }, "what was half done is finished or taken back");
     if (record?.state === "suspending" || record?.state === "resuming") {
-      // CRIU is in the middle of a machine's processes: it is let finish.
+      // CRIU is working on the machine's processes: it is allowed to finish.
       await programsEnded(this.#clearParts(), id);
       return await recoverHalf(record);
     }
@@ -133,7 +133,7 @@ export class ContainerManager {
     return record?.state === "running" && this.isThere(record);
   }
 
-  /** Whether its first process lives, running or frozen. */
+  /** Whether its first process exists, running or frozen. */
   isThere({ id, kernel_boot, pid, pid_start }: MachineRecord): boolean {
     return kernel_boot === this.#kernel_boot && isAlive(pid, pid_start) && !this.#exits.read(id);
   }
@@ -184,7 +184,7 @@ export class ContainerManager {
     const paths = this.paths(id);
     const staged = this.write(await bundles.build(launch, intent, image, watch));
     signal.throwIfAborted();
-    // Side by side: the rules name a device that is not there yet.
+    // In parallel: the rules may name a device that does not exist yet.
     const [pid] = await Promise.all([
       runShim({ layout, paths, id, runc, tty: launch.config.init?.tty ?? false, ...bundles.affinity(id) }),
       network.firewall.joinSender(this.sender(staged), launch.egress),
@@ -203,12 +203,12 @@ export class ContainerManager {
     return record;
   }
 
-  /** Under which addresses a machine may send. */
+  /** Addresses from which a machine may send. */
   sender(record: MachineRecord) {
     return { veth: this.paths(record.id).veth, private_ip: record.private_ip, ipv4: ipv4Of(record) };
   }
 
-  /** Written down as running. Of one that has ended meanwhile word came too early, and is heard now. */
+  /** Records it as running. If it has exited meanwhile, its notice came too early and is handled now. */
   running(record: MachineRecord, pid: number, pid_start: string | undefined): MachineRecord {
     const running = this.write({
       ...record,
@@ -221,7 +221,7 @@ export class ContainerManager {
     return running;
   }
 
-  /** Nothing of an earlier boot is left when the next begins. */
+  /** Removes what is left of an earlier boot before the next. */
   async #vacate(id: string, before: MachineRecord | undefined, keep_rootfs: boolean): Promise<void> {
     if (this.runs(before)) killMachine(this.paths(id), before.pid);
     if (before?.state === "running") await this.settle(before);
@@ -252,7 +252,7 @@ export class ContainerManager {
     return await this.settle(record);
   }
 
-  /** The end of a machine that was written down: nobody is told, and nothing of it is left in the kernel. */
+  /** Ends a machine after its snapshot was written, without an exit notice. */
   async quietEnd(record: MachineRecord): Promise<void> {
     const { id } = record;
     await this.#exits.wait(id, RUNC_LIMITS.kill_ms, () => !this.#monitorLives(id));
@@ -260,7 +260,7 @@ export class ContainerManager {
     this.#exits.forget(id);
   }
 
-  /** A suspended machine's memory is of no use, or not wanted: it is stopped, with its root disk as it is. */
+  /** Drops an unusable or unwanted snapshot: the machine is stopped, with its root disk. */
   async dropSnapshot(id: string): Promise<undefined> {
     const record = this.read(id);
     await endPrograms(this.#clearParts(), id);
@@ -276,7 +276,7 @@ export class ContainerManager {
     discard(this.paths(record.id).snapshot);
   }
 
-  /** A boot is over: how it ended is written down, and what is left is cleared away behind it. */
+  /** Records the exit of a boot, then cleans up in the background. */
   settle(record: MachineRecord): Promise<Exit | undefined> {
     const { id } = record;
     let settling = this.#settling.get(id);
@@ -289,7 +289,7 @@ export class ContainerManager {
 
   async #settle(record: MachineRecord): Promise<Exit | undefined> {
     const { id } = record;
-    // The monitor writes its word after the last output; when it is gone too, there will be none.
+    // The monitor writes the exit file after the last output; without a monitor there will be none.
     await this.#exits.wait(
       id,
       RUNC_LIMITS.kill_ms,
@@ -300,7 +300,7 @@ export class ContainerManager {
     this.write({ ...record, state: "exited", exit });
     this.#exits.forget(id);
     const cleared = this.#clear(id, record);
-    // Whoever wants the volume next must find it free.
+    // The volume must be free for its next user.
     if (record.volume) await cleared;
     return exit;
   }
@@ -310,7 +310,7 @@ export class ContainerManager {
     return pid !== undefined && startOf(pid) !== undefined;
   }
 
-  /** Word of an end that nobody waits for. */
+  /** Handles exit files even when no caller waits for them. */
   async #onExitFile(id: string): Promise<void> {
     try {
       const record = this.read(id);
@@ -322,14 +322,14 @@ export class ContainerManager {
     }
   }
 
-  /** Clears away what is in the kernel, one after the other for one machine. */
+  /** Cleans up the kernel objects of a machine, one call at a time. */
   #clear(id: string, record: MachineRecord | undefined): Promise<void> {
     const before = this.#clearing.get(id) ?? Promise.resolve();
     const clearing = before
       .catch(() => {})
       .then(async () => {
         await clearBoot(this.#clearParts(), id, record?.volume);
-        // Of a machine that was just written down they are its memory, until that is sealed.
+        // Until sealed, they are the memory of a machine that was just suspended.
         if (record?.state !== "suspending") clearImages(this.paths(id));
       });
     const kept = clearing.finally(() => {
@@ -382,10 +382,10 @@ export class ContainerManager {
   async #observe(id: string, boot: string): Promise<Observed> {
     const record = this.read(id);
     if (record?.boot !== boot) return { id, boot, state: "gone" };
-    // One that was lost while it was suspended, by a restart of the host, says so when it is to go on.
+    // A suspended machine lost by a host restart is reported at its resume.
     if (record.state === "frozen" || record.state === "paused") return { id, boot, state: "frozen" };
     if (this.runs(record)) return { id, boot, state: "running", private_ipv4: ipv4Of(record) };
-    // In any other state a call of ours is in the middle of it, and tells how it went.
+    // In other states a call in progress reports the outcome.
     if (record.state === "running") await this.settle(record);
     const { exit } = this.read(id) ?? record;
     return { id, boot, state: "gone", ...(exit ? { exit } : {}) };

@@ -7,12 +7,12 @@
  */
 import { readFileSync } from "node:fs";
 
-/** Moves a machine that runs; false when it could not be moved. */
+/** Moves a running machine to other CPUs; returns false on failure. */
 export type MoveMachine = (id: string, cpus: readonly number[]) => boolean;
 
 interface Placed {
   cpus: readonly number[];
-  /** Its container is there, so that it can be moved. */
+  /** Whether its container exists, so that it can be moved. */
   running: boolean;
 }
 
@@ -26,7 +26,7 @@ export class CpuPlacement {
     this.#host = host;
   }
 
-  /** The CPUs for a machine that is about to start, or undefined when it may use all of them. */
+  /** Chooses CPUs for a starting machine; undefined when it may use all. */
   place(id: string, wanted: number): readonly number[] | undefined {
     this.#placed.delete(id);
     const host = this.#host();
@@ -40,7 +40,7 @@ export class CpuPlacement {
     return cpus;
   }
 
-  /** Of a machine that has begun to run, or that ran before we did. */
+  /** Records a machine that has started, or was running before us. */
   running(id: string, cpus = this.#placed.get(id)?.cpus): void {
     if (cpus && cpus.length > 0 && cpus.length < this.#host().length) this.#placed.set(id, { cpus, running: true });
   }
@@ -53,14 +53,14 @@ export class CpuPlacement {
     return this.#placed.get(id)?.cpus;
   }
 
-  /** How many machines there are on each CPU. */
+  /** Number of machines per CPU. */
   #load(host: readonly number[]): Map<number, number> {
     const load = new Map(host.map((cpu) => [cpu, 0]));
     for (const { cpus } of this.#placed.values()) for (const cpu of cpus) load.set(cpu, (load.get(cpu) ?? 0) + 1);
     return load;
   }
 
-  /** Each move makes the load more even, so it ends. */
+  /** Each move makes the load more even, so this terminates. */
   #rebalance(): void {
     const stuck = new Set<string>();
     for (;;) {
@@ -86,10 +86,10 @@ export class CpuPlacement {
   }
 }
 
-/** The CPUs that this process may use, and with it what it starts. */
+/** CPUs available to this process and its children. */
 const hostCpus = (): readonly number[] => allowedCpus("self");
 
-/** The CPUs that a process may use; none when it has ended. */
+/** CPUs available to a process; none when it has ended. */
 export function allowedCpus(pid: number | "self"): number[] {
   try {
     const status = readFileSync(`/proc/${pid}/status`, "utf8");
@@ -99,7 +99,7 @@ export function allowedCpus(pid: number | "self"): number[] {
   }
 }
 
-/** The kernel's own form: `0,2-4`. */
+/** Parses the kernel's format: `0,2-4`. */
 export function parseCpuList(text: string): number[] {
   return text
     .trim()

@@ -19,7 +19,7 @@ const scopeName = (node_id: string): string => `hangar-${node_id}.scope`;
 const scopePath = (node_id: string): string => `/${SLICE}/${scopeName(node_id)}`;
 const plainPath = (node_id: string): string => `/hangar/${node_id}`;
 
-/** Whether systemd owns this host's cgroups, as `sd_booted` finds it out, and can be asked for some. */
+/** Whether systemd manages this host's cgroups (as `sd_booted` checks) and can delegate some. */
 export function systemdRuns(): boolean {
   if (!existsSync("/run/systemd/system") || !programFile("systemd-run")) return false;
   try {
@@ -31,14 +31,14 @@ export function systemdRuns(): boolean {
 
 const chosen = new Map<string, string>();
 
-/** The parent of all machines' cgroups of an installation; the same as long as this process lives. */
+/** The parent cgroup of all machines of an installation; constant for this process. */
 export function machinesCgroup(node_id: string): string {
   const found = chosen.get(node_id) ?? choose(node_id);
   chosen.set(node_id, found);
   return found;
 }
 
-/** Machines that an earlier version started beside systemd's tree stay there, and others with them, until none is left. */
+/** Machines started outside systemd's tree by an earlier version stay there, and new ones too, until none is left. */
 function choose(node_id: string): string {
   const plain = plainPath(node_id);
   if (!systemdRuns() || populated(plain)) return plain;
@@ -52,13 +52,13 @@ function populated(cgroup: string): boolean {
   );
 }
 
-/** The folder in the tree that systemd keeps its units in. */
+/** The directory in systemd's hierarchy. */
 function unitDir(cgroup: string): string {
   const dirs = cgroupDirs(cgroup);
   return dirs["unified"] ?? dirs["name=systemd"] ?? "";
 }
 
-/** The words that start a program which must not be in our own unit. It has its place before it begins. */
+/** Wraps a command so that it starts outside our own unit. */
 export function outsideUnit(node_id: string, words: readonly string[]): string[] {
   const scope = unitDir(scopePath(node_id));
   return isDelegated(node_id) && existsSync(join(scope, "helpers"))
@@ -66,11 +66,11 @@ export function outsideUnit(node_id: string, words: readonly string[]): string[]
     : outliving(words);
 }
 
-/** Whether there is a place to make cgroups in; false when systemd has taken the scope away and nothing runs in it. */
+/** Whether there is a cgroup to create machines in; false when systemd has removed the empty scope. */
 export const isDelegated = (node_id: string): boolean =>
   machinesCgroup(node_id) === plainPath(node_id) || existsSync(unitDir(scopePath(node_id)));
 
-/** Makes the scope where it is missing. Asked for before every start: it costs a look. */
+/** Creates the scope if it is missing. Called before every start; costs one check. */
 export async function delegate(node_id: string, clock: Clock): Promise<void> {
   if (machinesCgroup(node_id) === plainPath(node_id)) return;
   const scope = unitDir(scopePath(node_id));
@@ -78,7 +78,7 @@ export async function delegate(node_id: string, clock: Clock): Promise<void> {
   if (existsSync(join(scope, "machines"))) return;
   if (!existsSync(scope)) await makeScope(node_id, scope, clock);
   for (const name of ["helpers", "machines"]) mkdirSync(join(scope, name), { recursive: true });
-  // Version 2 gives no controllers to the children of a cgroup that has processes itself.
+  // cgroup v2 gives no controllers to children of a cgroup that has processes itself.
   for (const pid of processesIn(scopePath(node_id))) writeFileSync(join(scope, "helpers/cgroup.procs"), String(pid));
 }
 
@@ -97,7 +97,7 @@ async function makeScope(node_id: string, scope: string, clock: Clock): Promise<
   child.on("close", () => (ended = true));
   try {
     const end = clock.monotonic() + START_MS;
-    // systemd-run becomes the holder as soon as it is in the scope.
+    // systemd-run executes the holder once it is in the scope.
     while (!processesIn(scopePath(node_id)).includes(child.pid ?? -1) || isStarting(child.pid)) {
       if (ended || clock.monotonic() > end)
         throw new Error(`systemd made no ${scopeName(node_id)}: ${problem.trim() || "it did not answer"}`);
@@ -113,7 +113,7 @@ async function makeScope(node_id: string, scope: string, clock: Clock): Promise<
   if (!existsSync(scope)) throw new Error(`${scopeName(node_id)} is not where it should be: ${scope}`);
 }
 
-/** Still systemd-run itself, which waits for systemd's answer. */
+/** Still systemd-run itself, waiting for systemd. */
 function isStarting(pid: number | undefined): boolean {
   try {
     return readFileSync(`/proc/${pid}/comm`, "utf8").trim() === "systemd-run";
@@ -122,13 +122,13 @@ function isStarting(pid: number | undefined): boolean {
   }
 }
 
-/** When the host goes down our own unit is stopped first: otherwise we would start machines again that systemd ends. */
+/** At shutdown our own unit must stop first: otherwise we would restart machines that systemd stops. */
 function ordering(): string[] {
   const [, unit] = /^0::.*\/([^/]+\.service)$/m.exec(readFileSync("/proc/self/cgroup", "utf8")) ?? [];
   return unit === undefined || unit.startsWith("user@") ? [] : [`Before=${unit}`];
 }
 
-/** Nothing of the installation runs any more: its part of the tree goes. */
+/** Removes the installation's scope when nothing runs in it. */
 export async function endDelegation(node_id: string): Promise<void> {
   removeCgroup(machinesCgroup(node_id));
   if (machinesCgroup(node_id) === plainPath(node_id) || !existsSync(unitDir(scopePath(node_id)))) return;

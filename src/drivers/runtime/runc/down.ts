@@ -6,14 +6,14 @@ import { openFence } from "./fence.ts";
 import { openParts } from "./parts.ts";
 
 /**
- * Ends every machine of an installation whose platform does not run, and leaves nothing of it in the kernel: no
- * process, mount, loop device, network device, cgroup or rule. What is on the disk stays, so that a platform that is
- * started again finds its machines stopped. Answers how many there were.
+ * Ends every machine of an installation whose platform does not run, and removes it from the kernel: processes, mounts,
+ * loop devices, network devices, cgroups and rules. What is on disk stays, so that a restarted platform finds its
+ * machines stopped. Returns how many there were.
  */
 export async function takeDown(of: { data_dir: string; node_id: string; clock: Clock; log: Log }): Promise<number> {
   // Nothing is suspended or resumed, so any key will do.
   const { containers } = openParts({ ...of, images: NO_IMAGES, memory_key: randomBytes(32) });
-  // A host whose lease ran out has frozen them, and what is frozen cannot end.
+  // A host whose lease ended has frozen them, and frozen processes cannot exit.
   await openFence(of).end();
   try {
     return (await containers.down()).length;

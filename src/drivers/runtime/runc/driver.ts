@@ -46,7 +46,7 @@ import { probeSuspend } from "./suspend/suspend-probe.ts";
 import { Suspender } from "./suspend/suspender.ts";
 import { Terminals } from "./terminal.ts";
 
-/** Machines as containers of runc, each with a user namespace, a disk, a network and a log of its own. */
+/** Runs machines as runc containers, each with its own user namespace, disk, network and log. */
 export async function openRuncDriver(options: RuncOptions): Promise<RuntimeDriver> {
   const problem = ioProblem(options.io_limits ?? NO_IO_LIMITS);
   if (problem !== undefined)
@@ -54,7 +54,7 @@ export async function openRuncDriver(options: RuncOptions): Promise<RuntimeDrive
   const { layout, containers, disks, lxcfs } = openParts(options);
   const file_table = openFileTable();
   if (file_table) options.log.warn({}, file_table);
-  // Before lxcfs, which is to be outside our own unit, and before a fence is set around it.
+  // Before lxcfs, which must be outside our own unit, and before the fence.
   await delegate(options.node_id, options.clock);
   await containers.open((record) => recoverHalf(containers, record));
   void lxcfs.watch(() => rebindMachines(containers, lxcfs));

@@ -6,7 +6,7 @@ import type { Sender } from "../../net/firewall.ts";
 import type { ContainerManagerParts } from "./container-manager-parts.ts";
 import type { MachineRecord } from "./record.ts";
 
-/** What is needed of the container manager. */
+/** The part of the container manager that is used here. */
 interface Containers {
   readonly parts: Pick<ContainerManagerParts, "log" | "network">;
   read(id: string): MachineRecord | undefined;
@@ -15,7 +15,7 @@ interface Containers {
   sender(record: MachineRecord): Sender;
 }
 
-/** The rules of a machine that may run are there, also when another version loaded them or the firewall was emptied. */
+/** Ensures the rules of a machine, even if another version loaded them or the firewall was flushed. */
 export async function rejoin(containers: Containers, record: MachineRecord | undefined): Promise<void> {
   if (!record || record.state === "exited") return;
   const { log, network } = containers.parts;
@@ -24,7 +24,7 @@ export async function rejoin(containers: Containers, record: MachineRecord | und
     .catch((error: unknown) => log.error({ error, machine: record.id }, "a machine's firewall rules are missing"));
 }
 
-/** What a running machine may reach from now on; of any other the next start or resume says it. */
+/** Applies a policy to a running machine; others get it at their next start or resume. */
 export async function setEgress(containers: Containers, id: string, egress: EgressPolicy): Promise<void> {
   const record = containers.read(id);
   if (!containers.runs(record)) return;

@@ -11,33 +11,33 @@ import { freezeFile } from "./suspend/cgroup-freeze.ts";
 
 const INNER = "m";
 
-/** What is put around machines of a host that has a lease. */
+/** The outer cgroup of machines on a host with a lease. */
 export interface Enclosing {
-  /** Whether the host's lease holds; nothing begins when it does not. */
+  /** Whether the host's lease is held; otherwise nothing starts. */
   holds(): boolean;
 }
 
-/** The host's lease ended while a machine was on its way. */
+/** The host's lease ended while a machine was starting. */
 export class LeaseOverError extends Error {
   override readonly name = "LeaseOverError";
 }
 
 const dirOf = (cgroup: string): string => dirname(freezeFile(cgroup).file);
 
-/** Where the processes of a machine are, or will be. */
+/** The cgroup of a machine's processes. */
 export function processCgroup(fence_cgroup: string): string {
   const inner = `${fence_cgroup}/${INNER}`;
   return existsSync(dirOf(inner)) ? inner : fence_cgroup;
 }
 
-/** Makes it. Not around processes that are there already: they would be looked for inside. */
+/** Creates the outer cgroup, but not around existing processes, which would be looked for inside. */
 export function enclose(fence_cgroup: string): boolean {
   if (processesIn(fence_cgroup).length > 0) return false;
   mkdirSync(join(dirOf(fence_cgroup), INNER), { recursive: true });
   return true;
 }
 
-/** To be asked when everything is made and before anything runs. */
+/** Called when everything is prepared and before anything runs. */
 export function checkLease(enclosing: Enclosing | undefined): void {
   if (enclosing && !enclosing.holds()) throw new LeaseOverError("the host's lease is over");
 }

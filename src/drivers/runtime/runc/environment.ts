@@ -6,7 +6,7 @@ import type { ImageConfig } from "#machines/runtime/image-source.ts";
 
 type Process = NonNullable<Launch["config"]["processes"]>[number];
 
-/** Facts by the name that follows `SVC_` and `FLY_`: programs in the wild read the second, ours the first. */
+/** Values by the name after `SVC_` and `FLY_`: existing programs read the second. */
 const FACTS: Record<string, (launch: Launch) => string> = {
   APP_NAME: ({ app_name }) => app_name,
   MACHINE_ID: ({ id }) => id,
@@ -25,7 +25,7 @@ const FACTS: Record<string, (launch: Launch) => string> = {
   VM_MEMORY_MB: ({ config }) => String(sizeOf(config).memory_mb),
 };
 
-/** What `env_from` may refer to. */
+/** Fields that `env_from` may refer to. */
 const FIELDS: Record<string, string> = {
   id: "MACHINE_ID",
   version: "MACHINE_VERSION",
@@ -35,7 +35,7 @@ const FIELDS: Record<string, string> = {
   image: "IMAGE_REF",
 };
 
-/** The whole environment of one process; later rows win. */
+/** The environment of one process; later entries win. */
 export function environmentOf(launch: Launch, image: ImageConfig, process: Process): Record<string, string> {
   const { config } = launch;
   const facts = Object.entries(FACTS).map(([name, fact]) => [name, fact(launch)] as const);

@@ -17,12 +17,12 @@ interface ExecParts {
   signal: AbortSignal;
 }
 
-/** How long runc may take to tell which process it started, and to end after that one. */
+/** Time for runc to report the process it started, and to exit after it. */
 const BEGIN_MS = 10;
 const BEGIN_TRIES = 2000;
 const AFTER_MS = 1000;
 
-/** What a command that took too long is said to have ended with, as `timeout` does. */
+/** Exit code of a command that timed out, as `timeout` reports it. */
 const TIMED_OUT = 124;
 
 export async function execIn({ containers, record, command, signal }: ExecParts): Promise<ExecResult> {
@@ -40,14 +40,14 @@ export async function execIn({ containers, record, command, signal }: ExecParts)
   }
 }
 
-/** That of the machine's first own process: nothing that holds secrets is kept for this. */
+/** The environment of the machine's first own process, so that no copy of the secrets is kept. */
 export function environment(init: number): string[] {
   try {
     const [child] = readFileSync(`/proc/${init}/task/${init}/children`, "utf8").split(" ");
     const variables = readFileSync(`/proc/${child}/environ`, "utf8").split("\0").filter(Boolean);
     if (variables.length > 0) return variables;
   } catch {
-    // It ended just now; the command will too.
+    // It has just exited; so will the command.
   }
   return ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"];
 }
@@ -68,12 +68,12 @@ async function run(
   let tries = 0;
   const end = (): void => {
     late = true;
-    // Whichever comes first, the time or the caller who goes, the other one's turn is over.
+    // Whichever comes first, the timeout or the abort, cancels the other.
     clearTimeout(timer);
     const pid = numberIn(pid_file);
     if (pid) kill(pid, "SIGKILL");
-    // The command goes first: runc alone would leave it behind, also when it is only about to begin. runc then ends by
-    // itself; it is helped when something that the command started holds on to its output.
+    // Kills the command first: killing runc alone would leave it running, even when it is only about to begin. runc
+    // then exits by itself; it is killed when a child of the command holds its output open.
     const known = pid !== undefined || ++tries > BEGIN_TRIES;
     timer = known ? setTimeout(() => child.kill("SIGKILL"), AFTER_MS) : setTimeout(end, BEGIN_MS);
   };
@@ -96,7 +96,7 @@ async function run(
   }
 }
 
-/** The first bytes of an output; the rest is read and forgotten, so that the command does not stand still. */
+/** Keeps the first bytes of an output; the rest is drained, so that the command does not block. */
 function capped() {
   const pieces: Buffer[] = [];
   let left: number = MACHINE_LIMITS.exec_output_bytes;

@@ -4,7 +4,7 @@ import type { Exit } from "#machines/runtime/driver.ts";
 import { type Layout, pathsOf } from "./layout.ts";
 import { oomOf } from "./stats/oom.ts";
 
-/** Asked again this often while somebody waits, in case word of a change was lost. */
+/** Poll interval while someone waits, in case a file notification was lost. */
 const POLL_MS = 100;
 
 interface Word {
@@ -12,7 +12,7 @@ interface Word {
   at: number;
 }
 
-/** How a boot ended. Process 1 tells by which signal one of its processes was killed as a shell does: 128 and its number. */
+/** The exit of a boot. Process 1 reports a signal as a shell does: 128 plus its number. */
 export function exitOf(
   word: Word | undefined,
   of: { cgroup: string; program?: string | undefined },
@@ -29,7 +29,7 @@ export function exitOf(
   };
 }
 
-/** Word that a monitor leaves when a machine ends: a file with the exit code, in one folder for all. */
+/** Exit files that monitors write when a machine ends, in one directory for all. */
 export class Exits {
   readonly #layout: Layout;
   readonly #clock: Clock;
@@ -40,7 +40,7 @@ export class Exits {
     this.#layout = layout;
     this.#clock = clock;
     this.#watcher = watch(layout.exits, { persistent: false }, (_, name) => {
-      // The file is written under another name first, which has a dot in it.
+      // The file is written under a temporary name first, which contains a dot.
       if (!name || name.includes(".") || !this.read(name)) return;
       const waiting = this.#waiting.get(name);
       if (waiting) for (const wake of waiting) wake();
@@ -48,7 +48,7 @@ export class Exits {
     });
   }
 
-  /** The exit code and when it came; undefined when there is no word. */
+  /** The exit code and its time; undefined when there is no exit file. */
   read(id: string): Word | undefined {
     const { exit } = pathsOf(this.#layout, id);
     try {
@@ -63,7 +63,7 @@ export class Exits {
     rmSync(pathsOf(this.#layout, id).exit, { force: true });
   }
 
-  /** Resolves when there is word, or `over` says that none will come; false after `ms` without either. */
+  /** Resolves when there is an exit file, or `over` says that none will come; false after `ms`. */
   async wait(id: string, ms: number, over: () => boolean): Promise<boolean> {
     const end = this.#clock.monotonic() + ms;
     for (;;) {

@@ -21,7 +21,7 @@ import { kill } from "./process-table.ts";
 import { readRecord } from "./record.ts";
 import { freezeFile, isFrozen, thawCgroup } from "./suspend/cgroup-freeze.ts";
 
-/** Its arguments: the moment, the machines' cgroup, the file that freezes one and its two words, the files of the others. */
+/** Arguments: the deadline file, the machines' cgroup, the freeze file and its two values, the list of exempt files. */
 const GUARD = `exec 9<> "$1.lock" || exit 1
 flock -n 9 || exit 0
 exec 8<> <(:)
@@ -48,7 +48,7 @@ while [ -e "$2" ]; do
 done`;
 
 interface RuncFence extends Fence {
-  /** Everything below is killed, frozen or not, and the guard with it; for a platform that is taken down. */
+  /** Kills everything in the cgroup, frozen or not, and the guard; for `down`. */
   end(): Promise<void>;
 }
 
@@ -63,7 +63,7 @@ export function openFence(parts: FenceParts): RuncFence {
   const layout = layoutOf(parts.data_dir, parts.node_id);
   const { cgroup, run, unfenced } = layout;
   const moment = join(run, "lease");
-  /** There from when we stopped things until we let them go on: the guard must not do so by itself. */
+  /** Exists from our freeze until our thaw: the guard must not thaw by itself. */
   const shut = `${moment}.shut`;
   const guard = new Guard(parts, layout, moment);
   return {
@@ -75,11 +75,11 @@ export function openFence(parts: FenceParts): RuncFence {
         .filter((id) => !existsSync(join(unfenced, id)))
         .map((id) => freezeFile(`${cgroup}/${id}`));
       for (const { file, frozen } of files) write(file, frozen);
-      // A large machine takes a moment to stand still.
+      // A large machine takes a moment to freeze.
       for (let tries = 0; tries < SETTLE_TRIES && !files.every(isFrozen); tries++) await parts.clock.sleep(SETTLE_MS);
     },
     async open(gone) {
-      // What must not run any more is dead before it is let go: a process that is thawed meets its signals first.
+      // Kills what must not run before thawing: a thawed process handles its signals first.
       for (const id of gone) end(`${cgroup}/${id}`);
       rmSync(shut, { force: true });
       thaw(layout);
@@ -114,14 +114,14 @@ class Guard {
   extend(left_ms: number): void {
     const { node_id } = this.#parts;
     const { cgroup, run, unfenced } = this.#layout;
-    // Without its scope no machine runs; the driver asks for it before it starts one.
+    // Without its scope no machine runs; the driver creates it before a start.
     if (!isDelegated(node_id)) return;
     const { file, frozen, thawed } = freezeFile(cgroup);
     mkdirSync(dirname(file), { recursive: true });
     mkdirSync(run, { recursive: true, mode: 0o711 });
     this.#setMoment(`${Math.floor(uptime() + left_ms)}`);
     this.#endEarlier();
-    // One that finds another at work, of an earlier process of ours, goes at once; we ask again at the next beat.
+    // A guard that finds another one running exits at once; we check again at the next heartbeat.
     if (this.#process && this.#process.exitCode === null && this.#process.signalCode === null) return;
     const told = [this.#moment, dirname(file), basename(file), frozen, thawed, unfenced];
     const [program = "bash", ...args] = outsideUnit(node_id, ["bash", "-c", GUARD, "hangar-guard", ...told]);
@@ -132,7 +132,7 @@ class Guard {
     this.#process.unref();
   }
 
-  /** It takes this for its own end, and the file with it. */
+  /** The guard exits when this file says so, and removes it. */
   async end(): Promise<void> {
     this.#endEarlier();
     if (!existsSync(this.#moment)) return;
@@ -142,13 +142,13 @@ class Guard {
     rmSync(this.#moment, { force: true });
   }
 
-  /** All or nothing, so that the guard never reads half of one. */
+  /** Atomic, so that the guard never reads a partial value. */
   #setMoment(text: string): void {
     writeFileSync(`${this.#moment}.new`, `${text}\n`);
     renameSync(`${this.#moment}.new`, this.#moment);
   }
 
-  /** The guard of an earlier version, which stops all machines alike, goes by a file of its own. */
+  /** Ends the guard of an earlier version, which froze all machines alike and used a file of its own. */
   #endEarlier(): void {
     const earlier = join(this.#layout.run, "fence");
     if (existsSync(earlier)) writeFileSync(earlier, "-1\n");
@@ -166,7 +166,7 @@ function machinesIn(cgroup: string): string[] {
   return readdirSync(dir, { withFileTypes: true }).flatMap((entry) => (entry.isDirectory() ? [entry.name] : []));
 }
 
-/** All machines go on, but for those that are suspended by being frozen and have no cgroup around them. */
+/** Thaws all machines, except those suspended by freezing without an outer cgroup. */
 function thaw(layout: Layout, all = false): void {
   const { cgroup } = layout;
   // An earlier version froze them together.
@@ -178,7 +178,7 @@ function thaw(layout: Layout, all = false): void {
   }
 }
 
-/** A machine that ends meanwhile takes its cgroup with it. */
+/** A machine that ends meanwhile removes its cgroup. */
 function write(file: string, word: string): void {
   try {
     writeFileSync(file, word);
@@ -187,7 +187,7 @@ function write(file: string, word: string): void {
   }
 }
 
-/** A machine may be frozen by itself as well, because it is suspended: then it would not end. */
+/** A suspended machine may be frozen separately; then it could not exit. */
 function end(fence_cgroup: string): void {
   const cgroup = processCgroup(fence_cgroup);
   for (const pid of processesIn(cgroup)) kill(pid, "SIGKILL");

@@ -17,22 +17,22 @@ import { processCgroup } from "./enclosure.ts";
 export interface Layout {
   data: string;
   run: string;
-  /** Folders of machines that must survive a reboot. */
+  /** Directories of machines that must survive a reboot. */
   machines: string;
-  /** Folders of machines that need not. */
+  /** Directories of machines that need not. */
   containers: string;
   logs: string;
-  /** Empty root disks that wait for their machines. */
+  /** Prepared empty root disks. */
   ready: string;
   /** runc's own state. */
   runc: string;
-  /** Where monitors leave word of each end. */
+  /** Where monitors write exit files. */
   exits: string;
-  /** Folders of memory images that CRIU writes or reads, in memory. */
+  /** CRIU's memory images, on tmpfs. */
   memory: string;
   /** The parent of all machines' cgroups. */
   cgroup: string;
-  /** A file for each machine that the fence leaves alone. */
+  /** A file for each machine that the fence exempts. */
   unfenced: string;
   node_id: string;
 }
@@ -42,15 +42,15 @@ export interface MachinePaths {
   dir: string;
   record: string;
   disk: string;
-  /** Layers of its image with other owners, on a host that cannot show them so. */
+  /** Copies of image layers with mapped owners, on hosts without idmapped mounts. */
   copies: string;
   /** The memory of a suspended machine, sealed. */
   snapshot: string;
-  /** The memory images that CRIU writes or reads, where memory has no room for them. */
+  /** CRIU's memory images on disk, when they do not fit on tmpfs. */
   unsealed: string;
   logs: string;
   log: string;
-  /** Does not. */
+  /** Does not survive a reboot. */
   run: string;
   bundle: string;
   rootfs: string;
@@ -61,18 +61,18 @@ export interface MachinePaths {
   /** The memory images, as CRIU sees them. */
   images: string;
   pid: string;
-  /** The monitor's own number, the pipe by which it is told that its log was set aside, and where it gets a terminal. */
+  /** The monitor's pid, its pipe for log rotation, and its console socket. */
   monitor_pid: string;
   control: string;
   console: string;
   exit: string;
   runc_log: string;
   runc_state: string;
-  /** Where its processes are. */
+  /** The cgroup of its processes. */
   cgroup: string;
-  /** What the fence freezes: the cgroup around it, or the same for a machine that was started without one. */
+  /** The cgroup that the fence freezes: the outer one, or the same for a machine started without one. */
   fence_cgroup: string;
-  /** There while the fence leaves it alone. */
+  /** Exists while the machine is exempt from the fence. */
   unfenced: string;
   veth: string;
 }
@@ -96,8 +96,8 @@ export function layoutOf(data_dir: string, node_id: string): Layout {
 }
 
 /**
- * What is in the kernel is found by names that begin with a part of the node id: an installation whose names are another's
- * would take that one's devices for its own, and take them away. So they are claimed before anything is looked for.
+ * Kernel objects are found by names with part of the node id: an installation with the same names as another would take
+ * over and remove its devices. So names are claimed first.
  */
 export function claimDevices({ data, machines, node_id }: Layout): void {
   mkdirSync(machines, { recursive: true, mode: 0o700 });
@@ -115,7 +115,7 @@ export const releaseDevices = ({ data, node_id }: Layout): void =>
 
 const DEVICES_CLAIM = "machines";
 
-/** Makes the folders. A folder that runc made itself would be closed to the machines' users. */
+/** Creates the directories. Those that runc created itself would be inaccessible to the machines' users. */
 export function makeLayout(layout: Layout): void {
   openRun(layout.run);
   for (const dir of [
@@ -131,7 +131,7 @@ export function makeLayout(layout: Layout): void {
     chmodSync(dir, 0o711);
   }
   for (const dir of [layout.machines, layout.logs]) mkdirSync(dir, { recursive: true, mode: 0o700 });
-  // Whoever finds the run dir of an installation sees whose it is.
+  // Identifies the owner of a run dir.
   const owner = join(layout.run, DATA_LINK);
   rmSync(owner, { force: true });
   symlinkSync(layout.data, owner);
@@ -141,24 +141,23 @@ export function makeLayout(layout: Layout): void {
 export const DATA_LINK = "data";
 
 /**
- * The run dir is a mount of our own. In memory, because runc waits until each of its small files is on the disk.
- * Shared, so that what we unmount below it goes as well where other processes of the host have copies of all mounts; a
- * machine's disk would stay in use as long as such a process runs. Not over the head of machines that run.
+ * Mounts the run dir as tmpfs, because runc syncs each of its small files. Shared, so that our unmounts propagate to
+ * other mount namespaces, which would keep a machine's disk in use. Not over running machines.
  */
 function openRun(run: string): void {
   mkdirSync(run, { recursive: true, mode: 0o711 });
   if (!isMount(run)) {
-    // Machines that were started without it go on without it.
+    // Machines that were started without it continue without it.
     if (readdirSync(run).length > 0) return;
     mount("tmpfs", run, "tmpfs", MS.NOSUID | MS.NODEV, "mode=0711");
   }
-  // Each time: we may have been killed between the two.
+  // Each time, because we may have been killed between the two calls.
   mount("", run, "", MS.SHARED, "");
 }
 
 const isMount = (dir: string): boolean => statSync(dir).dev !== statSync(join(dir, "..")).dev;
 
-/** Nothing of the installation runs any more. */
+/** Called when nothing of the installation runs any more. */
 export function removeRun({ run }: Layout): void {
   if (!existsSync(run)) return;
   if (isMount(run)) detach(run);

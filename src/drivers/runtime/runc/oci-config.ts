@@ -19,15 +19,15 @@ export interface Confinement {
   shared_cpu: boolean;
   /** CPUs of the host that it is pinned to. */
   cpuset?: readonly number[] | undefined;
-  /** It has a cgroup namespace, and its own limits below /sys/fs/cgroup. */
+  /** Has a cgroup namespace, and its own limits below /sys/fs/cgroup. */
   own_cgroup: boolean;
-  /** Where the files of lxcfs are that it has over those of its /proc. */
+  /** lxcfs files that are mounted over those of its /proc. */
   lxcfs?: string | undefined;
   volume?: { path: string };
   hook: NetworkHook;
 }
 
-/** What root inside a machine may do to its own files, users and ports; nothing of it reaches the host. */
+/** Capabilities of root inside a machine, limited to its user namespace. */
 const CAPABILITIES = [
   "CHOWN",
   "DAC_OVERRIDE",
@@ -61,7 +61,7 @@ const MOUNTS = [
   { destination: "/sys", type: "sysfs", source: "sysfs", options: [...TMPFS, "ro"] },
 ];
 
-/** With a namespace of its own it shows the machine's own cgroup and nothing above it. */
+/** With a cgroup namespace this shows only the machine's own cgroup. */
 const CGROUPS = { destination: "/sys/fs/cgroup", type: "cgroup", source: "cgroup", options: [...TMPFS, "ro"] };
 
 const MASKED = [
@@ -101,13 +101,13 @@ export function ociConfig(machine: Confinement): object {
       gidMappings: map,
       seccomp: SECCOMP,
       maskedPaths: MASKED,
-      // Version 1 has a folder for each controller on a tmpfs, which runc leaves writable.
+      // cgroup v1 has a directory per controller on a tmpfs, which runc leaves writable.
       readonlyPaths: [...READONLY, ...(own_cgroup && !isUnified() ? [CGROUPS.destination] : [])],
     },
   };
 }
 
-/** A process as root of the machine; also what `exec` runs. */
+/** A process as the machine's root; also used by `exec`. */
 export function guestProcess(args: readonly string[], env: readonly string[], cwd: string) {
   return {
     user: { uid: 0, gid: 0 },
@@ -128,7 +128,7 @@ function binds({ paths, volume, lxcfs }: Confinement): object[] {
   });
   return [
     bind("/.svc", paths.svc, ["ro"]),
-    // Over files of the kernel's own /proc and /sys, which are mounted by then: nothing of the image is in the way.
+    // Over files of the kernel's own /proc and /sys, which are already mounted, so the image cannot interfere.
     ...(lxcfs === undefined ? [] : LXCFS_FILES.map((file) => bind(file, `${lxcfs}${file}`, ["ro", "noexec"]))),
     ...(volume ? [bind(volume.path, paths.volume, ["rw"])] : []),
   ];
@@ -147,7 +147,7 @@ function resources({ memory_mb, swap_mb, cpus, shared_cpu, cpuset }: Confinement
         access: "rw",
       })),
     ],
-    // `swap` is memory and swap together.
+    // `swap` is the total of memory and swap.
     memory: { limit, ...(canLimitSwap() ? { swap: limit + swap_mb * 1024 * 1024 } : {}) },
     cpu: {
       quota: Math.round(cpus * 100_000),
@@ -159,7 +159,7 @@ function resources({ memory_mb, swap_mb, cpus, shared_cpu, cpuset }: Confinement
   };
 }
 
-/** As many open files as this host lets us hand on. */
+/** The highest open-file limit that this host permits. */
 function openFilesAllowed(): number {
   const line = /^Max open files\s+\S+\s+(\S+)/m.exec(readFileSync("/proc/self/limits", "utf8"));
   return line?.[1] === "unlimited" ? Number.MAX_SAFE_INTEGER : Number(line?.[1] ?? 1024);

@@ -23,34 +23,34 @@ import { UidBlocks } from "./uid-blocks.ts";
 
 export interface RuncOptions {
   data_dir: string;
-  /** Names this installation among others on the same host. */
+  /** Identifies this installation on the host. */
   node_id: string;
   clock: Clock;
   log: Log;
   images: ImageSource;
   volumes?: VolumeMounts;
   local_api?: LocalApi;
-  /** Seals the memory of suspended machines: 32 bytes, the same at every start. */
+  /** Encrypts the memory of suspended machines: 32 bytes, the same at every start. */
   memory_key: Uint8Array;
   root_disk_bytes?: number;
-  /** The lxcfs program, when it is not where packages put it. */
+  /** Path of lxcfs, if not the packaged one. */
   lxcfs?: string;
-  /** `freeze` never writes a machine's memory to the disk, also where CRIU could. */
+  /** `freeze` never writes a machine's memory to disk, even with CRIU. */
   suspend?: "auto" | "freeze";
   io_limits?: IoLimits;
-  /** Told how the time of each start divided. */
+  /** Receives the timings of each start. */
   onTimings?: (id: string, timings: Timings) => void;
-  /** Private networks go on at other hosts. */
+  /** Private networks span hosts. */
   routed?: boolean;
-  /** The block of IPv4 addresses that other hosts have a route to. */
+  /** The IPv4 block that other hosts have a route to. */
   ipv4_block?: number | undefined;
-  /** Ranges that are closed to machines unless they are named here. */
+  /** Closed ranges that machines may reach. */
   egress_allow?: readonly Cidr[];
-  /** Of a host with a lease. */
+  /** Set for a host with a lease. */
   enclosing?: Enclosing | undefined;
 }
 
-/** Where Debian puts it, and where it is said to be missing when it is nowhere. Docker's own packages put it elsewhere. */
+/** Debian's path, also used in errors. Docker's packages use another. */
 const RUNC = "/usr/sbin/runc";
 
 export interface Parts {
@@ -87,7 +87,7 @@ export function openParts(options: RuncOptions): Parts {
     ...(onTimings ? { onTimings } : {}),
     ...(options.ipv4_block === undefined ? {} : { ipv4_block: options.ipv4_block }),
   };
-  // The monitor wants the whole path.
+  // The monitor needs the absolute path.
   const runc = programFile("runc") ?? RUNC;
   const containers = new ContainerManager({
     layout,

@@ -1,13 +1,13 @@
 /** Processes of this host, by number and beginning: a number alone may be somebody else's by now. */
 import { readdirSync, readFileSync } from "node:fs";
 
-/** The fields of a `stat` file from the state on. The name in brackets may hold anything; what is counted comes after it. */
+/** Fields of a `stat` file from the state on. The name in brackets may contain anything, so parsing starts after it. */
 function statFields(file: string): string[] {
   const stat = readFileSync(file, "utf8");
   return stat.slice(stat.lastIndexOf(")") + 2).split(" ");
 }
 
-/** When a process began, in clock ticks since the host did; undefined when there is none, or it has ended. */
+/** Start time of a process in clock ticks since boot; undefined when it has ended. */
 export function startOf(pid: number): string | undefined {
   try {
     const fields = statFields(`/proc/${pid}/stat`);
@@ -18,8 +18,8 @@ export function startOf(pid: number): string | undefined {
 }
 
 /**
- * What a process has used of the processors, in clock ticks, and whether one of its threads waits for one now; undefined when
- * it is gone. With these a process that gets little of a busy host is told from one that hangs.
+ * CPU time of a process in ticks, and whether a thread is runnable now; undefined when it has ended. Distinguishes a
+ * starved process from a hanging one.
  */
 export function workOf(pid: number): { ticks: number; is_runnable: boolean } | undefined {
   const of_process = fieldsIfThere(`/proc/${pid}/stat`);
@@ -28,7 +28,7 @@ export function workOf(pid: number): { ticks: number; is_runnable: boolean } | u
   return { ticks: Number(of_process[11]) + Number(of_process[12]), is_runnable: threads.includes("R") };
 }
 
-/** Threads come and go while one looks. */
+/** Threads may end meanwhile. */
 function fieldsIfThere(file: string): string[] | undefined {
   try {
     return statFields(file);
@@ -48,7 +48,7 @@ function threadsOf(pid: number): string[] {
 export const isAlive = (pid: number | undefined, start: string | undefined): boolean =>
   pid !== undefined && start !== undefined && startOf(pid) === start;
 
-/** Sends a signal; false when the process is gone. */
+/** Sends a signal; returns false when the process has ended. */
 export function kill(pid: number, signal: NodeJS.Signals): boolean {
   try {
     return process.kill(pid, signal);
@@ -58,10 +58,10 @@ export function kill(pid: number, signal: NodeJS.Signals): boolean {
   }
 }
 
-/** Names this run of the kernel. */
+/** Identifies the current boot of the kernel. */
 export const kernelBoot = (): string => readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
 
-/** The number in a file of one; undefined when there is none. */
+/** Reads a number from a file; undefined when there is none. */
 export function numberIn(file: string): number | undefined {
   try {
     return Number(readFileSync(file, "utf8")) || undefined;

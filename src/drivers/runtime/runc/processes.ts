@@ -25,7 +25,7 @@ export function processesOf(
     return {
       words: wordsOf(config.init ?? {}, process, image),
       variables: Object.entries(variables).map(([name, value]) => `${name}=${value}`),
-      // Some tools write a folder without the slash that it begins with.
+      // Some tools omit the leading slash.
       folder: image.working_dir.startsWith("/") ? image.working_dir : `/${image.working_dir}`,
       user,
     };
@@ -38,7 +38,7 @@ interface Command {
   cmd?: readonly string[];
 }
 
-/** `exec` replaces everything; otherwise entrypoint and cmd each replace their own part. */
+/** `exec` replaces everything; otherwise entrypoint and cmd replace their own part. */
 function wordsOf(init: Command, process: Command, image: ImageConfig): string[] {
   const exec = some(process.exec) ?? some(init.exec);
   const entrypoint = some(process.entrypoint) ?? some(init.entrypoint) ?? image.entrypoint;
@@ -52,7 +52,7 @@ function wordsOf(init: Command, process: Command, image: ImageConfig): string[] 
 
 const some = (list: readonly string[] | undefined): readonly string[] | undefined => (list?.length ? list : undefined);
 
-/** The file from which process 1 reads what to start; its form is described in native/init.c. */
+/** The file from which process 1 reads what to start; native/init.c describes its format. */
 export function bootFile(processes: readonly GuestProcess[]): Buffer {
   const texts = processes.flatMap(({ user, folder, words, variables }) => [
     String(user.uid),

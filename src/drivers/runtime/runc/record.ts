@@ -24,54 +24,53 @@ export interface MachineRecord {
   id: string;
   boot: string;
   /**
-   * `starting` and `resuming` are intents: when we find one after a crash, what it made is taken away. `suspending` may
-   * have gone either way. In `frozen` its memory is on the disk, in `paused` its processes are frozen where they are. In
-   * `exited` nothing runs.
+   * `starting` and `resuming` are intents: after a crash their effects are removed. `suspending` may have gone either
+   * way. `frozen`: memory on disk; `paused`: processes frozen in memory; `exited`: nothing runs.
    */
   state: "starting" | "running" | "suspending" | "frozen" | "paused" | "resuming" | "exited";
-  /** First of the 65536 ids on this host that are the machine's 0 to 65535. */
+  /** First of the 65536 host ids that map to the machine's 0 to 65535. */
   uid_base: number;
-  /** Process 1 as this host numbers it, and when it began, in clock ticks: a number that is used again is another process. */
+  /** Host pid and start time of process 1, which detect a reused pid. */
   pid?: number;
   pid_start?: string;
-  /** Which run of this host's kernel that was. */
+  /** Kernel boot in which it ran. */
   kernel_boot?: string;
   exit?: Exit;
-  /** What its first own process runs. */
+  /** Program of its first own process. */
   program?: string;
   private_ip: string;
-  /** Which block its IPv4 address is from; this host's alone when left out. */
+  /** The block of its IPv4 address; local to this host when absent. */
   ipv4_block?: number;
-  /** Of the machine's config, when this boot began: whose root disk it is. */
+  /** Config version when this boot began, which wrote the root disk. */
   version?: string;
   layers: readonly string[];
-  /** What it may reach, as it was told last; all in records from before there were policies. */
+  /** Last applied egress policy; absent (all) in old records. */
   egress?: EgressPolicy;
   volume?: { id: string; device?: string };
-  /** Booted with a cgroup namespace; without in records from before there was one. A resume needs the same. */
+  /** Booted with a cgroup namespace; false in old records. A resume needs the same. */
   own_cgroup?: boolean;
-  /** Booted inside a cgroup that the fence freezes. A resume needs the same. */
+  /** Booted in an outer cgroup that the fence freezes. A resume needs the same. */
   enclosed?: boolean;
-  /** Booted with files of lxcfs over those of its /proc. */
+  /** Booted with lxcfs files over those of its /proc. */
   lxcfs?: boolean;
-  /** A frozen machine: what made its memory images. */
+  /** Of a frozen machine: how its memory images were made. */
   snapshot?: Snapshot;
-  /** A paused one: what its cgroup is given back when it goes on. */
+  /** Of a paused machine: cgroup values to restore. */
   paused?: { swap_max?: string };
 }
 
 export interface Snapshot {
   criu: string;
   runc: string;
-  /** How each process was confined; it must be as strict after a resume. */
+  /** Privileges of each process, which must not grow at a resume. */
   confined: Record<string, string>;
-  /** Ports that answered, so that it can be seen that they do again. */
+  /** Ports that accepted connections, to be checked after a resume. */
   ports: readonly number[];
-  /** Left out while it is being made. */
+  /** Absent while it is being written. */
   sealed?: SealedMemory;
 }
 
-/** What finds a boot again is all in the record; the handle shows which process it was. */
+/** The record contains all that identifies a boot; the handle shows its process. */
 export const handleOf = ({ boot, pid, pid_start }: MachineRecord): Handle => ({ boot, pid, pid_start });
 
 export const ipv4Of = ({ uid_base, ipv4_block = LONE_BLOCK }: Pick<MachineRecord, "uid_base" | "ipv4_block">): string =>
@@ -83,8 +82,8 @@ export const startedOf = (record: MachineRecord): Started => ({
 });
 
 /**
- * Undefined when there is none, or one that was torn by a power cut: then nothing of it runs either, and its folder is
- * cleared away. So one that is there and cannot be read is a failure, not undefined.
+ * Undefined when there is none, or one torn by a power cut: then nothing of it runs, and its directory is removed. So
+ * an existing but unreadable record is an error.
  */
 export function readRecord(layout: Layout, id: string): MachineRecord | undefined {
   try {
@@ -96,8 +95,8 @@ export function readRecord(layout: Layout, id: string): MachineRecord | undefine
 }
 
 /**
- * All or nothing. `durable` is for what must be there after a power cut; for everything else the kernel's memory is
- * enough, because what the record speaks of ends with the kernel too.
+ * Writes atomically. `durable` syncs it; otherwise that is not needed, because what the record describes ends with the
+ * kernel too.
  */
 export function writeRecord(layout: Layout, record: MachineRecord, durable = false): MachineRecord {
   const file = pathsOf(layout, record.id).record;
@@ -113,8 +112,8 @@ export function writeRecord(layout: Layout, record: MachineRecord, durable = fal
 }
 
 /**
- * The record, and with it the machine's folder. A part of that may be going just then (`discard`), and when a part is
- * gone before its turn Node takes the whole for gone, and says nothing: so it is asked for until it is.
+ * Removes the machine's directory with the record. A part may be removed concurrently (`discard`), which makes Node
+ * stop silently: so this repeats until it is gone.
  */
 export function removeRecord(layout: Layout, id: string): void {
   const { dir } = pathsOf(layout, id);
@@ -122,12 +121,12 @@ export function removeRecord(layout: Layout, id: string): void {
   while (existsSync(dir));
 }
 
-/** Whether the root disk of the boot before is this one's too. Who wrote it is not known of machines from long ago. */
+/** Whether this boot keeps the root disk of the previous one. Old records do not name its version. */
 export function keeps({ keep_rootfs, instance_id }: Launch, before: MachineRecord | undefined): boolean {
   return keep_rootfs === "version" ? (before?.version ?? instance_id) === instance_id : keep_rootfs;
 }
 
-/** Ids of every machine of which there is anything. */
+/** Ids of all machines with any files. */
 export function knownIds(layout: Layout): string[] {
   const names = [layout.machines, layout.containers, layout.runc].flatMap((dir) => {
     try {

@@ -10,7 +10,10 @@ const REFUSED = `
   process_vm_readv process_vm_writev ptrace kcmp settimeofday clock_settime clock_adjtime adjtimex syslog
   lookup_dcookie vhangup nfsservctl fanotify_init iopl ioperm`;
 
-/** Answered as an old kernel would, so that programs take another way. CRIU cannot keep a ring; and what `clone3` asks for cannot be looked into. */
+/**
+ * Refused with ENOSYS, as on an old kernel, so that programs fall back. CRIU cannot checkpoint io_uring, and the
+ * arguments of `clone3` cannot be filtered.
+ */
 const UNKNOWN = "io_uring_setup io_uring_enter io_uring_register clone3";
 
 const EPERM = 1;
@@ -20,7 +23,7 @@ const CLONE_NEWUSER = 0x1000_0000;
 
 const words = (text: string): string[] => text.trim().split(/\s+/);
 
-/** Programs of the narrower kinds run on the same kernel, and must not find another door. */
+/** Also covers 32-bit programs, which could otherwise bypass the filter. */
 const ARCHITECTURES: Record<string, string[]> = {
   x64: ["SCMP_ARCH_X86_64", "SCMP_ARCH_X86", "SCMP_ARCH_X32"],
   arm64: ["SCMP_ARCH_AARCH64", "SCMP_ARCH_ARM"],
@@ -38,7 +41,7 @@ export const SECCOMP = {
       errnoRet: EPERM,
       args: [{ index: 0, value: CLONE_NEWUSER, valueTwo: CLONE_NEWUSER, op: "SCMP_CMP_MASKED_EQ" }],
     },
-    // No network namespace holds these: on a host that is a virtual machine itself they reach what runs it.
+    // vsock is not confined by network namespaces: on a virtual machine it reaches the hypervisor.
     {
       names: ["socket"],
       action: "SCMP_ACT_ERRNO",

@@ -18,16 +18,16 @@ export interface Shim {
   id: string;
   tty: boolean;
   runc: string;
-  /** Folder whose `criu` is the one to use; runc looks for it in the PATH. */
+  /** Directory with the `criu` to use; runc finds it in the PATH. */
   bin?: string;
-  /** CPUs that the monitor keeps to, and with it the machine. */
+  /** CPU affinity of the monitor, and so of the machine. */
   affinity?: readonly number[];
   restore?: { images: string; options: readonly string[] };
 }
 
 const MONITOR = nativeProgram("monitor");
 
-/** Makes the container: everything of it is there and waits for `release`, or runs again in a restore. Answers its first pid. */
+/** Creates the container, which waits for `release`, or runs again after a restore. Returns its first pid. */
 export async function runShim(shim: Shim): Promise<number> {
   const { paths } = shim;
   rmSync(paths.exit, { force: true });
@@ -45,7 +45,7 @@ export async function runShim(shim: Shim): Promise<number> {
   });
   closeSync(errors);
   const answer = Number(await firstLine(pipes[3]));
-  // What was started goes as soon as the monitor that stays has begun.
+  // The starter exits as soon as the monitor has detached.
   void ended();
   if (!(answer > 0)) throw new Error(`runc: ${reason(paths) ?? "did not start the machine"}`);
   return answer;
@@ -72,7 +72,7 @@ async function firstLine(stream: Readable | undefined): Promise<string> {
   return text;
 }
 
-/** The last thing runc complained about. */
+/** The last error of runc. */
 function reason(paths: MachinePaths): string | undefined {
   try {
     const lines = readFileSync(paths.runc_log, "utf8").trim().split("\n");
@@ -84,10 +84,10 @@ function reason(paths: MachinePaths): string | undefined {
   }
 }
 
-/** Lets process 1 begin, as `runc start` does: it waits until somebody reads from this pipe. */
+/** Lets process 1 begin, as `runc start` does, by opening its FIFO. */
 export async function release(paths: MachinePaths, isAlive: () => boolean, clock: Clock): Promise<void> {
   const pipe = join(paths.runc_state, "exec.fifo");
-  // Without waiting: a process 1 that is gone would never open its end.
+  // Non-blocking: an ended process 1 would never open its end.
   const fd = openSync(pipe, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
     while (!taken(fd)) {
@@ -100,7 +100,7 @@ export async function release(paths: MachinePaths, isAlive: () => boolean, clock
   unlinkSync(pipe);
 }
 
-/** Resolves when process 1 has started the machine's own first process, or has ended. */
+/** Resolves when process 1 has started the machine's first own process, or has exited. */
 export async function begun(pid: number, isAlive: () => boolean, clock: Clock): Promise<void> {
   while (isAlive() && children(pid) === "") await clock.sleep(1);
 }

@@ -26,15 +26,15 @@ import { isAlive, kill, numberIn, startOf } from "./process-table.ts";
 import type { MachineRecord } from "./record.ts";
 
 const HELPER = nativeProgram("terminal");
-/** What does not end when its line is cut is given this long. */
+/** Time for a program to exit after SIGHUP. */
 const HANG_UP_MS = 2000;
-/** What was killed and is still there is looked for this often. */
+/** Poll interval for a killed process. */
 const GONE_LOOK_MS = 10;
 const GONE_LOOKS = 500;
-/** Told of a program that was ended without a word: its machine was, or somebody killed all of it. */
+/** Reported for a program that ended without an exit code, because its machine stopped or it was killed. */
 const KILLED: TerminalEnd = { exit_code: 137, exit_signal: 9 };
 
-/** The terminals that are open in machines of this host. They end with our process: the kernel hangs up for us. */
+/** Open terminals of this host's machines. They end with our process: the kernel sends SIGHUP. */
 export class Terminals {
   readonly #containers: ContainerManager;
   readonly #open = new Map<string, Set<RuncTerminal>>();
@@ -60,7 +60,7 @@ export class Terminals {
     return terminal;
   }
 
-  /** Ends those of one machine. One that sleeps cannot keep a terminal whose other end is outside. */
+  /** Ends those of one machine. A suspended one cannot keep a terminal whose other end is outside. */
   async end(id: string): Promise<void> {
     await Promise.all([...(this.#open.get(id) ?? [])].map((terminal) => terminal.kill()));
   }
@@ -103,7 +103,7 @@ class RuncTerminal implements Terminal {
     setTimeout(() => killAll(processes), HANG_UP_MS).unref();
   }
 
-  /** Resolves when nothing of it is left. */
+  /** Resolves when it is completely gone. */
   async kill(): Promise<void> {
     const processes = this.#processes();
     this.stream.destroy();
@@ -111,7 +111,7 @@ class RuncTerminal implements Terminal {
     for (let look = 0; look < GONE_LOOKS && processes.some(runs); look++) await pause(GONE_LOOK_MS);
   }
 
-  /** The one that waits and its program. What that one started is its own affair. */
+  /** The helper and its program, but not the program's children. */
   #processes(): Process[] {
     const { pid } = this.#helper;
     if (!runs(this.#helper)) return [];
@@ -154,7 +154,7 @@ async function openTerminal(
   }
 }
 
-/** runc starts the helper and leaves; the helper starts the program and stays. */
+/** runc starts the helper and exits; the helper starts the program and stays. */
 async function begin(
   containers: ContainerManager,
   id: string,
@@ -201,7 +201,7 @@ const processOf = (init: number, { command, term }: TerminalOptions) => {
   return guestProcess(["/.svc/terminal", ...command], [...variables, `TERM=${term}`], "/");
 };
 
-/** A machine may have been started before there was a helper, or with another one that is still in use. */
+/** A machine may have been started before the helper existed, or with another version that is in use. */
 function bringHelper(svc: string): void {
   const file = join(svc, "terminal");
   if (existsSync(file) && readFileSync(file).equals(readFileSync(HELPER))) return;

@@ -1,6 +1,6 @@
 import type { Clock } from "#core/clock.ts";
 
-/** Where the time of one start went, in milliseconds by the name of the step. */
+/** Duration of each step of a start, in milliseconds. */
 export type Timings = Record<string, number>;
 
 export class Stopwatch {
@@ -15,7 +15,7 @@ export class Stopwatch {
     this.#last = this.#begin;
   }
 
-  /** The time since the last lap was this. */
+  /** Records the time since the last lap. */
   lap(name: string): void {
     const now = this.#clock.monotonic();
     this.laps[name] = round((this.laps[name] ?? 0) + now - this.#last);

@@ -2,17 +2,17 @@ import { createHash } from "node:crypto";
 import type { HostClaims } from "#core/host-claims.ts";
 
 export const BLOCK = 65_536;
-/** The range that systemd leaves to containers, without its first part, which small hosts give to people. */
+/** systemd's container range, without its first part, which small hosts assign to users. */
 const FIRST = 16;
 const COUNT = 28_656;
 
-/** Two installations may have taken the same ids before blocks were claimed. */
+/** Two installations may have used the same ids before blocks were claimed. */
 export const UIDS_LOST =
   "another installation on this host has the user ids of this machine; it gets others at its next start";
 
 /**
- * Gives each machine 65536 user ids that no other machine of this host has, whichever installation it belongs to: a block
- * is claimed before anything is made with it. Where a machine's search begins is made from its id.
+ * Assigns each machine 65536 user ids that are unique on this host across installations: a block is claimed before use.
+ * The search starts at a position derived from the machine's id.
  */
 export class UidBlocks {
   readonly #claims: Pick<HostClaims, "take" | "release" | "tidy">;
@@ -21,7 +21,7 @@ export class UidBlocks {
     this.#claims = claims;
   }
 
-  /** Answers the machine's block: the one it had, or another when that is somebody else's by now. Full: it fails. */
+  /** Returns the machine's block: its previous one, or another if that was taken. Fails when all are taken. */
   take(id: string, before?: number): number {
     if (before !== undefined && this.holds(id, before)) return before;
     const begin = createHash("sha256").update(id).digest().readUInt32BE(0) % COUNT;
@@ -32,7 +32,7 @@ export class UidBlocks {
     throw new Error(`this host has no user ids left for another machine (${COUNT} machines have theirs)`);
   }
 
-  /** Whether a block is the machine's, now if it was nobody's. */
+  /** Whether the machine holds the block, claiming it if free. */
   holds(id: string, base: number): boolean {
     return this.#claims.take(nameOf(base), pathOf(id)) === undefined;
   }
@@ -41,7 +41,7 @@ export class UidBlocks {
     this.#claims.release(nameOf(base), pathOf(id));
   }
 
-  /** Gives back what a crash left claimed: only these machines have a block each. */
+  /** Releases blocks that a crash left claimed: only these machines have one each. */
   keepOnly(machines: readonly { id: string; uid_base: number }[]): void {
     const needed = new Set(machines.map(({ id, uid_base }) => `${nameOf(uid_base)} ${pathOf(id)}`));
     this.#claims.tidy((name, path) => needed.has(`${name} ${path}`));
@@ -51,5 +51,5 @@ export class UidBlocks {
 const nameOf = (base: number): string => String(base);
 const pathOf = (id: string): string => `machines/${id}`;
 
-/** A machine's place among all of this host, from its ids: other things that must differ are made from it. */
+/** A machine's index on this host, unique like its ids, for deriving other unique values. */
 export const indexOf = (uid_base: number): number => uid_base / BLOCK - FIRST;

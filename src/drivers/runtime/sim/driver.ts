@@ -25,13 +25,13 @@ import { type SimBoot, type SimKnobs, SimWorld } from "./world.ts";
 
 export interface SimOptions {
   clock: Clock;
-  /** The box that machines run on. It outlives a driver, as a real one outlives our process. */
+  /** The simulated host. It outlives a driver, as a real one outlives our process. */
   world?: SimWorld;
-  /** Takes a boot's own word for it: what its handle says, runs. For a world that begins empty at every start. */
+  /** Adopts boots from their handles, for a world that is empty at every start. */
   adopt?: boolean;
-  /** Where a simulated machine's own API is, for those who want one. */
+  /** The machine API sockets of simulated machines, if wanted. */
   local_api?: LocalApi;
-  /** Called before every call; may wait, or throw what the call shall fail with. */
+  /** Called before every call; may delay it or throw. */
   fault?: (call: keyof RuntimeDriver, id: string, signal?: AbortSignal) => Promise<void>;
 }
 
@@ -78,7 +78,7 @@ class SimDriver implements RuntimeDriver {
     return { suspend: "snapshot" };
   }
 
-  /** Any name will do, and always stands for the same. */
+  /** Any name resolves, always to the same digest. */
   async resolve(image: string): Promise<ImageRef> {
     const { digest = `sha256:${createHash("sha256").update(image).digest("hex")}`, ...named } = parseImage(image);
     return { ...named, digest };
@@ -124,7 +124,7 @@ class SimDriver implements RuntimeDriver {
       found.state = "exited";
       return undefined;
     }
-    // A machine that takes longer than it may is killed, as anything would be.
+    // A machine that exceeds its stop timeout is killed.
     const killed = found.knobs.stop_ms > how.timeout_ms || how.signal === "SIGKILL";
     const wait = Math.min(found.knobs.stop_ms, how.timeout_ms);
     if (wait > 0) await this.#clock.sleep(wait, signal);
@@ -181,7 +181,7 @@ class SimDriver implements RuntimeDriver {
     await this.#begin("exec", ref.id);
     this.#running(ref);
     const [name = "", ...rest] = command;
-    // Enough to see that words and input arrive as they were sent.
+    // Enough to check that arguments and input arrive unchanged.
     if (name === "echo") return { exit_code: 0, stdout: `${rest.join(" ")}\n`, stderr: "" };
     if (name === "cat" && rest.length === 0) return { exit_code: 0, stdout: stdin ?? "", stderr: "" };
     if (name === "false") return { exit_code: 1, stdout: "", stderr: "" };
@@ -201,7 +201,7 @@ class SimDriver implements RuntimeDriver {
     return [{ pid: 1, stime: 0, rtime, command: "/sim/init", directory: "/", cpu: 0, rss: 0, listen_sockets: [] }];
   }
 
-  /** Nothing runs, so nothing listens, and nobody is to be told so. */
+  /** Nothing listens, and that is not a warning. */
   async listening(ref: Ref): Promise<undefined> {
     await this.#begin("listening", ref.id);
     this.#running(ref);
@@ -221,7 +221,7 @@ class SimDriver implements RuntimeDriver {
     return this.#world.watchLogs(id, wake);
   }
 
-  /** Nothing that sim runs sends anything. */
+  /** Simulated machines send nothing. */
   async setEgress(): Promise<void> {}
 
   async admitName(): Promise<void> {}
@@ -243,7 +243,7 @@ class SimDriver implements RuntimeDriver {
   async recover(known: readonly Ref[]): Promise<Observed[]> {
     await this.#begin("recover", "");
     if (this.#adopt) for (const ref of known) this.#takeBack(ref);
-    // Once: what is not there later has ended.
+    // Once: later, a missing boot has ended.
     this.#adopt = false;
     const asked = new Set(known.map(({ id, boot }) => `${id}/${boot}`));
     const found: Observed[] = known.map(({ id, boot }) => {
@@ -276,17 +276,17 @@ class SimDriver implements RuntimeDriver {
     return found;
   }
 
-  /** After our own restart the world is empty: what a handle tells is what was there. */
+  /** After our restart the world is empty; boots are restored from their handles. */
   #takeBack({ id, boot, handle }: Ref): void {
     if (!handle || this.#world.boots.has(id)) return;
-    // A handle is whatever its driver made of it: see `handleOf`.
+    // The handle's format is that of `handleOf`.
     const { state, started_at, knobs } = handle as unknown as SimBoot;
     const back: SimBoot = { id, boot, state, started_at, knobs, log: [] };
     this.#world.boots.set(id, back);
     if (state === "running") this.#runOut(back);
   }
 
-  /** A machine that ends by itself does so after its time, counted from its start. */
+  /** A machine with a run time ends after it, counted from its start. */
   #runOut(boot: SimBoot): void {
     const { run_ms, exit_code } = boot.knobs;
     if (run_ms === undefined) return;
@@ -305,12 +305,12 @@ class SimDriver implements RuntimeDriver {
   }
 }
 
-/** Lines kept of one machine; the oldest goes. */
+/** Log lines kept per machine. */
 const LOG_LINES = 100;
 
 const handleOf = ({ state, started_at, knobs }: SimBoot): Record<string, unknown> => ({ state, started_at, knobs });
 
-/** How often a start says that its image is still on its way. */
+/** Interval at which a start reports that its image is still being pulled. */
 const PULL_BEAT_MS = 10_000;
 
 function knobsOf({ config }: Launch): SimKnobs {

@@ -30,7 +30,7 @@ export function simStats({ clock }: { clock: Clock }): MachineStats {
   return { read: async (machine) => readingsOf(new SimReadings(machine, clock.now()), machine) };
 }
 
-/** How one machine behaves: numbers between 0 and 1 that belong to its id and to a word, and its age. */
+/** Plausible readings of one machine: numbers between 0 and 1 derived from its id and a name, and its age. */
 export class SimReadings {
   readonly #id: string;
   readonly #known = new Map<string, number>();
@@ -42,7 +42,7 @@ export class SimReadings {
     this.age = Math.max(0, (now_ms - started_at) / 1000);
   }
 
-  /** Always the same for this machine and this word. */
+  /** Constant for this machine and name. */
   trait(word: string): number {
     let value = this.#known.get(word);
     if (value === undefined) {
@@ -52,7 +52,7 @@ export class SimReadings {
     return value;
   }
 
-  /** A counter that grows by about so much a second, faster and slower by turns. */
+  /** A counter that grows by about this much per second, at a varying rate. */
   counter(word: string, per_second: number): number {
     const pace = per_second * (0.5 + this.trait(word));
     const period = 600 + 600 * this.trait(`${word} period`);
@@ -61,7 +61,7 @@ export class SimReadings {
     return Math.floor(pace * (this.age + (1 - Math.cos(this.age * turn)) / (2 * turn)));
   }
 
-  /** A gauge that sways around `middle` by a part of it. */
+  /** A gauge that oscillates around `middle` by a fraction of it. */
   gauge(word: string, middle: number, part: number): number {
     const period = 900 + 900 * this.trait(`${word} period`);
     return middle * (1 + part * Math.sin((2 * Math.PI * this.age) / period + 6 * this.trait(word)));

@@ -11,7 +11,7 @@ const KILLED: TerminalEnd = { exit_code: 137, exit_signal: 9 };
 const HUNG_UP: TerminalEnd = { exit_code: 129, exit_signal: 1 };
 const INTERRUPTED = 130;
 
-/** Those of all machines, by machine, so that they end with it. */
+/** Terminals by machine, so that they end with it. */
 export class SimTerminals {
   readonly #open = new Map<string, Set<SimTerminal>>();
 
@@ -45,9 +45,9 @@ class SimTerminal implements Terminal {
   #line = "";
   #last = 0;
   #over = false;
-  /** What runs in the foreground, and how it is interrupted. */
+  /** Aborts the foreground command. */
   #busy: AbortController | undefined;
-  /** Those who wait for room in the stream. */
+  /** Waiting for the stream to drain. */
   readonly #waiting: (() => void)[] = [];
 
   constructor({ command, rows, cols }: TerminalOptions, run: Run, clock: Clock) {
@@ -86,7 +86,7 @@ class SimTerminal implements Terminal {
     if (!this.stream.destroyed) this.stream.push(null);
   }
 
-  /** Keys are shown as they come; a line is carried out, and keys that come meanwhile wait, all but the interrupt. */
+  /** Echoes keys; a line is executed, and keys meanwhile wait, except the interrupt. */
   async #type(keys: string): Promise<void> {
     for (const key of keys) {
       if (key === KEY.interrupt) this.#interrupt();
@@ -118,7 +118,7 @@ class SimTerminal implements Terminal {
     const line = this.#line.trim();
     this.#line = "";
     await this.#say("\r\n");
-    // Not waited for: the next key may be the one that interrupts it.
+    // Not awaited: the next key may interrupt it.
     if (line === "") await this.#say(PROMPT);
     else void this.#execute(line).then(() => this.#say(PROMPT));
   }
@@ -130,7 +130,7 @@ class SimTerminal implements Terminal {
     try {
       await this.#carryOut(name, words, busy.signal);
     } catch {
-      // Interrupted, or its machine is gone.
+      // Interrupted, or its machine has stopped.
       this.#last = INTERRUPTED;
     }
     this.#busy = undefined;
@@ -151,7 +151,7 @@ class SimTerminal implements Terminal {
     await this.#say(`${stdout}${stderr}`.replaceAll("\n", "\r\n"));
   }
 
-  /** Resolves when there is room for more. */
+  /** Resolves when the stream has drained. */
   async #say(text: string): Promise<void> {
     if (this.#over || this.stream.push(text)) return;
     await new Promise<void>((resolve) => this.#waiting.push(resolve));

@@ -9,7 +9,7 @@ const STATUSES: readonly [status: string, share: number][] = [
   ["404", 0.04],
   ["500", 0.01],
 ];
-/** Upper bounds in seconds, and the part of all requests that is at least so fast. */
+/** Upper bounds in seconds, and the fraction of requests within them. */
 const LATENCIES: readonly [le: string, part: number][] = [
   ["0.005", 0.2],
   ["0.01", 0.45],
@@ -32,7 +32,7 @@ export function simTraffic({ clock, machines }: { clock: Clock; machines: Machin
       const { app, region, host, instance } = machine;
       const temper = new SimReadings(machine, clock.now());
       emitApp(emitter(samples, machine, { app, region, host, instance, proxy_id: "blue" }), temper);
-      // The edge has no machine: the first one of an app speaks for it.
+      // The edge has no machine: the first one of an app stands for it.
       if (edges.has(app)) continue;
       edges.add(app);
       emitEdge(emitter(samples, machine, { app, region, host, proxy_id: "blue" }), temper);

@@ -16,7 +16,7 @@ export interface SimBoot {
   id: string;
   boot: string;
   state: "running" | "frozen" | "exited";
-  /** Why a frozen one cannot go on. */
+  /** Why a frozen machine cannot be resumed. */
   lost?: string;
   exit?: Exit;
   started_at: number;
@@ -24,7 +24,7 @@ export interface SimBoot {
   log: { seq: number; timestamp: number; message: string }[];
 }
 
-/** The box on which simulated machines run: what is left when the process that controls them dies. */
+/** The simulated host: what remains when the controlling process dies. */
 export class SimWorld {
   readonly boots = new Map<string, SimBoot>();
   readonly #listeners = new Set<(notice: ExitNotice) => void>();
@@ -48,7 +48,7 @@ export class SimWorld {
     for (const wake of this.#readers.get(id) ?? []) wake();
   }
 
-  /** What a restart of the host does: nothing runs any more, without a word, and what was frozen in memory is lost. */
+  /** Simulates a host restart: nothing runs any more, without exit notices, and memory is lost. */
   reboot(): void {
     for (const boot of this.boots.values()) {
       if (boot.state === "running") boot.state = "exited";
@@ -56,13 +56,13 @@ export class SimWorld {
     }
   }
 
-  /** A boot ends by itself, and whoever is there hears of it. */
+  /** Ends a boot and notifies listeners. */
   exit(boot: SimBoot, exit: Exit): void {
     Object.assign(boot, { state: "exited", exit });
     for (const listener of this.#listeners) listener({ id: boot.id, boot: boot.boot, ...exit });
   }
 
-  /** Ends a machine from outside, as a crash of its program would; the word may get lost or come twice. */
+  /** Ends a machine from outside, like a crash of its program; the notice may be lost or duplicated. */
   crash(id: string, exit: Exit, word: "once" | "lost" | "twice" = "once"): boolean {
     const boot = this.boots.get(id);
     if (boot?.state !== "running") return false;

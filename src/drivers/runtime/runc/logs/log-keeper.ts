@@ -17,11 +17,11 @@ import { type Layout, pathsOf } from "../layout.ts";
 import { RUNC_LIMITS } from "../limits.ts";
 
 const LOOK_MS = 2000;
-/** Old logs are looked for once in so many looks. */
+/** Old logs are swept once in this many checks. */
 const SWEEP = 300;
-/** Left beside the log of a machine that is gone; its age is the log's. */
+/** Marks the log of a destroyed machine; its age is the log's. */
 const DESTROYED = "destroyed";
-/** The monitor opens the log anew when anything comes through its pipe. */
+/** The monitor reopens the log when anything arrives on its pipe. */
 const REOPEN = "\n";
 
 export class LogKeeper {
@@ -53,7 +53,7 @@ export class LogKeeper {
     this.#closing.abort();
   }
 
-  /** Sets aside each log that is full. The monitor does the same, later, when we are not there. */
+  /** Rotates full logs. The monitor does so too, later, when we are not running. */
   look(): void {
     for (const id of readdirSync(this.#layout.containers)) {
       const paths = pathsOf(this.#layout, id);
@@ -69,7 +69,7 @@ export class LogKeeper {
     if (statSync(logs, { throwIfNoEntry: false })) writeFileSync(join(logs, DESTROYED), "");
   }
 
-  /** Forgets logs of destroyed machines: the old ones, and the oldest when there are too many. */
+  /** Deletes logs of destroyed machines: old ones, and the oldest when there are too many. */
   sweep(): void {
     const now = this.#clock.now();
     const gone = readdirSync(this.#layout.logs)
@@ -94,6 +94,6 @@ function tellMonitor(pipe: string): void {
       closeSync(fd);
     }
   } catch {
-    // It has just ended; the next boot opens the log by its name.
+    // It has just ended; the next boot opens the log by name.
   }
 }

@@ -10,25 +10,25 @@ import { RUNC_LIMITS } from "../limits.ts";
 
 type LogFiles = Pick<MachinePaths, "log" | "logs">;
 
-/** A line of the file: `2026-01-01T00:00:00.123456789+00:00 stdout F text`; P is a piece of a longer one. */
+/** A log line: `2026-01-01T00:00:00.123456789+00:00 stdout F text`; P is part of a longer one. */
 const LINE = /^(\S+) (stdout|stderr) ([FP]) ?(.*)$/s;
 
 interface Parsed {
   lines: LogLine[];
-  /** Bytes up to the last place where nothing is unfinished. */
+  /** Bytes up to the last complete line. */
   used: number;
-  /** What has been written of lines that are not at their end: a prompt, or the last words of a program. */
+  /** Incomplete lines: a prompt, or the last output of a program. */
   rest: LogLine[];
 }
 
 interface Pieces {
   stdout: string;
   stderr: string;
-  /** When the newest of them came. */
+  /** Timestamp of the newest one. */
   timestamp: number;
 }
 
-/** Lines from a part of a file that begins at the beginning of one. */
+/** Parses lines from a part of a file that begins at a line start. */
 export function parseLog(bytes: Buffer): Parsed {
   const pieces: Pieces = { stdout: "", stderr: "", timestamp: 0 };
   const lines: LogLine[] = [];
@@ -49,7 +49,7 @@ export function parseLog(bytes: Buffer): Parsed {
 function takeLine(text: string, pieces: Pieces): LogLine | undefined {
   const [, time = "", stream, kind, piece = ""] = LINE.exec(text) ?? [];
   if (stream !== "stdout" && stream !== "stderr") return undefined;
-  // A terminal ends its lines in its own way.
+  // Terminals end lines with CR LF.
   const message = pieces[stream] + (kind === "F" && piece.endsWith("\r") ? piece.slice(0, -1) : piece);
   const whole = kind === "F" || message.length >= RUNC_LIMITS.log_line_chars;
   pieces[stream] = whole ? "" : message;
@@ -77,15 +77,15 @@ async function readNewest({ log }: LogFiles, tail: number, since: number): Promi
   return { lines: tail > 0 ? recent.slice(-tail) : [], cursor };
 }
 
-/** From the end backwards, twice as far each time, until there are enough lines. */
+/** Reads backwards from the end, doubling the size, until there are enough lines. */
 async function newestIn(handle: FileHandle, size: number, count: number): Promise<{ lines: LogLine[]; end: number }> {
   for (let length = PAGE_BYTES / 16; ; length *= 4) {
     const from = Math.max(0, size - length);
     const bytes = await readAt(handle, from, size - from);
-    // Nobody knows what the first line is the end of.
+    // The first line may be incomplete.
     const skip = from === 0 ? 0 : bytes.indexOf(10) + 1;
     const { lines: whole, used, rest } = parseLog(bytes.subarray(skip));
-    // Shown, and shown again with the rest of its line if that comes: better than not at all.
+    // An incomplete line is shown now, and again when it is complete.
     const lines = [...whole, ...rest];
     if (from === 0 || lines.length >= count)
       return { lines: lines.slice(-Math.max(count, 0)), end: from + skip + used };
@@ -101,7 +101,7 @@ async function readOn({ log }: LogFiles, cursor: string): Promise<LogPage> {
     const rest = await pageOf(`${log}.1`, offset ?? 0);
     if (rest.lines.length > 0) return rest;
   }
-  // Another file than the one that was read: it was set aside, perhaps twice, and this is what followed.
+  // The file was rotated, perhaps twice; this is what followed.
   return await pageOf(log, ino === current ? (offset ?? 0) : 0);
 }
 
@@ -109,7 +109,7 @@ async function pageOf(file: string, offset: number): Promise<LogPage> {
   await using handle = await openIfThere(file);
   if (!handle) return { lines: [], cursor: "0:0" };
   const { ino, size } = await handle.stat();
-  // Somebody has cut it short.
+  // The file was truncated.
   const from = offset > size ? 0 : offset;
   const bytes = await readAt(handle, from, Math.min(size - from, PAGE_BYTES));
   const { lines, used } = parseLog(bytes);
@@ -137,7 +137,7 @@ const inodeOf = (file: string): number | undefined => statSync(file, { throwIfNo
 export function watchLog({ logs }: LogFiles, wake: () => void): () => void {
   mkdirSync(logs, { recursive: true, mode: 0o700 });
   const watcher = watch(logs, { persistent: false }, wake);
-  // The folder may go away: then there is nothing more to tell.
+  // The directory may be removed; then there is nothing more to report.
   watcher.on("error", () => watcher.close());
   return () => watcher.close();
 }

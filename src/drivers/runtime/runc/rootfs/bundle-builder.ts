@@ -57,7 +57,7 @@ export interface BundleBuilderParts {
 }
 
 const INIT = nativeProgram("init");
-/** mount(2) takes one page of options. */
+/** mount(2) accepts one page of options. */
 const OPTIONS_BYTES = 4000;
 
 export class BundleBuilder {
@@ -67,7 +67,7 @@ export class BundleBuilder {
     this.#parts = parts;
   }
 
-  /** Everything that must be there before runc or CRIU; what is there already is left alone. */
+  /** Prepares everything for runc or CRIU; existing parts are kept. */
   async build(launch: Launch, record: MachineRecord, image: HeldImage, watch: Stopwatch): Promise<MachineRecord> {
     const { layout, network, lxcfs, clock } = this.#parts;
     await delegate(layout.node_id, clock);
@@ -91,7 +91,7 @@ export class BundleBuilder {
     return staged;
   }
 
-  /** For a resume: the mounts as they were, nothing written into them. */
+  /** For a resume: restores the mounts, without writing into them. */
   async rebuild(launch: Launch, record: MachineRecord, watch: Stopwatch): Promise<MachineRecord["volume"]> {
     const { layout, network, clock } = this.#parts;
     await delegate(layout.node_id, clock);
@@ -107,7 +107,7 @@ export class BundleBuilder {
     return volume;
   }
 
-  /** What begins anew is fenced like all others, until it is written down again that it need not be. */
+  /** A new boot is fenced until its exemption is stored again. */
   #enclose(id: string, anew: boolean): boolean {
     const { layout, enclosing } = this.#parts;
     if (!enclosing) return false;
@@ -116,7 +116,7 @@ export class BundleBuilder {
     return enclose(fence_cgroup);
   }
 
-  /** A machine that ran before we did. */
+  /** Adopts a machine that was running before us. */
   adopt(record: MachineRecord): void {
     const { id, pid = 0 } = record;
     const { cgroup } = pathsOf(this.#parts.layout, id);
@@ -124,12 +124,12 @@ export class BundleBuilder {
     this.limitIo(record);
   }
 
-  /** Its cgroup and its mounts are there. */
+  /** Its cgroup and mounts exist. */
   limitIo(record: MachineRecord): void {
     limitIo(pathsOf(this.#parts.layout, record.id), record, this.#parts.io_limits);
   }
 
-  /** For a host that cannot pin cgroups: the CPUs that the machine's processes inherit from what starts them. */
+  /** For hosts that cannot pin cgroups: the CPU affinity that the machine's processes inherit. */
   affinity(id: string): { affinity?: readonly number[] } {
     const cpus = this.#parts.cpus.cpusOf(id);
     return cpus && !canPinCpus() ? { affinity: cpus } : {};
@@ -154,7 +154,7 @@ export class BundleBuilder {
     watch: Stopwatch,
   ): Promise<MachineRecord["volume"]> {
     const mounted = mountsUnder(paths.run);
-    // Made beside the disk, so that a start does not wait for both.
+    // In parallel with the disk, so that a start does not wait for both.
     const namespace = openUserNamespace(record.uid_base);
     namespace.catch(() => {});
     try {
@@ -188,7 +188,7 @@ export class BundleBuilder {
   async #overlay({ uid_base, layers }: MachineRecord, paths: MachinePaths, userns: number): Promise<void> {
     const [upper, work] = ["u", "w"].map((name) => join(paths.upper, name)) as [string, string];
     for (const dir of [upper, work]) {
-      // Not `recursive`: that says of a disk which cannot be written to that there is no such folder.
+      // Not `recursive`, which reports ENOENT for a read-only disk.
       if (!existsSync(dir)) mkdirSync(dir, { mode: 0o755 });
       else if (dir === upper && statSync(dir).uid !== uid_base) await moveOwners(dir, uid_base);
       chownSync(dir, uid_base, uid_base);
@@ -202,15 +202,15 @@ export class BundleBuilder {
       lowers.push(at);
     }
     try {
-      // The uppermost comes first in overlayfs's own order.
+      // overlayfs lists the topmost layer first.
       mountOverlay(lowers.toReversed(), upper, work, paths.rootfs);
     } finally {
-      // The overlay has copies of its own.
+      // The overlay has its own references.
       for (const lower of lowers) detach(lower);
     }
   }
 
-  /** Looks at the image, then puts in what the platform and the config bring. */
+  /** Inspects the image, then adds files of the platform and the config. */
   #fill(launch: Launch, record: MachineRecord, image: HeldImage, paths: MachinePaths) {
     using tree = new GuestTree(paths.rootfs);
     const processes = processesOf(launch, image, tree);
@@ -229,12 +229,12 @@ export class BundleBuilder {
     return processes;
   }
 
-  /** `/.svc`: process 1, what it shall start, and the socket of the machine's own API. */
+  /** Fills `/.svc`: process 1, its boot file, and the socket of the machine API. */
   async #svc(id: string, { uid_base }: MachineRecord, paths: MachinePaths, boot: Buffer | undefined): Promise<void> {
     const dir = await this.#svcDir(id, paths);
     const init = join(dir, "init");
     if (!existsSync(init)) copyFileSync(INIT, init);
-    // Only root of the machine reads it: it holds every secret. It is removed as soon as the machine runs.
+    // Readable by the machine's root only, because it contains every secret. Removed once the machine runs.
     const file = join(dir, "boot");
     if (boot) {
       rmSync(file, { force: true });
@@ -252,14 +252,14 @@ export class BundleBuilder {
     return dir;
   }
 
-  /** The machine runs: what told it how is not left lying about. */
+  /** The machine runs: the boot file is removed. */
   async started(id: string): Promise<void> {
     this.#parts.cpus.running(id);
     const dir = await this.#svcDir(id, pathsOf(this.#parts.layout, id));
     rmSync(join(dir, "boot"), { force: true });
   }
 
-  /** A snapshot that has the files must get some: without lxcfs those of the host's own /proc, by the same paths. */
+  /** A snapshot with these files needs them: without lxcfs those of the host's /proc, at the same paths. */
   async #lxcfsFiles(): Promise<string> {
     const { lxcfs } = this.#parts;
     return (await lxcfs.ready()) ? lxcfs.dir : "";
@@ -297,8 +297,8 @@ export class BundleBuilder {
   }
 
   /**
-   * What the machine wrote is on its disks. Unmounting says so only where it is the last: a machine that is being started
-   * has copies of all mounts of this host for a moment, and would write out in its own time.
+   * Syncs the machine's disks. Unmounting syncs only the last mount, and a starting machine briefly has copies of all
+   * mounts of this host.
    */
   async flush(id: string): Promise<void> {
     const { run, upper, volume } = pathsOf(this.#parts.layout, id);
@@ -306,12 +306,12 @@ export class BundleBuilder {
     await Promise.all([upper, volume].filter((at) => mounted.has(at)).map((at) => syncFileSystem(at)));
   }
 
-  /** Takes every mount away, the innermost first; a volume is given back. */
+  /** Removes every mount, innermost first, and releases the volume. */
   async remove(id: string, volume: MachineRecord["volume"]): Promise<void> {
     this.#parts.cpus.release(id);
     const paths = pathsOf(this.#parts.layout, id);
     const mounts = [...mountsUnder(paths.run)].reverse();
-    // In one go: unmounting writes out what is left to write, and may take long.
+    // In one call: unmounting writes back dirty data and may take long.
     if (mounts.length > 0) {
       await program("umount", mounts).catch(async () => {
         for (const at of mountsUnder(paths.run)) await program("umount", ["--lazy", at]).catch(() => {});
@@ -321,12 +321,12 @@ export class BundleBuilder {
   }
 }
 
-/** `nfs_export` makes files findable again by handle: without it a machine that watches files cannot be suspended. */
+/** `nfs_export` enables file handles, which CRIU needs for machines that use inotify. */
 function mountOverlay(lowers: readonly string[], upper: string, work: string, target: string): void {
   try {
     overlay(lowers, upper, work, target, ["index=on", "nfs_export=on"]);
   } catch (thrown) {
-    // ESTALE: the layers were unpacked anew since this upper was made. EINVAL: this host cannot.
+    // ESTALE: the layers were unpacked again since this upper was created. EINVAL: not supported by this host.
     if (!(thrown instanceof CallError) || !["ESTALE", "EINVAL"].includes(thrown.code)) throw thrown;
     overlay(lowers, upper, work, target, []);
   }
@@ -349,7 +349,7 @@ function overlay(
   mountWith("overlay", target, [...each, ["upperdir", upper], ["workdir", work], ...pairs], MS.NOSUID | MS.NODEV);
 }
 
-/** Mount points below a folder, in the order they were made. */
+/** Mount points below a directory, in mount order. */
 export function mountsUnder(dir: string): Set<string> {
   const found = new Set<string>();
   for (const line of readFileSync("/proc/self/mountinfo", "utf8").split("\n")) {

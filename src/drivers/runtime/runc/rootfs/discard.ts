@@ -6,7 +6,7 @@ import { basename, dirname, join } from "node:path";
 const MARK = ".discarded-";
 let count = 0;
 
-/** It is gone from its place at once, and from the disk a little later. */
+/** Renames at once, deletes in the background. */
 export function discard(dir: string): void {
   if (!existsSync(dir)) return;
   const aside = `${dir}${MARK}${process.pid}-${count++}`;
@@ -14,7 +14,7 @@ export function discard(dir: string): void {
   void remove(aside);
 }
 
-/** What we had set aside when we were killed. */
+/** Deletes what an earlier process had set aside. */
 export function discardRest(dir: string): void {
   const parent = dirname(dir);
   if (!existsSync(parent)) return;
@@ -22,7 +22,7 @@ export function discardRest(dir: string): void {
     if (name.startsWith(`${basename(dir)}${MARK}`)) void remove(join(parent, name));
 }
 
-/** Whatever keeps it from being removed, it is tried again at the next start of ours, or goes with the machine. */
+/** A failure is retried at our next start, or removed with the machine. */
 async function remove(path: string): Promise<void> {
   await rm(path, { recursive: true, force: true }).catch(() => {});
 }

@@ -11,7 +11,7 @@ import { bind, CallError } from "../../../linux/calls.ts";
 import { program } from "../../../linux/program.ts";
 import { BLOCK } from "../uid-blocks.ts";
 
-/** Shows a layer at a place with the machine's ids; `userns` has their map. Copies are kept in `copies`. */
+/** Mounts a layer with mapped owners; `userns` has the map. Copies are kept in `copies`. */
 export async function showLayer(
   layer: string,
   at: string,
@@ -20,7 +20,7 @@ export async function showLayer(
   try {
     bind(layer, at, { userns });
   } catch (thrown) {
-    // EINVAL: this file system has no maps. Anything else is no matter of its kind.
+    // EINVAL: the file system does not support idmapped mounts. Other errors are real.
     if (!(thrown instanceof CallError) || thrown.code !== "EINVAL") throw thrown;
     bind(await copyOf(layer, uid_base, copies), at, {});
   }
@@ -30,7 +30,7 @@ async function copyOf(layer: string, uid_base: number, copies: string): Promise<
   const copy = join(copies, nameOf(layer, uid_base));
   if (existsSync(copy)) return copy;
   mkdirSync(copies, { recursive: true, mode: 0o711 });
-  // Under another name until it is whole: we may be killed in the middle.
+  // Under a temporary name until complete, because we may be killed.
   const unfinished = `${copy}.unfinished`;
   rmSync(unfinished, { recursive: true, force: true });
   await program("cp", ["--archive", "--reflink=auto", "--no-target-directory", layer, unfinished], {
@@ -48,8 +48,8 @@ const nameOf = (layer: string, uid_base: number): string =>
   createHash("sha256").update(`${layer} ${uid_base}`).digest("hex").slice(0, 24);
 
 /**
- * Gives a tree to the block of ids that begins at `uid_base`, from whichever block it is in. Blocks begin at multiples of
- * their size, so what was moved already stays, and after a crash in the middle it is done again. The folder itself is last.
+ * Changes the owners of a tree to the id block at `uid_base`, from any block. Blocks are aligned, so already changed
+ * files are recognized, and it can be repeated after a crash. The directory itself is last.
  */
 export async function moveOwners(path: string, uid_base: number): Promise<void> {
   const stat = await lstat(path);
@@ -58,7 +58,7 @@ export async function moveOwners(path: string, uid_base: number): Promise<void> 
   await lchown(path, uid_base + (stat.uid % BLOCK), uid_base + (stat.gid % BLOCK));
 }
 
-/** Copies of layers that the machine had with another image. */
+/** Removes copies of layers of the machine's previous image. */
 export function dropCopies(copies: string, layers: readonly string[], uid_base: number): void {
   if (!existsSync(copies)) return;
   const wanted = new Set(layers.map((layer) => nameOf(layer, uid_base)));

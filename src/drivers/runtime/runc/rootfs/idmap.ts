@@ -4,14 +4,14 @@ import { spawnLean } from "../../../linux/spawn.ts";
 import { BLOCK } from "../uid-blocks.ts";
 
 /**
- * A user namespace with the machine's ids, through which mounts show their owners. Only a process can make one, so
- * a program is started for it that does nothing; the namespace lives on in the mounts. The caller closes the answer.
+ * Opens a user namespace with the machine's id map, for idmapped mounts. Only a process can create one, so an idle
+ * program is started for it; the mounts keep the namespace. The caller closes the descriptor.
  */
 export async function openUserNamespace(uid_base: number): Promise<number> {
   const { pid, pipes, ended } = spawnLean("unshare", ["--user", "cat"], { stdio: ["we write", "we read", "nothing"] });
   const [input, output] = pipes;
   try {
-    // It repeats what it hears only once it is inside.
+    // It echoes its input only once it is inside.
     input?.on("error", () => {}).write(".");
     const inside = output && (await Promise.race([once(output, "data"), once(output, "end")])).length > 0;
     if (!inside) throw new Error("user namespaces cannot be made on this host");

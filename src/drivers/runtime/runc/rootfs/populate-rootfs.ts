@@ -5,7 +5,7 @@ import type { Launch } from "#machines/runtime/driver.ts";
 import type { GuestTree } from "../../../linux/guest-tree.ts";
 import { RUNC_LIMITS } from "../limits.ts";
 
-/** What the machine's own is mounted on, also when the image does not have it. */
+/** Mount points that are created if the image lacks them. */
 const MOUNT_POINTS = ["/dev", "/proc", "/sys"];
 
 export function populateRootfs(tree: GuestTree, launch: Launch, owner: number, folders: readonly string[]): void {
@@ -61,7 +61,7 @@ function platformFiles({ id, app_name, private_ip, config }: Launch): Record<str
   };
 }
 
-/** An option as resolv.conf has it, such as `rotate` or `ndots:2`. */
+/** An option in resolv.conf form, such as `rotate` or `ndots:2`. */
 function resolverOption(option: string | { name: string; value?: string }): string {
   if (typeof option === "string") return option;
   return option.value ? `${option.name}:${option.value}` : option.name;

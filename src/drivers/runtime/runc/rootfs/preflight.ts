@@ -4,7 +4,7 @@
  */
 import type { GuestTree } from "../../../linux/guest-tree.ts";
 
-/** runc mounts on these and makes nodes in /dev; each must be a folder, or nothing. */
+/** runc mounts on these and creates nodes in /dev; each must be a directory or absent. */
 const FOLDERS = ["/proc", "/sys", "/dev", "/dev/pts", "/dev/shm", "/dev/mqueue", "/.svc"];
 const NODES = [
   "null",
@@ -21,7 +21,7 @@ const NODES = [
   "stdout",
   "stderr",
 ];
-/** Nothing of the machine's own may lie in what the kernel shows there. */
+/** A config's files may not be below these. */
 const KERNEL = /^\/(proc|sys|dev|\.svc)(\/|$)/;
 
 export class ImageRefused extends Error {
@@ -43,7 +43,7 @@ export function preflight(tree: Pick<GuestTree, "kind" | "where">, folders: read
 
 function inside(tree: Pick<GuestTree, "where">, path: string, what: string): void {
   if (!path.startsWith("/")) refuse(`${what} "${path}" is not an absolute path`);
-  // Where a link leads counts, not what it is called.
+  // The resolved path counts, not the written one.
   for (const place of [normal(path), tree.where(path) ?? normal(path)]) {
     if (KERNEL.test(place)) refuse(`${what} "${path}" lies in ${place}, which is the kernel's`);
     if (place === "/" && what.startsWith("the volume")) refuse("a volume cannot be mounted at /");

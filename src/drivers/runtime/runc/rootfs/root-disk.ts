@@ -29,7 +29,7 @@ import { program } from "../../../linux/program.ts";
 import { RUNC_LIMITS } from "../limits.ts";
 
 const REFILL_MS = 300;
-/** Elsewhere: it unmounts. */
+/** On another thread, because closing unmounts. */
 const closeLater = promisify(close);
 
 interface Template {
@@ -37,14 +37,14 @@ interface Template {
   pieces: { at: number; bytes: Buffer }[];
 }
 
-/** A disk that waits for its machine. */
+/** A prepared disk. */
 interface Ready {
   file: string;
   mount: number;
 }
 
 export class RootDisks {
-  /** Where disks wait. */
+  /** Directory of prepared disks. */
   readonly #dir: string;
   readonly #size: number;
   readonly #clock: Clock;
@@ -61,7 +61,7 @@ export class RootDisks {
     this.#clock = clock;
   }
 
-  /** Begins to keep disks ready. What an earlier process of ours had ready is of no use. */
+  /** Starts preparing disks. Those of an earlier process cannot be used. */
   open(): void {
     rmSync(this.#dir, { recursive: true, force: true });
     mkdirSync(this.#dir, { recursive: true, mode: 0o700 });
@@ -69,7 +69,7 @@ export class RootDisks {
     this.#fill();
   }
 
-  /** Mounts the disk in `file` at `target`; an empty one is made when there is none, of `bytes` unless that is 0. */
+  /** Mounts the disk in `file` at `target`; a missing one is created, of `bytes` unless that is 0. */
   async mount(file: string, target: string, bytes = 0): Promise<void> {
     if (existsSync(file)) {
       await this.#free(file);
@@ -80,7 +80,7 @@ export class RootDisks {
       return await mountLoop(file, target);
     }
     const ready = await this.#next();
-    // Not now: the machine that is being started has better use for the host's disk.
+    // Delayed, because the starting machine needs the host's disk.
     setTimeout(() => this.#fill(), REFILL_MS).unref();
     if (!ready) {
       await this.make(file);
@@ -94,7 +94,7 @@ export class RootDisks {
     }
   }
 
-  /** The first disk that waits and can be used. */
+  /** The first usable prepared disk. */
   async #next(): Promise<Ready | undefined> {
     for (let ready = this.#ready.shift(); ready; ready = this.#ready.shift()) {
       if (writable(ready.mount)) return ready;
@@ -105,8 +105,8 @@ export class RootDisks {
   }
 
   /**
-   * Another process on this host may have a copy of our mounts, and so a hold on the disk: a machine that is being
-   * started has, for a moment. Mounted a second time, under another device, it would be written to from two sides.
+   * Another process may have a copy of our mounts and so hold the disk: a starting machine does, briefly. A second
+   * mount through another device would corrupt it.
    */
   async #free(file: string): Promise<void> {
     const end = this.#clock.monotonic() + RUNC_LIMITS.kill_ms;
@@ -139,7 +139,7 @@ export class RootDisks {
         this.#fill();
       },
       () => {
-        // Whoever needs a disk makes one, and hears what is wrong.
+        // The next caller creates a disk itself and gets the error.
         this.#filling = undefined;
       },
     );
@@ -151,7 +151,7 @@ export class RootDisks {
     this.#ready.push({ file, mount: await openDisk(file) });
   }
 
-  /** The pattern of all disks, formatted if that has not been done. */
+  /** The template of all disks, formatted on first use. */
   async #pattern(): Promise<Template> {
     this.#template ??= this.#format();
     this.#template.catch(() => {
@@ -160,7 +160,7 @@ export class RootDisks {
     return await this.#template;
   }
 
-  /** Makes an empty disk at `file`; one that is there is overwritten. */
+  /** Creates an empty disk at `file`, overwriting any. */
   async make(file: string): Promise<void> {
     const { size, pieces } = await this.#pattern();
     rmSync(file, { force: true });
@@ -187,12 +187,12 @@ export class RootDisks {
 async function makeFileSystem(file: string, bytes: number): Promise<void> {
   const size = String(Math.floor(bytes / 1024));
   const lazy = "lazy_itable_init=1,lazy_journal_init=1,nodiscard";
-  // A root disk never grows: the room that is kept for that would be most of what is copied.
+  // A root disk never grows, and space reserved for that would be most of what is copied.
   const made = ["-q", "-F", "-m", "0", "-O", "^resize_inode", "-J", "size=16", "-E", lazy];
   await program("mkfs.ext4", [...made, file, `${size}k`]);
 }
 
-/** Formats a disk of a size of its own: too rare to keep a pattern for. Under its name only when it is whole. */
+/** Formats a disk of a non-default size, without a template. Renamed when complete. */
 async function formatNew(file: string, bytes: number): Promise<void> {
   const part = `${file}.part`;
   rmSync(part, { force: true });
@@ -201,10 +201,7 @@ async function formatNew(file: string, bytes: number): Promise<void> {
   renameSync(part, file);
 }
 
-/**
- * The kernel goes on preparing a disk that waits. If the host's disk is full just then, it makes that one read-only for
- * good, however much room there is later.
- */
+/** The kernel keeps initializing a prepared disk. If the host's disk is full then, it becomes read-only for good. */
 function writable(mount: number): boolean {
   const probe = `/proc/self/fd/${mount}/probe`;
   try {
@@ -216,7 +213,7 @@ function writable(mount: number): boolean {
   }
 }
 
-/** What of a sparse file is not a hole. */
+/** The data extents of a sparse file. */
 function* written(fd: number): Generator<{ at: number; bytes: Buffer }> {
   for (let end = 0; ; ) {
     const at = seekData(fd, end, "data");

@@ -9,10 +9,10 @@ export interface User {
   home: string;
 }
 
-/** The highest id a machine has. */
+/** The highest id in a machine. */
 const LAST = 65_535;
 
-/** `user`, `uid`, `user:group` or nothing, which is root. */
+/** Parses `user`, `uid`, `user:group` or empty, which means root. */
 export function userOf(tree: Pick<GuestTree, "read">, text: string): User {
   const [name = "", group] = text.split(":", 2);
   const users = lines(tree, "/etc/passwd");
@@ -30,7 +30,7 @@ export function userOf(tree: Pick<GuestTree, "read">, text: string): User {
   };
 }
 
-/** As many as process 1 takes. */
+/** The maximum of process 1. */
 const GROUPS_MAX = 64;
 
 function groupOf(groups: string[][], wanted: string, text: string): number {

@@ -24,7 +24,7 @@ function text(dir: string | undefined, file: string): string {
   }
 }
 
-/** A limit that is none, "max" or larger than any machine, is not a number. */
+/** "max", or a limit above any machine's, is undefined. */
 function number(dir: string | undefined, file: string): number {
   const value = Number(text(dir, file).trim() || Number.NaN);
   return value < 2 ** 60 ? value : Number.NaN;
@@ -34,8 +34,8 @@ const CENTISECOND_NS = 1e7;
 const CENTISECOND_US = 1e4;
 
 /**
- * Processor time since the cgroup was made, in centiseconds. In version 1 that is `cpuacct.stat`, whose parts add up to
- * what was used: `cpuacct.usage_user` and `_sys` count ticks, and lack those that the host's own host took away.
+ * CPU time of the cgroup in centiseconds. In v1 from `cpuacct.stat`, whose parts add up; `cpuacct.usage_user` and
+ * `_sys` count ticks and omit steal time.
  */
 export function cpuUse({ cpuacct, cpu, unified }: Dirs): { user_cs: number; system_cs: number; throttled_cs: number } {
   if (cpuacct !== undefined) {
@@ -56,8 +56,8 @@ export function cpuUse({ cpuacct, cpu, unified }: Dirs): { user_cs: number; syst
 }
 
 /**
- * How long its processes waited for a resource, in centiseconds: pressure stall information, which version 2 alone keeps.
- * A host with both versions has it too. Empty where the kernel does not count it.
+ * Pressure stall information in centiseconds, which only cgroup v2 (also on hybrid hosts) has. Empty where the kernel
+ * lacks it.
  */
 export function pressureOf({ unified }: Dirs): NonNullable<Readings["pressure"]> {
   const found = PRESSURES.map((resource) => {
@@ -71,7 +71,7 @@ export function pressureOf({ unified }: Dirs): NonNullable<Readings["pressure"]>
   return Object.fromEntries(found.filter(([, waited]) => Object.keys(waited).length > 0));
 }
 
-/** The same facts under the names of the two versions; version 1 counts children in `total_` ones. */
+/** The same values under the names of both versions; v1 includes children in `total_` fields. */
 interface MemoryFacts {
   limit: number;
   usage: number;
@@ -109,7 +109,7 @@ function factsOf({ memory, unified }: Dirs, total: number): MemoryFacts {
 
 const HOST_KIB = 1024;
 
-/** The machine's own /proc/meminfo, as its cgroup tells it; `total` where there is no limit. */
+/** The machine's /proc/meminfo from its cgroup; `total` where there is no limit. */
 export function memoryOf(dirs: Dirs, total: number): MemoryReadings {
   const { limit, usage, swap_limit, swap_used, stat, slab } = factsOf(dirs, total);
   const cached = stat("cache", "file");
@@ -118,7 +118,7 @@ export function memoryOf(dirs: Dirs, total: number): MemoryReadings {
   const parts: Partial<MemoryReadings> = {
     mem_total: limit,
     mem_free: free,
-    // What the kernel would give back without anyone noticing.
+    // Memory that can be reclaimed easily.
     mem_available: Math.min(limit, free + inactive_file),
     cached,
     active: stat("active_anon", "active_anon") + stat("active_file", "active_file"),
@@ -129,7 +129,7 @@ export function memoryOf(dirs: Dirs, total: number): MemoryReadings {
     writeback: stat("writeback", "file_writeback"),
     slab,
     shmem: stat("shmem", "shmem"),
-    // Address space of the kernel itself, which all machines of a host share.
+    // The kernel's own address space, shared by all machines.
     vmalloc_total: (table("/proc", "meminfo")["VmallocTotal"] ?? 0) * HOST_KIB,
   };
   return fieldsOf(MEMORY_FIELDS, (field) => parts[field] ?? 0);

@@ -9,22 +9,21 @@ type Disks = Pick<MachineRecord, "boot" | "volume">;
 type Counted = Record<string, number[]>;
 
 /**
- * Writes down what the loop devices counted for whoever had them before: their numbers go on when they get another
- * file. Done before the machine's first process runs, so that nothing it does is taken for theirs.
+ * Saves the loop devices' counters before the machine's first process runs, because they continue from earlier users.
  */
 export function noteDisks(disks: Disks, paths: MachinePaths): void {
   const devices = countedNow(disks, paths);
   writeFileSync(notes(paths), JSON.stringify({ boot: disks.boot, devices }), { mode: 0o600 });
 }
 
-/** The machine's own counts; they survive our restarts, because the notes lie beside its mounts. */
+/** The machine's own counters; they survive our restarts, because the saved values lie beside its mounts. */
 export function disksOf(disks: Disks, paths: MachinePaths): Record<string, DiskReadings> {
   const before = notedFor(disks, paths);
   return Object.fromEntries(
     Object.entries(countedNow(disks, paths)).map(([device, numbers]) => [
       device,
       fieldsOf(DISK_FIELDS, (field, i) => {
-        // What is in progress is no count, so there is nothing to take off.
+        // A gauge, so nothing is subtracted.
         const earlier = field === "io_in_progress" ? 0 : (before[device]?.[i] ?? 0);
         return Math.max(0, (numbers[i] ?? 0) - earlier);
       }),
@@ -39,7 +38,7 @@ function notedFor(disks: Disks, paths: MachinePaths): Counted {
     const known = JSON.parse(read(notes(paths))) as { boot: string; devices: Counted };
     return known.boot === disks.boot ? known.devices : {};
   } catch {
-    // None, or cut off in the middle by our own end: what others did is counted in, which is wrong but harmless.
+    // Missing or truncated: earlier users' counts are included, which is wrong but harmless.
     return {};
   }
 }
@@ -62,7 +61,7 @@ export function mountedDevice(dir: string): string | undefined {
   return lines.map((line) => line.split(" ")).findLast((fields) => fields[4] === dir)?.[2];
 }
 
-/** Nothing when it is not there: a device or a machine may go at any moment. */
+/** Empty when it does not exist: devices and machines may vanish at any moment. */
 function read(file: string): string {
   try {
     return readFileSync(file, "utf8");

@@ -8,28 +8,25 @@ import { oomKills } from "../cgroup.ts";
 export interface OomKill {
   process: string;
   memory: "machine" | "host";
-  /** In microseconds since the kernel began to count. */
+  /** Microseconds on the kernel's clock. */
   at_us: number;
 }
 
-/**
- * A program whose worker was killed ends itself soon after, with a code of its own, because of that. One that ends later
- * has other reasons.
- */
+/** A program whose worker was OOM-killed exits soon after because of it. A later exit has other reasons. */
 const CAUSE_US = 10_000_000;
-/** What a shell, and so process 1, says of a program that was killed. */
+/** A shell's exit code, and so process 1's, for SIGKILL. */
 const KILLED = 137;
 
 export interface Ended {
   cgroup: string;
   code: number;
-  /** How long ago that was. */
+  /** How long ago the exit was. */
   ago_ms: number;
-  /** Its program, for when the kernel's log has no name. */
+  /** Its program, when the kernel log has no name. */
   program?: string | undefined;
 }
 
-/** Whether a machine ended because memory ran out, and what was killed; undefined when it did not. */
+/** Whether a machine ended because of an OOM kill, and what was killed; undefined otherwise. */
 export function oomOf(
   { cgroup, code, ago_ms, program = "its program" }: Ended,
   log = (): string[] => kernelLog(),
@@ -48,17 +45,17 @@ const RECORD = /^\d+,\d+,(\d+),[^;]*;oom-kill:constraint=(\w+),.*?,task_memcg=([
 export function lastKill(records: readonly string[], cgroup: string): OomKill | undefined {
   for (const record of records.toReversed()) {
     const [, at, constraint, path = "", name = ""] = RECORD.exec(record) ?? [];
-    // In a container the host's path comes before the one that we know.
+    // In a container the host's path has a prefix.
     if (!path.endsWith(cgroup)) continue;
     return { process: name, memory: constraint === "CONSTRAINT_MEMCG" ? "machine" : "host", at_us: Number(at) };
   }
   return undefined;
 }
 
-/** One record is never longer. */
+/** Maximum size of a record. */
 const RECORD_BYTES = 8192;
 
-/** What the kernel's log holds, oldest first; nothing when it cannot be read. */
+/** Records of the kernel log, oldest first; empty when it cannot be read. */
 function kernelLog(file = "/dev/kmsg"): string[] {
   let fd: number;
   try {
@@ -79,13 +76,13 @@ function kernelLog(file = "/dev/kmsg"): string[] {
   }
 }
 
-/** Each read gives one record. Undefined after the last. */
+/** Each read returns one record. Undefined after the last. */
 function nextRecord(fd: number, buffer: Buffer): string | undefined {
   try {
     const bytes = readSync(fd, buffer);
     return bytes === 0 ? undefined : buffer.toString("utf8", 0, bytes);
   } catch (thrown) {
-    // EPIPE: the one that came next was overwritten meanwhile; the read after this one goes on behind it.
+    // EPIPE: the next record was overwritten; the following read continues after it.
     return (thrown as NodeJS.ErrnoException).code === "EPIPE" ? "" : undefined;
   }
 }

@@ -4,7 +4,7 @@ import type { ListenSocket } from "#core/listening.ts";
 import type { Process } from "#machines/runtime/driver.ts";
 import { processesIn } from "../cgroup.ts";
 
-/** Clock ticks in a second; the same on every architecture Linux runs on today. */
+/** Clock ticks per second; the same on all current Linux architectures. */
 const TICKS = 100;
 const PAGE = 4096;
 
@@ -16,7 +16,7 @@ export async function processList(cgroup: string, init: number): Promise<Process
       try {
         return [describe(pid, uptime, listening)];
       } catch {
-        return []; // It ended while we looked.
+        return []; // It has exited.
       }
     })
     .sort((a, b) => a.pid - b.pid);
@@ -46,7 +46,7 @@ function describe(pid: number, uptime: number, listening: Map<string, ListenSock
   };
 }
 
-/** Its sockets, by their numbers. A file that it closes while we look is no reason to leave out the process. */
+/** Its sockets, by inode. A file closed meanwhile is skipped. */
 export function sockets(pid: number): string[] {
   const dir = `/proc/${pid}/fd`;
   return readdirSync(dir).flatMap((fd) => {
@@ -58,13 +58,13 @@ export function sockets(pid: number): string[] {
   });
 }
 
-/** A socket's state in the kernel's tables when it takes what comes from anybody. */
+/** Socket states that accept data from anyone. */
 const OPEN: Record<string, string> = { tcp: "0A", udp: "07" };
 
-/** What is listened on in a process's network. */
+/** Listening sockets in a process's network namespace. */
 export const listeners = (pid: number): ListenSocket[] => [...listenersByInode(pid).values()];
 
-/** The same, by the number of the socket. */
+/** The same, by inode. */
 export function listenersByInode(pid: number): Map<string, ListenSocket> {
   const found = new Map<string, ListenSocket>();
   for (const proto of ["tcp", "tcp6", "udp", "udp6"]) {
@@ -85,13 +85,13 @@ function lines(file: string): string[] {
   }
 }
 
-/** As the kernel writes it: hex words in this host's byte order, a colon, the port. */
+/** The kernel's format: hex words in host byte order, a colon, the port. */
 function address(text: string): string {
   const [hex = "", port = ""] = text.split(":");
   const words = hex.match(/.{8}/g) ?? [];
   const bytes = words.flatMap((word) => (word.match(/../g) ?? []).reverse());
   const number = Number.parseInt(port, 16);
-  // IPv4 as programs see it that use IPv6 sockets for both, such as those on the JVM.
+  // IPv4-mapped, as in programs with dual-stack sockets, such as those on the JVM.
   const ipv4 = /^0{20}ffff/i.test(bytes.join("")) ? bytes.slice(12) : bytes;
   if (ipv4.length === 4) return `${ipv4.map((byte) => Number.parseInt(byte, 16)).join(".")}:${number}`;
   const groups = (bytes.join("").match(/.{4}/g) ?? []).map((group) => group.replace(/^0{1,3}/, ""));

@@ -31,7 +31,7 @@ export function openRuncStats({ data_dir, node_id, clock }: Options): MachineSta
   return new RuncStats(layoutOf(data_dir, node_id), clock);
 }
 
-/** What was seen the last time, for what can only be told from one look to the next. */
+/** The previous reading, for rates. */
 interface Before {
   boot: string;
   at: number;
@@ -40,7 +40,7 @@ interface Before {
   balance: number;
 }
 
-/** Unused time a machine may gather, in seconds of its baseline. */
+/** Maximum CPU credit of a machine, in seconds of its baseline. */
 const BALANCE_SECONDS = 60;
 
 class RuncStats implements MachineStats {
@@ -85,7 +85,7 @@ class RuncStats implements MachineStats {
     };
   }
 
-  /** A cgroup knows no processors, so what it used is spread evenly over those the machine has. */
+  /** A cgroup has no per-CPU usage, so it is spread evenly over the machine's CPUs. */
   #processors({ cpus, started_at }: MeasuredMachine, used: Pick<CpuReadings, "user" | "system" | "steal">) {
     const elapsed_cs = Math.max(0, (this.#clock.now() - started_at) / 10);
     const part = (total: number): number => Math.floor(total / cpus);
@@ -100,7 +100,7 @@ class RuncStats implements MachineStats {
     return Array.from({ length: cpus }, () => one);
   }
 
-  /** The load is what ran and what waited for a disk, fading over 1, 5 and 15 minutes; the balance is time not used. */
+  /** Load average over 1, 5 and 15 minutes from running and disk-waiting processes, and CPU credit. */
   #follow({ id, boot }: MeasuredMachine, used_cs: number, baseline: number, blocked: number): Before {
     const now = this.#clock.monotonic();
     const most = baseline * 100 * BALANCE_SECONDS;
@@ -120,7 +120,7 @@ class RuncStats implements MachineStats {
   }
 }
 
-/** A shared processor weighs a quarter of one that is the machine's own. */
+/** A shared CPU weighs a quarter of a dedicated one. */
 const SHARED_PART = 4;
 
 function read(file: string): string {
@@ -131,7 +131,7 @@ function read(file: string): string {
   }
 }
 
-/** Processes that wait for a disk. */
+/** Processes in uninterruptible disk wait. */
 function waiting(pids: readonly number[]): number {
   return pids.filter((pid) => /\) D /.test(read(`/proc/${pid}/stat`))).length;
 }

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import type { Clock } from "#core/clock.ts";
 import { cgroupDirs, processesIn } from "../cgroup.ts";
 
-/** The file that freezes a whole tree of cgroups, and what is written to it. */
+/** The file that freezes a cgroup tree, and its values. */
 export interface FreezeFile {
   file: string;
   frozen: string;
@@ -26,7 +26,7 @@ export function freezeProblem(): string | undefined {
   return freezer || unified ? undefined : "this host has no freezer cgroup (mount -t cgroup2 none /sys/fs/cgroup)";
 }
 
-/** Whether every process of a cgroup stands still. One that is gone has none. */
+/** Whether every process of a cgroup is frozen. A removed one has none. */
 export function isFrozen({ file }: FreezeFile): boolean {
   if (!existsSync(file)) return true;
   if (file.endsWith("freezer.state")) return readFileSync(file, "utf8").trim() === "FROZEN";
@@ -35,7 +35,7 @@ export function isFrozen({ file }: FreezeFile): boolean {
 
 const POLL_MS = 2;
 
-/** Resolves when all of it stands still. Thaws it again and fails, with the process that resists, when that takes longer. */
+/** Resolves when the whole cgroup is frozen. On timeout it thaws it and fails with the resisting process. */
 export async function freezeCgroup(cgroup: string, clock: Clock, timeout_ms: number): Promise<void> {
   const { file, frozen, thawed } = freezeFile(cgroup);
   writeFileSync(file, frozen);
@@ -50,7 +50,7 @@ export async function freezeCgroup(cgroup: string, clock: Clock, timeout_ms: num
   }
 }
 
-/** Lets a cgroup go on; one that runs, or is gone, is left as it is. */
+/** Thaws a cgroup; a running or removed one is left alone. */
 export function thawCgroup(cgroup: string): void {
   const { file, thawed } = freezeFile(cgroup);
   try {
@@ -60,14 +60,14 @@ export function thawCgroup(cgroup: string): void {
   }
 }
 
-/** A process that waits inside the kernel, such as for a disk that does not answer, cannot be frozen before it is done. */
+/** A process in uninterruptible sleep, for example on an unresponsive disk, cannot be frozen. */
 function resisting(cgroup: string): string {
   for (const pid of processesIn(cgroup)) {
     try {
       const [, name, state] = /\((.*)\) (\S)/.exec(readFileSync(`/proc/${pid}/stat`, "utf8")) ?? [];
       if (state === "D") return `process ${pid} (${name}) waits inside the kernel and could not be frozen`;
     } catch {
-      // It ended while we looked.
+      // It has exited.
     }
   }
   return "its processes could not be frozen";

@@ -9,7 +9,7 @@ import type { Clock } from "#core/clock.ts";
 import { cgroupDirs, swapProblem } from "../cgroup.ts";
 import { RUNC_LIMITS } from "../limits.ts";
 
-/** Asked for at once: between two of them the time is looked at. */
+/** Amount per request, between checks of the time limit. */
 const PIECE = 64 * 1024 * 1024;
 
 export interface Reclaimed {
@@ -17,7 +17,7 @@ export interface Reclaimed {
   after_bytes: number;
 }
 
-/** Never fails: a machine whose memory stays where it is is suspended all the same. */
+/** Never fails: the machine stays suspended even if its memory is not reclaimed. */
 export async function reclaimMemory(cgroup: string, clock: Clock): Promise<Reclaimed> {
   const { memory, unified } = cgroupDirs(cgroup);
   if (memory) {
@@ -35,7 +35,7 @@ async function reclaimUnified(dir: string, clock: Clock): Promise<Reclaimed> {
   if (swapProblem() === undefined) allow(dir, "max");
   const end = clock.monotonic() + RUNC_LIMITS.reclaim_ms;
   for (let left = before_bytes; left > 0 && clock.monotonic() < end; left -= PIECE) {
-    // Refused (EAGAIN) when less than that could be found: what is left stays.
+    // EAGAIN when less could be reclaimed: the rest stays.
     if (!(await ask(join(dir, "memory.reclaim"), String(Math.min(left, PIECE))))) break;
   }
   return { before_bytes, after_bytes: used() };
@@ -43,7 +43,7 @@ async function reclaimUnified(dir: string, clock: Clock): Promise<Reclaimed> {
 
 const SWAP_FILE = "memory.swap.max";
 
-/** Its share of the host's swap, which may be none: while it is frozen all of it may go there. Version 2 alone. */
+/** The machine's swap limit, which is lifted while it is frozen. cgroup v2 only. */
 export function swapShare(cgroup: string): string | undefined {
   const { memory, unified } = cgroupDirs(cgroup);
   if (memory || !unified) return undefined;
@@ -54,7 +54,7 @@ export function swapShare(cgroup: string): string | undefined {
   }
 }
 
-/** The machine goes on with the share that it had. What is in swap beyond it comes back as it is used. */
+/** Restores the swap limit. Pages beyond it return as they are used. */
 export function restoreSwap(cgroup: string, share: string | undefined): void {
   if (share !== undefined) allow(cgroupDirs(cgroup)["unified"] ?? "", share);
 }
@@ -63,11 +63,11 @@ function allow(dir: string, swap: string): void {
   try {
     writeFileSync(join(dir, SWAP_FILE), swap);
   } catch {
-    // The cgroup is gone, and the machine with it; or the kernel does not count swap.
+    // The cgroup was removed, or the kernel does not account swap.
   }
 }
 
-/** On a thread of its own: the kernel works as long as it takes. */
+/** On another thread, because the kernel works synchronously. */
 async function ask(file: string, word: string): Promise<boolean> {
   try {
     await writeFile(file, word);

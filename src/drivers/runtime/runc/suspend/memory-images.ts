@@ -8,7 +8,7 @@ import { bind, detach } from "../../../linux/calls.ts";
 import type { MachinePaths } from "../layout.ts";
 import { mountsUnder } from "../rootfs/bundle-builder.ts";
 
-/** Makes the folder that CRIU works in, empty; `bytes` is what it will hold at most. */
+/** Creates an empty working directory for CRIU; `bytes` is its maximum content. */
 export function openImages(paths: MachinePaths, bytes: number): void {
   clearImages(paths);
   mkdirSync(paths.images, { mode: 0o700 });
@@ -22,13 +22,13 @@ export function clearImages(paths: MachinePaths): void {
   for (const dir of [paths.images, paths.unsealed]) rmSync(dir, { recursive: true, force: true });
 }
 
-/** The machine itself takes as much again while it is written down or made to go on. */
+/** The machine itself needs as much again during suspend or resume. */
 function fitsInMemory(dir: string, bytes: number): boolean {
   const { bavail, bsize } = statfsSync(dir);
   return bytes * 1.1 < bavail * bsize && bytes * 2 < kibibytes("/proc/meminfo", "MemAvailable");
 }
 
-/** What a tree of processes has in memory and swap, in bytes: as much as its images take, or less. */
+/** Memory and swap of a process tree in bytes: an upper bound of its images. */
 export function memoryOfProcesses(pids: readonly number[]): number {
   const sizes = pids.map(
     (pid) => kibibytes(`/proc/${pid}/status`, "VmRSS") + kibibytes(`/proc/${pid}/status`, "VmSwap"),
@@ -36,7 +36,7 @@ export function memoryOfProcesses(pids: readonly number[]): number {
   return sizes.reduce((sum, size) => sum + size, 0);
 }
 
-/** A line such as `VmRSS: 12 kB`, in bytes; 0 when it is not there, or its process is not any more. */
+/** Reads a line such as `VmRSS: 12 kB` in bytes; 0 when it or its process is missing. */
 function kibibytes(file: string, name: string): number {
   try {
     const line = readFileSync(file, "utf8").match(new RegExp(`^${name}:\\s+(\\d+) kB`, "m"));

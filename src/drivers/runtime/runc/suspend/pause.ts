@@ -21,7 +21,7 @@ import { Stopwatch } from "../timings.ts";
 import { freezeCgroup, thawCgroup } from "./cgroup-freeze.ts";
 import { reclaimMemory, restoreSwap, swapShare } from "./cgroup-reclaim.ts";
 
-/** `why` says why there is no snapshot of it. */
+/** `why` is the reason why there is no snapshot. */
 export async function pause(containers: ContainerManager, { id, boot }: Ref, why: string): Promise<Suspended> {
   const { clock, bundles, log } = containers.parts;
   const record = containers.read(id);
@@ -45,7 +45,7 @@ export async function pause(containers: ContainerManager, { id, boot }: Ref, why
   watch.lap("disk");
   const { before_bytes, after_bytes } = await reclaimMemory(cgroup, clock);
   watch.lap("reclaim");
-  // On the disk: after a power cut it must be known that this machine was suspended, and how.
+  // Durable: after a power cut it must be known that this machine was suspended, and how.
   const written = containers.write({ ...record, state: "paused", paused }, true);
   log.debug({ machine: id, before_bytes, after_bytes, ...watch.end() }, "a machine has been frozen");
   return suspendedOf(written, why);
@@ -57,14 +57,14 @@ const suspendedOf = (record: MachineRecord, reason: string): Suspended => ({
   reason,
 });
 
-/** Why a machine that was frozen in memory cannot go on, or undefined. */
+/** Why a machine frozen in memory cannot be resumed, or undefined. */
 function problemOf(containers: ContainerManager, record: MachineRecord): string | undefined {
   if (record.kernel_boot !== kernelBoot())
     return "the host was restarted while it was suspended, and suspended machines are kept in memory on this host";
   return containers.isThere(record) ? undefined : "its processes were ended while it was suspended";
 }
 
-/** Undefined when it was not suspended so. */
+/** Undefined when it was not suspended this way. */
 export async function unpause(
   containers: ContainerManager,
   { id, boot, egress }: Launch,
@@ -79,7 +79,7 @@ export async function unpause(
   const { paused, ...rest } = { ...record, egress };
   const { cgroup } = containers.paths(id);
   containers.write({ ...record, state: "resuming" });
-  // Before it runs: the app's policy may be another one by now.
+  // Before it runs, because the app's policy may have changed.
   await containers.parts.network.firewall.joinSender(containers.sender(record), egress);
   containers.parts.bundles.limitIo(record);
   restoreSwap(cgroup, paused?.swap_max);

@@ -8,7 +8,7 @@ import { knownIds } from "../record.ts";
 
 const REBIND = nativeProgram("rebind");
 
-/** What reading a file of FUSE fails with when its daemon is gone, or was ended just then. */
+/** Errors of reading a FUSE file whose daemon has ended. */
 const DEAD = ["ENOTCONN", "ECONNABORTED"];
 
 export async function rebindMachines(containers: ContainerManager, { dir }: Pick<Lxcfs, "dir">): Promise<void> {
@@ -20,14 +20,14 @@ export async function rebindMachines(containers: ContainerManager, { dir }: Pick
       await program(REBIND, [dir, String(record.pid), ...LXCFS_FILES]);
       log.info({ machine: id }, "the machine has the files of the new lxcfs");
     } catch (error) {
-      // One that ended meanwhile needs none.
+      // One that has exited needs none.
       if (containers.runs(record))
         log.warn({ error, machine: id }, "the machine could not be given the files of lxcfs");
     }
   }
 }
 
-/** Whether the machine can read what it has of lxcfs. It cannot change what is mounted below its /sys. */
+/** Whether the machine's lxcfs files are readable. It cannot change mounts below its /sys. */
 async function answers(pid: number): Promise<boolean> {
   return await readFile(`/proc/${pid}/root${LXCFS_PROBE}`).then(
     () => true,

@@ -15,19 +15,19 @@ import { resume, type SuspendParts, suspend } from "./suspend.ts";
 const BUSYBOX = "/usr/bin/busybox";
 const ID = "0000000000000f";
 const PORT = 7;
-/** A minute at most: the host may be busy with other things. */
+/** About a minute: the host may be busy. */
 const TRIES = 500;
-/** A machine that has just answered and does not any more has ended. */
+/** A machine that has just accepted a connection and no longer does has exited. */
 const CONNECT_MS = 20_000;
 const never = new AbortController().signal;
 
-/** The installation that it is tried in. */
+/** The installation used for the probe. */
 export const suspendProbeOf = ({ data_dir, node_id }: Pick<RuncOptions, "data_dir" | "node_id">) => ({
   data_dir: join(data_dir, "trial"),
   node_id: createHash("sha256").update(`trial of ${node_id}`).digest("hex").slice(0, 16),
 });
 
-/** Rejects with what went wrong. Everything of it is in an installation of its own, and gone afterwards. */
+/** Rejects with the reason. Uses an installation of its own, which is removed afterwards. */
 export async function probeSuspend(options: RuncOptions, found: Omit<SuspendParts, "containers">): Promise<void> {
   if (!existsSync(BUSYBOX)) throw new Error("there is no busybox to try it with (apt-get install busybox-static)");
   const { clock, log } = options;
@@ -44,7 +44,7 @@ export async function probeSuspend(options: RuncOptions, found: Omit<SuspendPart
       if (tries > TRIES) throw new Error("the machine it was tried with did not come up");
       await clock.sleep(20);
     }
-    // A connection that is open while the machine is suspended.
+    // A connection that stays open through the suspend.
     const socket = connect({ host: launch.private_ip, port: PORT, family: 6 });
     try {
       await once(socket, "connect", { signal: AbortSignal.timeout(CONNECT_MS) });
@@ -92,7 +92,7 @@ function launchOf(node_id: string): Launch {
       image: "trial",
       processes: [
         busybox("httpd", "-f", "-p", String(PORT), "-h", "/tmp"),
-        // Around a sleep, since CRIU interrupts what a process waits in: that of busybox 1.37 ends then, and the machine with it.
+        // In a loop, because CRIU interrupts sleeps: busybox 1.37's then returns, which would end the machine.
         { ...busybox("sh", "-c", "while :; do /bin/busybox sleep 1000; done"), user: "1000" },
       ],
     },

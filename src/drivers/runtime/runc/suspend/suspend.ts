@@ -32,11 +32,11 @@ import { clearImages, memoryOfProcesses, openImages } from "./memory-images.ts";
 export interface SuspendParts {
   containers: ContainerManager;
   criu: Criu;
-  /** runc's own version: what one wrote down another may not read. */
+  /** runc's version: snapshots may not be readable by another. */
   runc_version: string;
 }
 
-/** A machine that answered before must do so again within this, or it is booted cold. */
+/** Ports that accepted connections before must do so within this, or the machine is booted cold. */
 const ANSWER_MS = 5000;
 
 export async function suspend(parts: SuspendParts, { id, boot }: Ref, signal: AbortSignal): Promise<Suspended> {
@@ -81,12 +81,12 @@ async function dump({ containers, criu }: SuspendParts, id: string): Promise<voi
   await program(runc, ["--root", layout.runc, "checkpoint", ...where, ...CRIU_OPTIONS, id], {
     timeout_ms: RUNC_LIMITS.program_ms,
     env: { PATH: `${criu.bin}:/usr/sbin:/usr/bin:/sbin:/bin` },
-    // Ended in the middle it would leave the machine's processes half in its hands.
+    // Killed halfway, CRIU would leave the machine's processes traced.
     outlives: true,
   });
 }
 
-/** CRIU lets a machine go on that it could not write down. One that ended meanwhile is heard of now. */
+/** CRIU lets a machine continue after a failed dump. An exit meanwhile is handled now. */
 async function runOn(containers: ContainerManager, record: MachineRecord & { pid: number }): Promise<void> {
   clearImages(containers.paths(record.id));
   containers.parts.bundles.limitIo(record);
@@ -94,7 +94,7 @@ async function runOn(containers: ContainerManager, record: MachineRecord & { pid
   await containers.parts.network.attach(containers.sender(record)).catch(() => {});
 }
 
-/** Its processes are gone: what is left in the kernel goes too, and the sealed snapshot counts from here on. */
+/** The processes are gone: removes the rest from the kernel; the sealed snapshot is valid from here on. */
 async function freeze(containers: ContainerManager, record: MachineRecord, watch?: Stopwatch): Promise<MachineRecord> {
   const paths = containers.paths(record.id);
   await containers.parts.bundles.flush(record.id);
@@ -117,9 +117,8 @@ async function freeze(containers: ContainerManager, record: MachineRecord, watch
 }
 
 /**
- * We were killed while a machine was being written down or brought back. Whatever was at work has ended by now: a
- * machine whose first process lives runs, and otherwise its snapshot is whole or was never touched. When neither is
- * sure it boots cold.
+ * Recovers from a crash during suspend or resume. All programs have ended by now: a machine whose first process lives
+ * is running; otherwise its snapshot is complete or untouched. If neither is certain it boots cold.
  */
 export async function recoverHalf(containers: ContainerManager, record: MachineRecord): Promise<void> {
   const { id } = record;
@@ -145,7 +144,7 @@ export async function recoverHalf(containers: ContainerManager, record: MachineR
   }
 }
 
-/** Lost when the snapshot cannot be used; then nothing of it is left, and the root disk is as it was. */
+/** Returns `Lost` when the snapshot cannot be used; then nothing of it is left, and the root disk is unchanged. */
 export async function resume(parts: SuspendParts, launch: Launch, signal: AbortSignal): Promise<Started | Lost> {
   const { containers } = parts;
   signal.throwIfAborted();
@@ -173,7 +172,7 @@ export async function resume(parts: SuspendParts, launch: Launch, signal: AbortS
   }
 }
 
-/** Its memory is as good as before: it was not begun. */
+/** The snapshot is unchanged, because the restore did not begin. */
 async function putBack(containers: ContainerManager, record: MachineRecord): Promise<void> {
   await containers.quietEnd(record);
   clearImages(containers.paths(record.id));
@@ -182,7 +181,7 @@ async function putBack(containers: ContainerManager, record: MachineRecord): Pro
 
 const NO_SNAPSHOT: Lost = { lost: "there is no snapshot of it" };
 
-/** Why a snapshot is not even tried. */
+/** Why a snapshot cannot be tried. */
 function problemOf({ containers, criu, runc_version }: SuspendParts, record: MachineRecord, snapshot: Snapshot) {
   if (!containers.parts.uids.holds(record.id, record.uid_base))
     return "another installation on this host has its user ids by now";
@@ -192,7 +191,7 @@ function problemOf({ containers, criu, runc_version }: SuspendParts, record: Mac
   return missing ? "a layer of its image is gone" : undefined;
 }
 
-/** CRIU trusts what it reads: nothing is shown to it that is not, to the last byte, what was sealed. */
+/** CRIU trusts its input, so only authentic data is unsealed. */
 async function unseal(
   { containers }: SuspendParts,
   { id, uid_base }: MachineRecord,
@@ -225,7 +224,7 @@ async function goOn(
   containers.write({ ...record, state: "resuming" });
   const rebuilt = bundles.rebuild(launch, record, watch);
   const [, volume] = await Promise.all([unseal(parts, record, snapshot), rebuilt]).catch(async (thrown: unknown) => {
-    // What is being mounted must be there before it is cleared away.
+    // Mounts in progress must finish before they can be removed.
     await rebuilt.catch(() => {});
     throw thrown;
   });
@@ -233,7 +232,7 @@ async function goOn(
   const work = join(paths.run, "criu");
   mkdirSync(work, { recursive: true, mode: 0o700 });
   signal.throwIfAborted();
-  // Before it runs: the app's policy may be another one by now, and the firewall one that knows nothing of it.
+  // Before it runs, because the app's policy or the firewall may have changed.
   await network.firewall.joinSender(containers.sender(record), launch.egress);
   checkLease(containers.parts.enclosing);
   const restore = { images: paths.images, options: [...CRIU_OPTIONS, "--work-path", work] };

@@ -30,9 +30,9 @@ import { resume, type SuspendParts, suspend } from "./suspend.ts";
 const SHIM = nativeProgram("criu-shim.so");
 
 interface Verdict {
-  /** The versions it holds for. */
+  /** The versions that the result applies to. */
   of: string;
-  /** Why not; empty when it works. */
+  /** Why it does not work; empty when it does. */
   problem: string;
 }
 
@@ -56,7 +56,7 @@ export class Suspender {
     this.#file = join(containers.parts.layout.data, "suspend.json");
   }
 
-  /** Until it is known otherwise, a host can write snapshots: a suspend that does not says so itself. */
+  /** Until known otherwise a host supports snapshots: a failing suspend reports it. */
   capabilities(): Capabilities {
     const [no_snapshot, no_freeze] = [this.#problem, freezeProblem()];
     if (no_snapshot === undefined) return { suspend: "snapshot" };
@@ -64,7 +64,7 @@ export class Suspender {
     return { suspend: false, suspend_reason: `${no_snapshot}; ${no_freeze}` };
   }
 
-  /** Fails with `SuspendRefused`, the machine running on, when it can be neither written down nor frozen. */
+  /** Fails with `SuspendRefused`, leaving the machine running, when it can be neither snapshotted nor frozen. */
   async suspend(ref: Ref, signal: AbortSignal): Promise<Suspended> {
     signal.throwIfAborted();
     try {
@@ -76,7 +76,7 @@ export class Suspender {
     }
   }
 
-  /** What a snapshot needs. Fails with the reason when there are none on this host. */
+  /** Tools for a snapshot. Fails with the reason when this host has none. */
   async #parts(): Promise<SuspendParts> {
     if (this.#mode === "freeze") return this.#refuse(this.#problem ?? "");
     this.#opening ??= this.#open();
@@ -84,8 +84,8 @@ export class Suspender {
   }
 
   /**
-   * Not asked whether it could be done with another machine: that the snapshot cannot be used shows by itself, and a trial
-   * may fail by the moment's fault. Without CRIU it is of no use at all, and is dropped.
+   * Does not depend on the probe's result: an unusable snapshot shows by itself, and a probe may fail temporarily.
+   * Without CRIU the snapshot is dropped.
    */
   async resume(launch: Launch, signal: AbortSignal): Promise<Started | Lost> {
     signal.throwIfAborted();
@@ -98,7 +98,7 @@ export class Suspender {
     return { lost: "the snapshot could not be used: CRIU is not installed any more" };
   }
 
-  /** Undefined when there is no CRIU. Asked for once: a machine that wakes does not wait for programs to tell their version. */
+  /** Undefined without CRIU. Cached, so that a resume does not wait for version queries. */
   #tools(): Promise<SuspendParts | undefined> {
     this.#finding ??= this.#find();
     return this.#finding;
@@ -132,7 +132,7 @@ export class Suspender {
     const lxcfs = lxcfsMissing() ? "no lxcfs" : "lxcfs";
     const of = `kernel ${release()}, criu ${criu.version}, runc ${runc_version}, ${lxcfs}, shim ${shim}`;
     const known = this.#remembered();
-    // What failed may have been the moment's fault: this process tries again.
+    // A failure may have been temporary: this process probes again.
     if (known?.of === of && known.problem === "") return "";
     const problem = await this.#try({ criu, runc_version }).then(
       () => "",
