@@ -13,7 +13,7 @@ interface EgressParts {
   store: Pick<AppStore, "egress" | "putEgress">;
   /** Closed ranges that the operator opened. */
   opened: readonly Cidr[];
-  /** Told after a change: machines that run get the new policy. */
+  /** Called after a change: running machines get the new policy. */
   onChange(app_id: string): void;
 }
 

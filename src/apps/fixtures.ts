@@ -1,6 +1,6 @@
 import type { App, Secret } from "./types.ts";
 
-/** Valid, dull things for tests, changed only where it matters. */
+/** Valid defaults for tests. */
 export function anApp(change: Partial<App> = {}): App {
   return {
     id: "app1",

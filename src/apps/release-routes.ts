@@ -104,7 +104,7 @@ export function releaseRoutes(releases: ReleaseService): Row[] {
   ];
 }
 
-/** Anything else is a version that no release has. */
+/** Anything else is a version that does not exist. */
 const whole = (text: string): number => (/^\d{1,9}$/.test(text) ? Number(text) : 0);
 
 function listed(release: Omit<Release, "definition">) {

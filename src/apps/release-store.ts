@@ -1,6 +1,6 @@
 import type { PageRequest } from "#core/list-page.ts";
 
-/** One deploy of an app: what was to run, and how it went. */
+/** One deploy of an app: its definition and its outcome. */
 export interface Release {
   app_id: string;
   /** 1, 2, 3 … within the app. */
@@ -16,19 +16,19 @@ export interface Release {
   /** Why it failed. */
   failure: string | null;
   strategy: string;
-  /** The app's configuration file and what it was turned into, as the deployer gave it: JSON. */
+  /** The app's configuration file and its resolved form, as sent by the deployer: JSON. */
   definition: string;
-  /** The image's name as the deployer wrote it. */
+  /** The image name as written by the deployer. */
   image: string | null;
-  /** What that name stood for: `sha256:…` */
+  /** The digest it resolved to: `sha256:…` */
   image_digest: string | null;
-  /** Whose token it was. */
+  /** Name of the token. */
   created_by: string;
   created_at: number;
   updated_at: number;
 }
 
-/** An image that a release needs, for a rollback to it. */
+/** An image that a release needs for a rollback. */
 export interface ReleaseImage {
   org_id: string;
   app_name: string;
@@ -46,14 +46,14 @@ export interface ReleaseOutcome {
 /** After a release's version. */
 export type ReleasePage = PageRequest<readonly [version: number]>;
 
-/** Keeps and finds releases; decides nothing. Implemented in stores/, examined by `release-store.suite.ts`. */
+/** Stores releases; decides nothing. Implemented in stores/, tested by `release-store.suite.ts`. */
 export interface ReleaseStore {
-  /** The newest first, without what they are made of. */
+  /** Newest first, without definitions. */
   releases(app_id: string, page: ReleasePage): Promise<Omit<Release, "definition">[]>;
   findRelease(app_id: string, version: number): Promise<Release | undefined>;
   /**
-   * The next version of the app; of its older releases the newest `keep` stay. Undefined when the app is gone,
-   * "behind" when `after` is given and is not the newest version.
+   * Inserts the app's next version; the newest `keep` older releases stay. Undefined when the app was deleted, "behind"
+   * when `after` is given and is not the newest version.
    */
   insertRelease(
     release: Omit<Release, "version">,

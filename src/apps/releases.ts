@@ -12,11 +12,11 @@ interface NewRelease {
   definition: unknown;
   image?: string | undefined;
   image_digest?: string | undefined;
-  /** The version this one was made from; refused when another came in between. */
+  /** The version this one is based on; refused when another was created in between. */
   after?: number | undefined;
 }
 
-/** What was deployed, and when: a deploy writes down what it is about to do before it does it. */
+/** Records deploys: a release is stored before the deploy begins. */
 export class ReleaseService {
   readonly #parts: { store: ReleaseStore; clock: Clock };
 

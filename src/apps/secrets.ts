@@ -8,7 +8,7 @@ import type { Secret } from "./types.ts";
 
 const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
-/** The rules about an app's secrets. Values go in, and come out only for the machines of the app. */
+/** The rules about an app's secrets. Values are revealed only to machines of the app. */
 export class SecretService {
   readonly #parts: { store: AppStore; sealer: Sealer; clock: Clock };
 
@@ -27,7 +27,7 @@ export class SecretService {
     );
   }
 
-  /** Sets the ones with a value, removes the ones with null, all at once; answers the new version. */
+  /** Sets secrets with a value and removes those with null, atomically; returns the new version. */
   async change(app_id: string, values: Record<string, string | null>): Promise<number> {
     refuseBad(values);
     const names = Object.keys(values);
@@ -43,7 +43,7 @@ export class SecretService {
     return version;
   }
 
-  /** For a machine that boots: every value. */
+  /** All values, for a booting machine. */
   async reveal(app_id: string): Promise<Record<string, string>> {
     const secrets = await this.#parts.store.secrets(app_id);
     return Object.fromEntries(
@@ -54,7 +54,7 @@ export class SecretService {
   #seal(app_id: string, name: string, value: string): Secret {
     const { sealer, clock } = this.#parts;
     const now = clock.now();
-    // Keyed, so that nobody can find a short value by trying them all.
+    // Keyed, so that short values cannot be found by brute force.
     const digest = createHmac("sha256", sealer.derive("secret-digest"))
       .update(`${app_id}:${name}:${value}`)
       .digest("hex")

@@ -7,16 +7,16 @@ import { count } from "#core/words.ts";
 import type { AppPage, AppStore } from "./store.ts";
 import type { App } from "./types.ts";
 
-/** What an app holds. */
+/** Counts of an app's resources. */
 export interface Occupancy {
   machines: number;
   volumes: number;
 }
 
-/** Counts an app's resources of one kind; implemented by the module that owns them. */
+/** Counts an app's resources of one kind. Implemented by the module that owns them. */
 export interface Counted {
   count(app_id: string): Promise<number>;
-  /** Of the organization's apps that have any, or of some of them, by the app's id. */
+  /** Counts by app id, for all apps of the organization that have any, or for some. */
   counts(org_id: string, app_ids?: readonly string[]): Promise<ReadonlyMap<string, number>>;
 }
 
@@ -25,7 +25,7 @@ interface AppParts {
   clock: Clock;
   machines: Counted;
   volumes: Counted;
-  /** Destroys what the app holds; resolves when it is gone. */
+  /** Destroys the app's resources; resolves when they are gone. */
   clear(app_id: string): Promise<void>;
 }
 
@@ -49,7 +49,7 @@ export class AppService {
     return (await this.#parts.store.findApp(name)) ?? fail("not_found", `Could not find App ${JSON.stringify(name)}`);
   }
 
-  /** The app, if it is one of the organization's. */
+  /** The app, if it belongs to the organization. */
   async getIn(org_id: string, name: string): Promise<App> {
     const app = await this.#parts.store.findApp(name);
     return app?.org_id === org_id ? app : fail("not_found", `Could not find App ${JSON.stringify(name)}`);
@@ -61,7 +61,7 @@ export class AppService {
     return { machines, volumes };
   }
 
-  /** Of every app of the organization, or of some, asked once: there may be thousands. */
+  /** For all or some apps of the organization in one query: there may be thousands. */
   async occupancies(org_id: string, app_ids?: readonly string[]): Promise<(app_id: string) => Occupancy> {
     const parts = this.#parts;
     const [machines, volumes] = await Promise.all([

@@ -2,30 +2,30 @@ import type { EgressPolicy } from "#core/egress-policy.ts";
 import type { PageRequest } from "#core/list-page.ts";
 import type { App, Secret } from "./types.ts";
 
-/** After an app's name. */
+/** Starts after an app's name. */
 export type AppPage = PageRequest<readonly [name: string]>;
 
-/** Keeps and finds apps and their secrets; decides nothing. Implemented in stores/, examined by `store.suite.ts`. */
+/** Stores apps and their secrets; decides nothing. Implemented in stores/, tested by `store.suite.ts`. */
 export interface AppStore {
   findApp(name: string): Promise<App | undefined>;
-  /** By name; all when no page is asked for. */
+  /** Ordered by name; all without a page. */
   apps(org_id: string, page?: AppPage): Promise<App[]>;
   countApps(org_id: string): Promise<number>;
-  /** Nothing is written unless it is "inserted". The same id and name a second time is "inserted". */
+  /** Nothing is written unless the result is "inserted". The same id and name again is "inserted" too. */
   insertApp(app: App, limit: number): Promise<"inserted" | "name_taken" | "limit" | "no_org">;
-  /** What its machines may reach; all unless something else was put, also of an app that is gone. */
+  /** The egress policy; "all" unless set, also for a deleted app. */
   egress(id: string): Promise<EgressPolicy>;
-  /** False when there is no such app. */
+  /** Returns false when the app does not exist. */
   putEgress(id: string, egress: EgressPolicy): Promise<boolean>;
-  /** Its secrets go with it. False when there is no such app. */
+  /** Deletes its secrets too. Returns false when the app does not exist. */
   deleteApp(id: string): Promise<boolean>;
 
-  /** By name. */
+  /** Ordered by name. */
   secrets(app_id: string): Promise<Secret[]>;
   findSecret(app_id: string, name: string): Promise<Secret | undefined>;
   /**
-   * Puts and removes together, and answers the new version. An existing secret keeps its `created_at`. Nothing is
-   * written when the app is gone or would have more than `limit` secrets.
+   * Sets and removes secrets atomically, and returns the new version. An existing secret keeps its `created_at`.
+   * Nothing is written when the app was deleted or would exceed `limit` secrets.
    */
   changeSecrets(
     app_id: string,

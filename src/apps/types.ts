@@ -5,7 +5,7 @@ export interface App {
   numeric_id: number;
   /** Machines of one organization and network reach each other. */
   network: string;
-  /** Goes up with every change of the app's secrets. */
+  /** Incremented with every change of the app's secrets. */
   secrets_version: number;
   created_at: number;
 }

@@ -13,17 +13,17 @@ export interface PackedEntry {
 
 const BLOCK = 512;
 const FLAGS = { file: "0", hardlink: "1", symlink: "2", directory: "5" } as const;
-/** What fits into the octal fields. */
+/** Maximum of the octal fields. */
 const MAX_ID = 0o7777777;
 const MAX_SIZE = 0o77777777777;
 
 /** The two zero blocks that end an archive. */
 export const TAR_END: Buffer = Buffer.alloc(2 * BLOCK);
 
-/** What fills the last block after content of this size. */
+/** Padding after content of this size. */
 export const tarPadding = (size: number): Buffer => Buffer.alloc((BLOCK - (size % BLOCK)) % BLOCK);
 
-/** The header of an entry, with an extended one before it where that is needed. */
+/** The header of an entry, preceded by an extended one if needed. */
 export function tarHeader(entry: PackedEntry): Buffer {
   const extended = [
     ...(entry.path.length > 100 ? [["path", entry.path] as const] : []),
@@ -62,7 +62,7 @@ function block({ path, mode, uid, gid, size, mtime, link = "" }: PackedEntry, fl
 
 const octal = (value: number, digits: number): string => value.toString(8).padStart(digits, "0");
 
-/** `length name=value`, where the length counts its own digits too. */
+/** `length name=value`, where the length includes its own digits. */
 function record(name: string, value: string): string {
   const rest = ` ${name}=${value}\n`;
   let length = rest.length + 1;

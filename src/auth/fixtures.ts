@@ -1,6 +1,6 @@
 import type { Org, Token } from "./types.ts";
 
-/** Valid, dull things for tests, changed only where it matters. */
+/** Valid defaults for tests. */
 export function anOrg(change: Partial<Org> = {}): Org {
   return { id: "org1", slug: "acme", name: "Acme", numeric_id: 1, created_at: 1_700_000_000_000, ...change };
 }

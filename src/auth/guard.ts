@@ -7,7 +7,7 @@ import { Principal } from "./principal.ts";
 import type { AuthStore } from "./store.ts";
 import { type TokenService, tokenIdOf, unauthorized } from "./tokens.ts";
 
-/** Where an app is; the apps' store knows. */
+/** Finds an app's organization. Implemented by the apps' store. */
 interface AppDirectory {
   findApp(name: string): Promise<{ id: string; name: string; org_id: string } | undefined>;
 }
@@ -71,7 +71,7 @@ async function identify(
   return principal;
 }
 
-/** Registry clients send a token as a password, and ask for one only when they are told how. */
+/** Registry clients send a token as a password, and only after a challenge. */
 async function identifyRegistry(parts: GuardParts, authorization: string | undefined): Promise<Principal> {
   const [, encoded] = /^basic +(\S+)$/i.exec(authorization?.trim() ?? "") ?? [];
   const [, password] = /^[^:]*:(.*)$/s.exec(Buffer.from(encoded ?? "", "base64").toString()) ?? [];
@@ -89,7 +89,7 @@ function wrongScheme(text: string): never {
   fail("unauthorized", text, { headers: { "www-authenticate": "Bearer, SvcV1" } });
 }
 
-/** What the token says, before anything is looked up: a refusal here tells nothing about what exists. */
+/** Checks the token's caveats before any lookup, so that a refusal reveals nothing about what exists. */
 function checkRights({ clock }: GuardParts, principal: Principal, action: Action, scope: Scope, target: Target): void {
   if (scope === "account") {
     if (principal.kind === "full") return;
@@ -119,7 +119,7 @@ async function lookUp(
       fail("not_found", `Could not find App ${JSON.stringify(target.app_name)}`);
     return { app, org };
   }
-  // Only what is about one organization falls back to the caller's own.
+  // Only routes about one organization fall back to the caller's own.
   const slug = target.org_slug ?? (scope === "org" ? (principal.org?.slug ?? DEFAULT_ORG) : undefined);
   return slug === undefined ? {} : { org: await visibleOrg(store, principal, slug) };
 }

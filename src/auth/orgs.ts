@@ -11,7 +11,7 @@ import type { Org } from "./types.ts";
 interface Parts {
   store: AuthStore;
   clock: Clock;
-  /** Deletes what other modules keep for an organization that was deleted. */
+  /** Deletes what other modules store for a deleted organization. */
   deleted?(org_id: string): Promise<void>;
 }
 

@@ -3,7 +3,7 @@ import { type AccessRequest, type Caveat, caveatWords, refusal } from "#core/cav
 import type { Caller } from "#http/access.ts";
 import type { Org, Token, TokenKind } from "./types.ts";
 
-/** A caller whose token was found good: what it is and what it may do. */
+/** A caller with a valid token. */
 export class Principal implements Caller {
   readonly token_id: string;
   readonly name: string;
@@ -11,7 +11,7 @@ export class Principal implements Caller {
   /** The organization of a created token; a full-access token has none and sees all. */
   readonly org: Org | undefined;
   readonly caveats: readonly Caveat[];
-  /** When its time is up, by its own row and by what it was narrowed to; milliseconds. */
+  /** Expiry from its row and its caveats, in milliseconds. */
   readonly expires_at: number | null;
   /** The machine whose own socket the request came through. */
   readonly from_machine: string | undefined;
@@ -36,17 +36,17 @@ export class Principal implements Caller {
     this.caveats = caveats;
   }
 
-  /** Tells it apart from every other token, those narrowed from the same one included. */
+  /** Distinguishes it from all other tokens, including attenuated ones. */
   get fingerprint(): string {
     return hash("sha256", this.#text, "base64url");
   }
 
-  /** Machines use it through the gateway: it makes no credentials. */
+  /** A connector's credential, used by machines through the gateway: it creates no credentials. */
   get is_borrowed(): boolean {
     return this.kind === "connector";
   }
 
-  /** The same token, in a request that came through the machine's own socket. */
+  /** The same token in a request through the machine's own socket. */
   insideMachine(from_machine: string): Principal {
     const { token_id: id, name, kind, expires_at, org, caveats } = this;
     return new Principal(
@@ -59,7 +59,7 @@ export class Principal implements Caller {
     return this.kind === "full";
   }
 
-  /** Why it may not, or undefined when it may. Without an organization in the wish, the token's own is meant. */
+  /** Why it may not, or undefined. Without an organization in the request, the token's own is used. */
   refuses(request: Omit<AccessRequest, "from_machine">): string | undefined {
     const org = request.org ?? this.org?.slug;
     const { from_machine } = this;
@@ -75,7 +75,7 @@ export class Principal implements Caller {
     return this.org === undefined || this.org.id === org.id;
   }
 
-  /** Its rights in words. */
+  /** Its rights for display. */
   words(): string[] {
     return this.caveats.length === 0 ? ["everything, in every organization"] : this.caveats.map(caveatWords);
   }

@@ -4,9 +4,8 @@ import { LIMITS } from "#core/limits.ts";
 import { unauthorized } from "./tokens.ts";
 
 /**
- * Codes that stand for a token once: a link with one opens the dashboard without the token being pasted, and
- * is worth nothing in a terminal's or a browser's history afterwards. They live in memory, for minutes; only
- * their hashes are kept, so that what is compared tells nothing by how long it takes.
+ * One-time codes for a token: a sign-in link opens the dashboard without pasting the token, and is worthless in a
+ * history afterwards. Codes live in memory for minutes; only hashes are kept, so that comparison time reveals nothing.
  */
 export class SignInCodes {
   readonly #clock: Clock;
@@ -16,7 +15,7 @@ export class SignInCodes {
     this.#clock = clock;
   }
 
-  /** A code for the token; the token's own oldest one is forgotten when it has too many. */
+  /** Creates a code for the token; past the limit the token's oldest one becomes invalid. */
   issue(token: string, token_id: string): { code: string; expires_ms: number } {
     const now = this.#clock.now();
     for (const [key, { expires_ms }] of this.#codes) if (expires_ms <= now) this.#codes.delete(key);
@@ -30,7 +29,7 @@ export class SignInCodes {
     return { code, expires_ms };
   }
 
-  /** The token behind a code, this once. */
+  /** Redeems a code for its token, once. */
   redeem(code: string): string {
     const key = hashed(code);
     const found = this.#codes.get(key);

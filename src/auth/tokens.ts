@@ -19,13 +19,13 @@ export interface NewToken {
   kind: Exclude<TokenKind, "full">;
   name: string;
   expiry_ms: number;
-  /** Who asks for it: the new token can do no more, lives no longer, and is revoked with the maker's. */
+  /** The creator: the new token can do no more, lives no longer, and is revoked with the creator's. */
   maker: Principal;
-  /** For `deploy`: the one app. */
+  /** For `deploy`: its app. */
   app?: string;
 }
 
-/** Makes, checks and revokes tokens. */
+/** Creates, verifies and revokes tokens. */
 export class TokenService {
   readonly #parts: { store: AuthStore; sealer: Sealer; clock: Clock };
 
@@ -33,7 +33,7 @@ export class TokenService {
     this.#parts = parts;
   }
 
-  /** A token for everything. Only its hash is kept. */
+  /** Creates a full-access token. Only its hash is stored. */
   async createFull(name: string, ids: Ids): Promise<string> {
     const id = ids.ulid();
     const secret = Buffer.from(ids.bytes(32)).toString("base64url");
@@ -78,12 +78,12 @@ export class TokenService {
     if (stored === "limit")
       fail("limit_reached", `an organization has at most ${LIMITS.tokens_per_org} tokens (limit tokens_per_org)`);
     if (stored === "no_org") fail("not_found", "the organization was deleted in the meantime");
-    // A repeated request gets the first one's token, which expires when that one said.
+    // A repeated request gets the first one's token, with its expiry.
     const text = serialize(mint(rootKey, id, firstCaveats(wanted, stored.expires_at ?? expires_at)));
     return { text, token: stored };
   }
 
-  /** The caller behind a token's text. Fails with `unauthorized`, saying why. */
+  /** Verifies a token. Fails with `unauthorized` and the reason. */
   async verify(text: string): Promise<Principal> {
     if (text.startsWith(FULL_PREFIX)) return await this.#verifyFull(text);
     if (text.startsWith(MACAROON_PREFIX)) return await this.#verifyMacaroon(text);
@@ -91,8 +91,8 @@ export class TokenService {
   }
 
   /**
-   * Why a token counts no more, or undefined when it does: revoked, expired or gone, it or any that it was made from.
-   * What a token made asks this before it acts.
+   * Why a token is no longer valid, or undefined: it, or one of its ancestors, was revoked, expired or deleted. What a
+   * token created checks this before it acts.
    */
   async fallen(id: string): Promise<string | undefined> {
     const { store, clock } = this.#parts;
@@ -106,12 +106,12 @@ export class TokenService {
     return undefined;
   }
 
-  /** Whether it is a full-access token: what the operator made may lead where others' things may not. */
+  /** Whether it is a full-access token: what the operator created may reach private addresses. */
   async isFullAccess(id: string): Promise<boolean> {
     return (await this.#parts.store.findToken(id))?.kind === "full";
   }
 
-  /** The token as it is kept now; undefined when the organization has no such token. */
+  /** Revokes the token and returns it; undefined when the organization has no such token. */
   async revoke(org_id: string | null, id: string): Promise<Token | undefined> {
     const { store, clock } = this.#parts;
     const token = await store.findToken(id);
@@ -142,7 +142,7 @@ export class TokenService {
     const expired = refusal(validity, { action: "read", now_ms: clock.now() });
     if (expired) return unauthorized(expired);
     const org = await store.findOrgById(token.org_id);
-    // Deleted since the token was read, and the token with it.
+    // The organization was deleted meanwhile, and the token with it.
     if (!org) return unauthorized("the token is not known here");
     return new Principal(token, { org, caveats: macaroon.caveats, text });
   }
@@ -154,7 +154,7 @@ export class TokenService {
   }
 }
 
-/** The id in an Authorization header that looks like one of ours, good or not. */
+/** The id in an Authorization header that looks like one of our tokens, valid or not. */
 export function tokenIdOf(authorization: string | undefined): string | undefined {
   const text = authorization?.trim().split(/\s+/).at(-1) ?? "";
   if (!text.startsWith(MACAROON_PREFIX)) return FULL.exec(text)?.[1];
@@ -168,7 +168,7 @@ export function tokenIdOf(authorization: string | undefined): string | undefined
 function firstCaveats({ org, kind, app, maker }: NewToken, expires_at: number): Caveat[] {
   const caveats: Caveat[] = [
     { type: "org", org: org.slug, actions: kind === "readonly" ? ACTIONS.read : ALL_ACTIONS },
-    // Good from the moment it is there, also by a clock that is put back then, or that of another host.
+    // Valid from the start, even if a clock is set back, or is that of another host.
     { type: "validity", not_before_s: 0, not_after_s: Math.ceil(expires_at / 1000) },
   ];
   if (app !== undefined) caveats.push({ type: "apps", apps: { [app]: ALL_ACTIONS } });

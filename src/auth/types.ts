@@ -8,9 +8,9 @@ export interface Org {
 }
 
 /**
- * `full` opens everything of the account. `org` and `readonly` are macaroons of one organization; `deploy`
- * is one for a single app; `connector` is the credential of a connector to the platform itself, which machines use
- * through the gateway and nobody sees.
+ * `full` has access to everything. `org` and `readonly` are macaroons of one organization; `deploy` is one for a single
+ * app; `connector` is the credential of a connector to the platform itself, which machines use through the gateway and
+ * nobody sees.
  */
 export type TokenKind = "full" | "org" | "readonly" | "deploy" | "connector";
 
@@ -25,6 +25,6 @@ export interface Token {
   created_at: number;
   expires_at: number | null;
   revoked_at: number | null;
-  /** The token that made it, and with which it falls; null for the first one of a platform, and for old ones. */
+  /** The token that created it; it is revoked with that. Null for the first one of a platform, and for old ones. */
   parent_id: string | null;
 }

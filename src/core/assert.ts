@@ -3,7 +3,7 @@ export function assert(condition: unknown, what: string): asserts condition {
   if (!condition) throw new Error(`assertion failed: ${what}`);
 }
 
-/** Closes a switch: the compiler objects when a case is missing. */
+/** Closes a switch: the compiler reports a missing case. */
 export function unreachable(value: never): never {
   throw new Error(`unreachable: ${JSON.stringify(value)}`);
 }

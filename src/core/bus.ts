@@ -1,14 +1,14 @@
 import { LIMITS } from "./limits.ts";
 
 /**
- * Tells the rest of the platform that something happened. Nothing is kept: a message is only a reason to look
- * at the store, so a lost or doubled one costs a look and never a fact. Inside one process it is `LocalBus`;
- * several processes on one PostgreSQL have `machines/events/shared-bus.ts` behind the same two verbs.
+ * Publishes changes inside the platform. Messages are not stored: a subscriber reads the store when it gets one, so a
+ * lost or duplicate message costs one read and never correctness. `LocalBus` serves one process; several processes on
+ * one PostgreSQL use `machines/events/shared-bus.ts`.
  */
 export interface Bus<Message> {
-  /** Never throws and never waits: a listener that fails harms only itself. */
+  /** Never throws and never waits: a failing subscriber affects only itself. */
   publish(topic: string, message: Message): void;
-  /** Answers the function that ends it. Fails with `overloaded` past the limit `bus_listeners`. */
+  /** Returns the unsubscribe function. Fails with `overloaded` past the limit `bus_listeners`. */
   subscribe(topic: string, listener: (message: Message) => void): () => void;
 }
 
@@ -23,12 +23,12 @@ export class LocalBus<Message> implements Bus<Message> {
     this.#onFull = parts.onFull;
   }
 
-  /** How many are listening; a test's way to see that nobody was forgotten. */
+  /** Number of subscribers; tests use it to find leaks. */
   get listeners(): number {
     return this.#listeners;
   }
 
-  /** Whether anybody listens. */
+  /** Whether the topic has subscribers. */
   wants(topic: string): boolean {
     return this.#topics.has(topic);
   }
@@ -49,7 +49,7 @@ export class LocalBus<Message> implements Bus<Message> {
     if (this.#listeners >= LIMITS.bus_listeners) this.#onFull();
     const listeners = this.#topics.get(topic) ?? new Set();
     this.#topics.set(topic, listeners);
-    // Wrapped, so that the same function subscribed twice is two listeners.
+    // Wrapped, so that the same function subscribed twice is two subscribers.
     const own = (message: Message): void => listener(message);
     listeners.add(own);
     this.#listeners++;

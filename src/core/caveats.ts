@@ -2,8 +2,8 @@ import { LIMITS } from "./limits.ts";
 import { count } from "./words.ts";
 
 /**
- * What a token may be narrowed by. Every caveat must hold for a request to pass; one that names a kind of
- * resource the request is not about refuses. So adding a caveat can only take rights away.
+ * Conditions that narrow a token. A request must satisfy all of them; a caveat about a kind of resource refuses
+ * requests about other kinds. So adding a caveat can only remove rights.
  */
 export type Caveat =
   | { type: "org"; org: string; actions: Actions }
@@ -12,22 +12,22 @@ export type Caveat =
   | { type: "machines"; machines: Record<string, Actions> }
   | { type: "validity"; not_before_s: number; not_after_s: number }
   | { type: "from_machine"; machine: string }
-  /** A free combination: at least one of the groups, whole. */
+  /** At least one of the groups must hold completely. */
   | { type: "any"; of: readonly (readonly Caveat[])[] }
-  /** Of a later version of the platform. Kept so that the chain can be checked; always refuses. */
+  /** From a later version of the platform. Kept so that the signature can be verified; always refuses. */
   | { type: "unknown"; wire: WireCaveat };
 
-/** A sum of the bits below. */
+/** A bit mask of the values below. */
 export type Actions = number;
 export const ACTIONS = { read: 1, write: 2, create: 4, delete: 8, control: 16 } as const;
 export type Action = keyof typeof ACTIONS;
 export const ALL_ACTIONS: Actions = 31;
 const ACTION_NAMES = Object.keys(ACTIONS) as Action[];
 
-/** What a request wants, as far as tokens are concerned. */
+/** What a request needs, as far as tokens are concerned. */
 export interface AccessRequest {
   action: Action;
-  /** Slug of the organization it is about. */
+  /** Slug of the organization. */
   org?: string;
   app?: string;
   machine?: string;
@@ -36,7 +36,7 @@ export interface AccessRequest {
   now_ms: number;
 }
 
-/** Why the caveats refuse the wish, or undefined when all of them hold. */
+/** Why the caveats refuse the request, or undefined when all hold. */
 export function refusal(caveats: readonly Caveat[], request: AccessRequest): string | undefined {
   for (const caveat of caveats) {
     const reason = refusedBy(caveat, request);
@@ -103,7 +103,7 @@ export function actionWords(actions: Actions): string {
   return names.length === 1 ? `${names[0]}` : `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
 }
 
-/** What the caveat says, for a person. */
+/** Describes a caveat for display. */
 export function caveatWords(caveat: Caveat): string {
   const each = (map: Record<string, Actions>): string =>
     Object.entries(map)
@@ -129,11 +129,11 @@ export function caveatWords(caveat: Caveat): string {
   }
 }
 
-/** The last second that a date can tell; a token may name a later one. */
+/** The last second that a Date can represent; a token may name a later one. */
 const LAST_S = 8_640_000_000_000;
 const at = (seconds: number): string => new Date(Math.min(seconds, LAST_S) * 1000).toISOString().replace(".000Z", "Z");
 
-/** `[kind, …]`, compact; the kinds' numbers are part of the format and never change meaning. */
+/** `[kind, …]`; the numbers of kinds are part of the format and never change. */
 export type WireCaveat = readonly unknown[];
 const KIND = { org: 1, actions: 2, apps: 3, machines: 4, validity: 5, from_machine: 6, any: 7 } as const;
 
@@ -162,12 +162,12 @@ function sorted(map: Record<string, Actions>): [string, Actions][] {
   return Object.entries(map).sort(([a], [b]) => (a < b ? -1 : 1));
 }
 
-/** Anything that is not exactly a caveat we know becomes `unknown`, which refuses. */
+/** Anything that is not exactly a known caveat becomes `unknown`, which refuses. */
 export function fromWire(wire: unknown, depth: number): Caveat {
   const unknown: Caveat = { type: "unknown", wire: Array.isArray(wire) ? (wire as WireCaveat) : [wire] };
   if (!Array.isArray(wire)) return unknown;
   const [kind, first, second] = wire as WireCaveat;
-  // A kind is a number and nothing that only reads like one: what is read must be written again as it came.
+  // Only a number is a kind: a parsed caveat must serialize to the same bytes.
   if (typeof kind !== "number") return unknown;
   return READERS[`${kind}/${wire.length - 1}`]?.(first, second, depth) ?? unknown;
 }

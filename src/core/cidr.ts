@@ -5,13 +5,13 @@ export interface Cidr {
   family: 4 | 6;
   first: bigint;
   last: bigint;
-  /** As nftables and people read it. */
+  /** In the notation of nftables. */
   text: string;
 }
 
 const BITS = { 4: 32, 6: 128 } as const;
 
-/** Undefined when it is no range; bits behind the prefix are cut off. */
+/** Parses a range; undefined when invalid. Host bits are cleared. */
 export function parseCidr(text: string): Cidr | undefined {
   const [address = "", length, ...rest] = text.split("/");
   const family = isIPv4(address) ? 4 : isIPv6(address) && !address.includes("%") ? 6 : undefined;
@@ -47,7 +47,7 @@ function addressText(value: bigint, family: 4 | 6): string {
     (_, n) => (value >> (bits * BigInt(parts - 1 - n))) & ((1n << bits) - 1n),
   );
   if (family === 4) return groups.join(".");
-  // The first of the longest runs of zeros is left out, as RFC 5952 has it.
+  // Omits the first of the longest runs of zeros (RFC 5952).
   const text = groups.map((group) => group.toString(16)).join(":");
   const runs = [...text.matchAll(/(?<![^:])0(:0)+(?![^:])/g)].sort((a, b) => b[0].length - a[0].length);
   const run = runs[0];

@@ -1,13 +1,13 @@
 import { setTimeout as delay } from "node:timers/promises";
 
 /**
- * The one place time is read. Two clocks, because they answer different questions: `now` is the wall clock,
- * for what people see and it may jump; `monotonic` only ever goes forward and measures how long.
+ * The only source of time. `now` is the wall clock, which people see and which may jump; `monotonic` never goes back
+ * and measures durations.
  */
 export interface Clock {
   /** Wall clock, milliseconds since 1970. */
   now(): number;
-  /** Milliseconds since some fixed moment; never jumps. */
+  /** Milliseconds since a fixed moment; never jumps. */
   monotonic(): number;
   /** Resolves after `ms`, or rejects with the signal's reason when aborted first. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
@@ -17,12 +17,12 @@ export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
   sleep: async (ms, signal) => {
-    // An unreferenced timer: a sleeping loop must never hold the process open.
+    // An unreferenced timer: a sleeping loop must not keep the process alive.
     await delay(ms, undefined, { ref: false, ...(signal ? { signal } : {}) });
   },
 };
 
-/** Timestamp as it goes over the wire. */
+/** Formats a timestamp for responses. */
 export function isoTime(ms: number): string {
   return new Date(ms).toISOString();
 }

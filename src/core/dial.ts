@@ -2,14 +2,14 @@
 import { connect, type OnReadOpts, type Socket } from "node:net";
 import { LIMITS } from "./limits.ts";
 
-/** Where a port is: at `host`, or at a machine's IPv4 address when the program does not listen on the other. */
+/** The address of a port: `host`, or the machine's IPv4 address when the program listens on IPv4 only. */
 export interface Address {
   host: string;
   ipv4?: string;
   port: number;
 }
 
-/** One port and its addresses. Remembers which one answered last, so that it is tried first. */
+/** One port and its addresses. Remembers which one accepted the last connection, to try it first. */
 export class Endpoint {
   readonly port: number;
   #hosts: readonly string[];
@@ -29,14 +29,14 @@ export class Endpoint {
     return this.#hosts;
   }
 
-  /** This address answers: it comes first from now on. */
+  /** Moves an address that accepted a connection to the front. */
   prefer(host: string): void {
     if (this.host !== host) this.#hosts = [host, ...this.#hosts.filter((one) => one !== host)];
   }
 }
 
 export interface DialOptions {
-  /** For all addresses together; without it only the kernel's own timeout counts. */
+  /** For all addresses together; without it only the kernel's timeout applies. */
   timeout_ms?: number;
   allowHalfOpen?: boolean;
   noDelay?: boolean;
@@ -46,9 +46,9 @@ export interface DialOptions {
 export type Dialed = (socket: Socket | undefined, problem?: Error) => void;
 
 /**
- * Connects to the first address that answers and tells `done` the socket, or why there is none. An address that refuses
- * is followed by the other at once, one that says nothing after `dial_stagger_ms`, as RFC 8305 has it. The function that
- * is returned gives up: `done` is not called then.
+ * Connects to the first address that accepts and passes the socket or the error to `done`. After a refusal the other
+ * address is tried at once, after silence following `dial_stagger_ms` (RFC 8305). The returned function cancels it;
+ * `done` is not called then.
  */
 export function dial(endpoint: Endpoint, { timeout_ms, ...options }: DialOptions, done: Dialed): () => void {
   const { hosts, port } = endpoint;

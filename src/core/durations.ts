@@ -9,8 +9,8 @@ const UNITS: Record<string, number> = {
 };
 
 /**
- * A length of time as people and Go programs write it (`90s`, `1h30m`, `30d`), in milliseconds.
- * Undefined when it is not one.
+ * Parses a duration as people and Go programs write it (`90s`, `1h30m`, `30d`), in milliseconds. Undefined when
+ * invalid.
  */
 export function parseDuration(text: string): number | undefined {
   if (!/^(\d+(\.\d+)?(ms|[smhdwy]))+$/.test(text)) return undefined;
@@ -24,8 +24,8 @@ export function parseDuration(text: string): number | undefined {
 const NANOSECONDS: Record<string, number> = { ns: 1e-6, us: 1e-3, µs: 1e-3, ...UNITS };
 
 /**
- * A length of time in a machine's config: a whole number of nanoseconds, or text with units down to `ns`. In
- * milliseconds; undefined when it is neither.
+ * Parses a duration in a machine's config: whole nanoseconds, or text with units down to `ns`. In milliseconds;
+ * undefined when invalid.
  */
 export function configDuration(value: number | string | undefined): number | undefined {
   if (value === undefined) return undefined;

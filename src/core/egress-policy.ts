@@ -4,7 +4,7 @@ import { type Cidr, parseCidr } from "./cidr.ts";
 export const EGRESS_MODES = ["all", "none", "list"] as const;
 
 export interface EgressPolicy {
-  /** `all` but what is closed to all machines; `none`; or what `allow` lists. */
+  /** `all` except closed ranges; `none`; or what `allow` lists. */
   mode: (typeof EGRESS_MODES)[number];
   /** `TO[:PORT[-PORT]][/tcp|/udp]`, where TO is an address, a range, a DNS name or `*.` and a DNS name. */
   allow: readonly string[];
@@ -12,10 +12,10 @@ export interface EgressPolicy {
 
 export const ALL_EGRESS: EgressPolicy = { mode: "all", allow: [] };
 
-/** An entry of `allow`, read. It has a range or a name. */
+/** A parsed entry of `allow`. It has a range or a name. */
 export interface EgressTarget {
   cidr?: Cidr;
-  /** Lower case; `*.example.com` stands for every name below example.com. */
+  /** Lower case; `*.example.com` covers every name below example.com. */
   name?: string;
   protocol?: "tcp" | "udp";
   ports?: readonly [first: number, last: number];
@@ -26,7 +26,7 @@ const NAME_CHARS = 253;
 const ENTRY =
   /^(?:\[(?<bracketed>[^\]]+)\]|(?<plain>[^[\]]+?))(?::(?<first>\d{1,5})(?:-(?<last>\d{1,5}))?)?(?:\/(?<protocol>tcp|udp))?$/;
 
-/** Undefined when it cannot be read. */
+/** Undefined when invalid. */
 export function parseEgressTarget(text: string): EgressTarget | undefined {
   // An IPv6 range without brackets ends in what looks like a port.
   const whole = parseCidr(text.replace(/\/(tcp|udp)$/, ""));
@@ -47,14 +47,14 @@ function portsOf(first: string | undefined, last = first): [number, number] | "w
   return ports[0] < 1 || ports[1] > 65_535 || ports[0] > ports[1] ? "wrong" : ports;
 }
 
-/** Whether a name that is asked for is the one of an entry, or below it. */
+/** Whether a queried name is that of an entry, or below it. */
 export const isNamed = (asked: string, name: string): boolean =>
   name.startsWith("*.") ? asked.endsWith(name.slice(1)) : asked === name;
 
-/** The entries of a policy that can be read: all, since others are refused when the policy is set. */
+/** The parsed entries of a policy; invalid ones are refused when the policy is set. */
 export const targetsOf = ({ mode, allow }: EgressPolicy): EgressTarget[] =>
   mode === "list" ? allow.flatMap((text) => parseEgressTarget(text) ?? []) : [];
 
-/** Whether a name may be asked for under a policy. */
+/** Whether a policy allows DNS queries for a name. */
 export const namesAllowed = (policy: EgressPolicy, asked: string): boolean =>
   policy.mode === "all" || targetsOf(policy).some(({ name }) => name !== undefined && isNamed(asked, name));

@@ -42,14 +42,14 @@ const throughNat64 = ([text, what]: readonly [string, string]): readonly [string
   return [`64:ff9b::${address}/${96 + Number(length)}`, `${what}, through NAT64`];
 };
 
-/** Every range that is closed by default. */
+/** All ranges that are closed by default. */
 export const CLOSED_RANGES: readonly ClosedRange[] = [
   ...CLOSED_IPV4,
   ...CLOSED_IPV6,
   ...CLOSED_IPV4.map(throughNat64),
 ].flatMap(range);
 
-/** The closed range that a range lies in, unless it is one that the operator opened. */
+/** The closed range that contains a range, unless the operator opened it. */
 export function closedRange(cidr: Cidr, opened: readonly Cidr[]): ClosedRange | undefined {
   if (opened.some((one) => isInside(cidr, one))) return undefined;
   return CLOSED_RANGES.find((one) => isInside(cidr, one));

@@ -4,8 +4,8 @@ import { DatabaseSync } from "node:sqlite";
 const SQLITE_BUSY = 5;
 
 /**
- * Takes a file for this process alone; undefined when another has it. The lock is the kernel's, held through SQLite, so
- * it ends with the process however that ends. Nobody else may open the file: closing it would give the lock away.
+ * Locks a file for this process; undefined when another has it. It is a kernel lock, taken through SQLite, so it ends
+ * with the process. Nothing else may open the file: closing it would release the lock.
  */
 export function holdLock(file: string): { release(): void } | undefined {
   ownerOnly(file);
@@ -20,7 +20,7 @@ export function holdLock(file: string): { release(): void } | undefined {
   }
 }
 
-/** The file is there, and for its owner alone. SQLite gives the files beside a database the same mode. */
+/** Creates the file with mode 0600. SQLite gives the files beside a database the same mode. */
 export function ownerOnly(file: string): void {
   closeSync(openSync(file, "a", 0o600));
   chmodSync(file, 0o600);

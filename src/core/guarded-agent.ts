@@ -10,7 +10,7 @@ export interface AgentRules {
 }
 
 export async function openAgent(rules: AgentRules, options: Agent.Options = {}): Promise<Agent> {
-  // Loaded at the first call: many platforms never need it, and it takes 14 MB.
+  // Loaded on first use: many platforms never need it, and it takes 14 MB.
   const { Agent, buildConnector } = await import("undici");
   const { guarded, lookup } = rules;
   const own = guarded ? { lookup: guardedLookup(lookup) } : lookup ? { lookup: lookup as never } : {};
@@ -18,7 +18,7 @@ export async function openAgent(rules: AgentRules, options: Agent.Options = {}):
   return new Agent({
     ...options,
     connect(target, done) {
-      // A host that is written as an address is never looked up, so it is checked here.
+      // A literal address is never looked up, so it is checked here.
       const problem = guarded ? literalProblem(target.hostname) : undefined;
       if (problem) return done(problem, null);
       connect(target, done);
@@ -26,7 +26,10 @@ export async function openAgent(rules: AgentRules, options: Agent.Options = {}):
   });
 }
 
-/** `fetch` over two sets of connections, so that one that may lead inside never serves a request that may not. */
+/**
+ * `fetch` over two connection pools, so that a connection to a private address never serves a request restricted to
+ * public ones.
+ */
 export class GuardedFetch {
   readonly #rules: Omit<AgentRules, "guarded">;
   readonly #agents = new Map<boolean, Promise<Agent>>();

@@ -8,14 +8,14 @@ import { existsSync, mkdirSync, readdirSync, readlinkSync, realpathSync, rmSync,
 import { join } from "node:path";
 import { holdLock } from "./file-lock.ts";
 
-/** Of the host, not of one installation. */
+/** Per host, not per installation. */
 export const CLAIMS_DIR = "/var/lib/hangar-claims";
 
 export type ClaimKind = "uids" | "devices";
 
 export interface Claim {
   name: string;
-  /** What it is for: a path below the data dir. */
+  /** What it is claimed for: a path below the data dir. */
   of: string;
 }
 
@@ -24,7 +24,7 @@ export class HostClaims {
   readonly #lock: string;
   readonly #data_dir: string;
 
-  /** The data dir is there already. */
+  /** The data dir already exists. */
   constructor(kind: ClaimKind, data_dir: string, claims_dir = CLAIMS_DIR) {
     this.#dir = join(claims_dir, kind);
     this.#lock = join(claims_dir, "lock");
@@ -32,7 +32,7 @@ export class HostClaims {
     mkdirSync(this.#dir, { recursive: true, mode: 0o755 });
   }
 
-  /** Undefined when it is ours now, or was before; otherwise who has it. */
+  /** Undefined when the claim is ours, otherwise its holder. */
   take(name: string, path: string): string | undefined {
     const of = join(this.#data_dir, path);
     const holder = this.#try(name, of);
@@ -45,7 +45,7 @@ export class HostClaims {
     if (targetOf(join(this.#dir, name)) === join(this.#data_dir, path)) rmSync(join(this.#dir, name), { force: true });
   }
 
-  /** Takes back those of ours that nothing needs any more, and those of data dirs that are gone. */
+  /** Releases our unneeded claims, and those of removed data dirs. */
   tidy(isNeeded: (name: string, path: string) => boolean): void {
     const isOurs = (of: string): boolean => dataDirOf(of) === this.#data_dir;
     this.#removeWhere(({ name, of }) =>
@@ -62,12 +62,15 @@ export class HostClaims {
       if ((thrown as NodeJS.ErrnoException).code !== "EEXIST") throw thrown;
     }
     const holder = targetOf(file);
-    // Given back in this very moment: the next try has it.
+    // Released just now: the next attempt gets it.
     if (holder === undefined) return this.#try(name, of);
     return holder === of ? undefined : holder;
   }
 
-  /** One at a time: what one found abandoned may be somebody's by the time another removes it. Who comes second need not. */
+  /**
+   * One at a time: an abandoned claim may be taken again before another process removes it. A second caller can skip
+   * this.
+   */
   #removeWhere(isOver: (claim: Claim) => boolean): void {
     const lock = holdLock(this.#lock);
     try {
@@ -94,7 +97,7 @@ const MARK = "/machines";
 /** The data dir that a claim belongs to. */
 export const dataDirOf = (of: string): string => of.slice(0, of.lastIndexOf(MARK));
 
-/** A data dir that was removed needs nothing any more. Its own folder may be one for files of somebody else by now. */
+/** A removed data dir needs no claims. Its parent may belong to someone else by now. */
 const isAbandoned = (of: string): boolean => !existsSync(`${dataDirOf(of)}${MARK}`);
 
 function targetOf(file: string): string | undefined {

@@ -5,9 +5,8 @@ const CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 const LOWER = "0123456789abcdefghijklmnopqrstuvwxyz";
 
 /**
- * Where identifiers come from. A request with an Idempotency-Key gets a source that repeats itself, so that
- * a second run of the same request, after a crash in the middle of the first, makes the same ids and finds
- * what the first run made.
+ * Generates identifiers. A request with an Idempotency-Key gets a deterministic source, so that a repeat after a crash
+ * generates the same ids and finds what the first run created.
  */
 export class Ids {
   readonly #bytes: (count: number) => Uint8Array;
@@ -33,20 +32,20 @@ export class Ids {
   /** 16 lower-case alphanumerics: orgs and apps. */
   short(): string {
     let text = "";
-    // 252 is the largest multiple of 36 below 256: what is above is thrown away, so every letter is equally likely.
+    // 252 is the largest multiple of 36 below 256: rejecting higher values keeps letters equally likely.
     while (text.length < 16) {
       for (const byte of this.#bytes(24)) if (byte < 252 && text.length < 16) text += LOWER.charAt(byte % 36);
     }
     return text;
   }
 
-  /** A positive 31-bit number, for clients that want one. */
+  /** A positive 31-bit number, for clients that need one. */
   numeric(): number {
     const [a = 0, b = 0, c = 0, d = 0] = this.#bytes(4);
     return ((a & 0x7f) << 24) | (b << 16) | (c << 8) | d || 1;
   }
 
-  /** So many lower-case hex digits: machines (14), lease nonces (32: 128 bits that nobody guesses). */
+  /** This many lower-case hex digits: machines (14), lease nonces (32: 128 bits). */
   hex(digits: number): string {
     return Buffer.from(this.#bytes(Math.ceil(digits / 2)))
       .toString("hex")
@@ -62,11 +61,11 @@ export function randomIds(clock: Clock): Ids {
   return new Ids(pooledBytes, () => clock.now());
 }
 
-/** Asking for random bytes has a price per call, and every request has an id: so many are asked for at once. */
+/** Random bytes are generated in batches, because each call has a cost and every request has an id. */
 const POOL_BYTES = 4096;
 let pool = Buffer.alloc(0);
 
-/** Each byte is given out once and wiped here. */
+/** Each byte is used once and wiped here. */
 function pooledBytes(count: number): Uint8Array {
   if (count > POOL_BYTES) return randomBytes(count);
   if (pool.length < count) pool = randomBytes(POOL_BYTES);

@@ -8,7 +8,7 @@ import { promisify } from "node:util";
 export type Alg = "RS256" | "ES256";
 export const ALGS: readonly Alg[] = ["RS256", "ES256"];
 
-/** A public key as it is published. */
+/** A published public key. */
 export interface PublicJwk extends JsonWebKey {
   kid: string;
   alg: Alg;
@@ -17,7 +17,7 @@ export interface PublicJwk extends JsonWebKey {
 
 export type Claims = Record<string, unknown>;
 
-/** Why a token is not good, in words. */
+/** Why a token is invalid. */
 export class TokenRefused extends Error {
   override readonly name = "TokenRefused";
 }
@@ -26,11 +26,11 @@ const signAsync = promisify(sign);
 const verifyAsync = promisify(verify);
 const SEGMENT = /^[A-Za-z0-9_-]+$/;
 
-/** ECDSA signatures in the form tokens use: two numbers side by side. */
+/** ECDSA signatures in JWS form: r and s concatenated. */
 const withEncoding = <Key extends KeyObject>(alg: Alg, key: Key) =>
   alg === "ES256" ? { key, dsaEncoding: "ieee-p1363" as const } : { key };
 
-/** Signed in another thread: RSA takes milliseconds. */
+/** Signs in another thread: RSA takes milliseconds. */
 export async function signToken(
   claims: Claims,
   key: { kid: string; alg: Alg; private_key: KeyObject },
@@ -47,10 +47,10 @@ export interface Expected {
   now_ms: number;
 }
 
-/** Clocks differ by this much. */
+/** Tolerated clock skew. */
 const LEEWAY_S = 5;
 
-/** The claims of a token that one of `keys` signed for this audience, and that is valid now. */
+/** Verifies a token's signature, audience and validity, and returns its claims. */
 export async function verifyToken(token: string, keys: readonly PublicJwk[], expected: Expected): Promise<Claims> {
   const { header, claims, text, signature } = splitToken(token);
   const jwk = keys.find(({ kid }) => kid === header["kid"]);
@@ -73,7 +73,7 @@ function checkClaims({ iss, aud, exp, nbf }: Claims, { issuer, audience, now_ms 
   if (typeof nbf !== "number" || now < nbf - LEEWAY_S) throw new TokenRefused("the token is not valid yet");
 }
 
-/** The parts of a token, unchecked. */
+/** The parts of a token, unverified. */
 export function splitToken(token: string): { header: Claims; claims: Claims; text: Buffer; signature: Buffer } {
   const parts = token.split(".");
   const [header = "", claims = "", signature = ""] = parts;
@@ -88,7 +88,7 @@ export function splitToken(token: string): { header: Claims; claims: Claims; tex
 
 const encode = (value: object): string => Buffer.from(JSON.stringify(value)).toString("base64url");
 
-/** Only the one way of writing these bytes. */
+/** Accepts only the canonical encoding. */
 function decodeBytes(text: string): Buffer {
   const bytes = Buffer.from(text, "base64url");
   if (bytes.toString("base64url") !== text) throw new TokenRefused("this is not a token");
@@ -100,12 +100,12 @@ function decode(text: string): Claims {
     const value: unknown = JSON.parse(decodeBytes(text).toString());
     if (value !== null && typeof value === "object" && !Array.isArray(value)) return value as Claims;
   } catch {
-    // Said below.
+    // Reported below.
   }
   throw new TokenRefused("this is not a token");
 }
 
-/** A key's name: the hash of what it is (RFC 7638), so two processes can never mean different keys by it. */
+/** The key id: a hash of the key (RFC 7638), the same in every process. */
 export function thumbprint(jwk: JsonWebKey): string {
   const { kty, n, e, crv, x, y } = jwk;
   const members = kty === "RSA" ? { e, kty, n } : { crv, kty, x, y };

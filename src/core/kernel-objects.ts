@@ -12,23 +12,23 @@ export type KernelObjectKind =
 export interface Holder {
   pid: number;
   command: string;
-  /** How it holds it, such as "has a file open". */
+  /** For example "has a file open". */
   how: string;
 }
 
 export interface KernelObject {
   kind: KernelObjectKind;
-  /** As the kernel names it: a path, a device, a pid. */
+  /** The kernel's name: a path, a device, a pid. */
   name: string;
-  /** What it belongs to, when the name does not say. */
+  /** The owner, when the name does not say. */
   of?: string;
-  /** Processes without which it would be gone. */
+  /** Processes that keep it alive. */
   held_by: Holder[];
 }
 
 export interface KernelInventory {
   objects: KernelObject[];
-  /** What could not be looked at, with the reason. */
+  /** What could not be inspected, with the reason. */
   unseen: string[];
 }
 
@@ -37,6 +37,6 @@ export interface DownReport extends KernelInventory {
   machines: number;
   volumes: number;
   data_dir: string;
-  /** What could not be ended, in words. */
+  /** What could not be removed, for display. */
   problems: string[];
 }

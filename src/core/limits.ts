@@ -42,16 +42,18 @@ export const LIMITS = {
   readiness_check_ms: 3 * SECOND,
   /** Time a readiness result is cached. */
   readiness_kept_ms: SECOND / 2,
-  /** Between two attempts to start while the database is away. */
+  /** Interval between attempts to start while the database is unreachable. */
   database_wait_ms: SECOND,
-  /** How long systemd is told that the platform starts while something is not ready; then it is told what. */
+  /**
+   * Time for which systemd is told that the platform is starting while something is not ready; then it is told what.
+   */
   ready_wait_ms: 30 * SECOND,
   /** Items in one page of a list (`limit`). More: 400. */
   page_items: 1000,
-  /** Items of a list that is asked for without `limit`. Past it: the first ones, a next cursor, and a warning. */
+  /** Items of a list without `limit`. Past it: the first ones, a next cursor, and a warning. */
   list_items: 10_000,
   cursor_chars: 2048,
-  /** Problems listed in one answer. More exist, these come first. */
+  /** Problems listed in one response; further ones are omitted. */
   problems_listed: 64,
 
   // Connections to machines.

@@ -2,8 +2,8 @@
 export type PageKey = readonly (string | number)[];
 
 /**
- * A part of a list: as many as `limit`, after a place in its order. The place is a key, not a count, so that what is
- * added or removed meanwhile neither repeats nor hides anything else.
+ * A page of a list: `limit` items after a key in its order. It is a key, not an offset, so that concurrent inserts and
+ * deletes neither repeat nor hide items.
  */
 export interface PageRequest<Key extends PageKey = PageKey> {
   after?: Key;

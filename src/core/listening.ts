@@ -6,12 +6,12 @@ export interface ListenSocket {
   address: string;
 }
 
-/** Addresses named in one sentence. */
+/** Addresses named in one message. */
 const NAMED = 4;
 
 /**
- * Why a port of a machine cannot be reached from outside, told from what is listened on there; undefined when it can.
- * A program that listens on loopback is reached by the machine's own programs alone.
+ * Why a machine's port is unreachable from outside, judging by its listening sockets; undefined when it is reachable. A
+ * program on loopback is reachable only inside the machine.
  */
 export function unreachableReason(
   sockets: readonly ListenSocket[],

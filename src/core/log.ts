@@ -3,7 +3,7 @@ import pino from "pino";
 import { LIMITS } from "./limits.ts";
 import type { LogLevel } from "./settings.ts";
 
-/** Structured lines: what happened in words, the facts beside them. Secrets never go in. */
+/** Structured log: a message and facts. Never contains secrets. */
 export interface Log {
   debug(facts: object, text: string): void;
   info(facts: object, text: string): void;
@@ -11,12 +11,12 @@ export interface Log {
   error(facts: object, text: string): void;
 }
 
-/** For tests and tools that have nothing to say. */
+/** For tests and tools without a log. */
 export const silentLog: Log = { debug() {}, info() {}, warn() {}, error() {} };
 
 /**
- * JSON lines into `file`, warnings and worse on stderr too. The file is set aside as `<file>.1` when it
- * reaches its limit, so that a log never fills the disk.
+ * Writes JSON lines to `file`, warnings and errors also to stderr. The file is rotated to `<file>.1` at its limit, so
+ * that a log never fills the disk.
  */
 export function openLog(file: string, level: LogLevel): Log & { close(): void; quiet(): void } {
   const lines = new LogFile(file);
@@ -29,19 +29,19 @@ export function openLog(file: string, level: LogLevel): Log & { close(): void; q
   const logger = pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime, errorKey: "error" }, streams);
   return Object.assign(logger, {
     close: () => lines.close(),
-    /** From now on only into the file: the last word on the terminal has been said. */
+    /** Stops writing to the terminal. */
     quiet() {
       quiet = true;
     },
   });
 }
 
-/** Written line by line, so that the last one before a crash is there. */
+/** Unbuffered, so that the last line before a crash is there. */
 class LogFile {
   readonly #file: string;
   #fd: number;
   #bytes: number;
-  /** The last line did not fit, or only its beginning did. */
+  /** The last line was not, or only partly, written. */
   #torn = false;
 
   constructor(file: string) {
@@ -50,7 +50,7 @@ class LogFile {
     this.#bytes = fstatSync(this.#fd).size;
   }
 
-  /** Never throws: what cannot be written, on a full disk say, is lost, and nothing else is. */
+  /** Never throws: a line that cannot be written, for example on a full disk, is lost. */
   write(line: string): void {
     try {
       const data = Buffer.from(this.#torn ? `\n${line}` : line);
@@ -66,7 +66,7 @@ class LogFile {
 
   close(): void {
     closeSync(this.#fd);
-    // Whoever opens a file next gets the same number, and would find late lines in it.
+    // The descriptor number may be reused, and late lines would be written to another file.
     this.#fd = -1;
   }
 

@@ -26,14 +26,14 @@ export function mint(rootKey: Uint8Array, id: string, caveats: readonly Caveat[]
   return attenuate({ id, caveats: [], tail: chain(rootKey, Buffer.from(id)) }, caveats);
 }
 
-/** The same token, narrower. Needs no key. */
+/** Adds caveats. Needs no key. */
 export function attenuate(macaroon: Macaroon, more: readonly Caveat[]): Macaroon {
   let tail = macaroon.tail;
   for (const caveat of more) tail = chain(tail, encode(toWire(caveat)));
   return { id: macaroon.id, caveats: [...macaroon.caveats, ...more], tail };
 }
 
-/** Whether the chain was begun with this key and nothing in it was changed. Says nothing about the caveats. */
+/** Verifies the signature chain. Does not check the caveats. */
 export function isGenuine(rootKey: Uint8Array, macaroon: Macaroon): boolean {
   const { tail } = mint(rootKey, macaroon.id, macaroon.caveats);
   return macaroon.tail.length === tail.length && timingSafeEqual(macaroon.tail, tail);
@@ -44,24 +44,24 @@ export function serialize(macaroon: Macaroon): string {
   return MACAROON_PREFIX + Buffer.from(bytes).toString("base64url");
 }
 
-/** What was wrong with a text that is not a token of ours. */
+/** Why a text is not a valid token. */
 export class MacaroonError extends Error {
   override readonly name = "MacaroonError";
 }
 
-/** Reads a token. Sizes are checked before anything is unpacked; a caveat of an unknown kind is kept, and refuses. */
+/** Parses a token. Sizes are checked before decoding; unknown caveats are kept, and refuse. */
 export function parse(text: string): Macaroon {
   if (!text.startsWith(MACAROON_PREFIX)) throw new MacaroonError(`a created token starts with ${MACAROON_PREFIX}`);
   if (text.length > LIMITS.token_bytes) throw new MacaroonError(`a token has at most ${LIMITS.token_bytes} characters`);
   const body = text.slice(MACAROON_PREFIX.length);
   if (!/^[\w-]+$/.test(body)) throw new MacaroonError("the token is cut off or has a stray character");
   const macaroon = unpack(Buffer.from(body, "base64url"));
-  // Exactly one spelling per token: a copy with other spare bits or another packing is not the token.
+  // Only the canonical encoding is accepted.
   if (spelling(macaroon) !== text) throw new MacaroonError("the token is damaged");
   return macaroon;
 }
 
-/** Undefined for what can be unpacked and not packed again, such as a caveat that is nested too deep. */
+/** Undefined for what can be decoded but not encoded, such as a caveat nested too deep. */
 function spelling(macaroon: Macaroon): string | undefined {
   try {
     return serialize(macaroon);

@@ -11,7 +11,7 @@ export const MACHINE_SETTINGS = {
   machine_io_write_iops: { default: "0", words: operations("Write operations per second") },
 } as const satisfies Record<string, { default: string; words: string }>;
 
-/** What a machine may do on one of its disks in a second; 0 is no limit. */
+/** I/O limits per disk and second; 0 means no limit. */
 export interface IoLimits {
   read_bytes: number;
   write_bytes: number;
@@ -25,7 +25,7 @@ const MIB = 1024 * 1024;
 
 export function machineIo(given: (name: keyof typeof MACHINE_SETTINGS) => Given): IoLimits {
   const number = (name: keyof typeof MACHINE_SETTINGS): number => wholeNumber(given(name), name);
-  // The kernel's io.max takes no limit of one operation a second.
+  // The kernel's io.max does not accept one operation per second.
   const iops = (name: keyof typeof MACHINE_SETTINGS): number => {
     if (number(name) === 1) throw new SettingsError(`${given(name).from}: ${name} is 2 or more, or 0 for no limit`);
     return number(name);
@@ -40,7 +40,7 @@ export function machineIo(given: (name: keyof typeof MACHINE_SETTINGS) => Given)
 
 export const NO_LIMIT = "no limit";
 
-/** As people read it: `read 20 MiB/s, 500 IOPS; write no limit`. */
+/** For display: `read 20 MiB/s, 500 IOPS; write no limit`. */
 export function ioText({ read_bytes, write_bytes, read_operations, write_operations }: IoLimits): string {
   const one = (bytes: number, operations: number): string =>
     [...(bytes > 0 ? [`${bytes / MIB} MiB/s`] : []), ...(operations > 0 ? [`${operations} IOPS`] : [])].join(", ") ||

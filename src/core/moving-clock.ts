@@ -7,26 +7,26 @@ interface Sleeper {
 }
 
 interface MovingClockOptions {
-  /** What the wall clock says at first; the time it is when left out. */
+  /** Initial wall time; the current time when absent. */
   start_ms?: number;
-  /** Stands still until it is moved. */
+  /** Does not advance by itself. */
   frozen?: boolean;
-  /** Lets everything that can run, run; by default two turns of the event loop. */
+  /** Runs everything that is ready; by default two turns of the event loop. */
   drain?: () => Promise<void>;
 }
 
 /**
- * Time that can be moved: forward at once, for those who test what happens in a week, or not at all. Unless it is
- * frozen it also passes by itself, as fast as the real one, so that whoever waits for a deadline reaches it.
+ * A clock that can be moved forward, for tests of what happens in a week. Unless frozen it also advances in real time,
+ * so that deadlines are reached.
  */
 export class MovingClock implements Clock {
   readonly #drain: () => Promise<void>;
   readonly #sleepers = new Set<Sleeper>();
-  /** Milliseconds that had passed when real time was last looked at. */
+  /** Elapsed milliseconds when real time was last read. */
   #elapsed = 0;
   #offset: number;
   #order = 0;
-  /** Real time at that look; undefined while frozen. */
+  /** Real time at that reading; undefined while frozen. */
   #looked_at: number | undefined;
   #alarm: { at: number; timer: NodeJS.Timeout } | undefined;
 
@@ -37,7 +37,7 @@ export class MovingClock implements Clock {
   }
 
   now(): number {
-    // Whole milliseconds, as every wall clock tells them.
+    // Whole milliseconds, like the real wall clock.
     return Math.floor(this.#offset + this.monotonic());
   }
 
@@ -75,7 +75,7 @@ export class MovingClock implements Clock {
     });
   }
 
-  /** Moves on by `ms`, waking sleepers in order; what they set off is finished before the next one wakes. */
+  /** Advances by `ms`, waking sleepers in order; what they cause completes before the next one wakes. */
   async advance(ms: number): Promise<void> {
     const until = this.monotonic() + ms;
     await this.#drain();
@@ -88,19 +88,19 @@ export class MovingClock implements Clock {
     this.#arm();
   }
 
-  /** Puts the wall clock forward or back; nobody who sleeps notices. */
+  /** Shifts the wall clock; sleepers are not affected. */
   jump(ms: number): void {
     this.#offset += ms;
   }
 
-  /** Time stands still from now on. */
+  /** Stops the clock. */
   freeze(): void {
     this.#elapsed = this.monotonic();
     this.#looked_at = undefined;
     this.#arm();
   }
 
-  /** Time passes by itself from now on. */
+  /** Lets the clock advance in real time. */
   flow(): void {
     this.#elapsed = this.monotonic();
     this.#looked_at = systemClock.monotonic();
@@ -108,7 +108,7 @@ export class MovingClock implements Clock {
   }
 
   #reach(at: number): void {
-    // Real time may have come further by itself.
+    // Real time may have advanced further.
     if (at <= this.monotonic()) return;
     this.#elapsed = at;
     if (this.#looked_at !== undefined) this.#looked_at = systemClock.monotonic();
@@ -122,7 +122,7 @@ export class MovingClock implements Clock {
     return first;
   }
 
-  /** One real timer for whoever wakes first, while time passes by itself. */
+  /** One real timer for the next sleeper, while not frozen. */
   #arm(): void {
     const first = this.#looked_at === undefined ? undefined : this.#first();
     if (first?.at === this.#alarm?.at) return;
@@ -130,7 +130,7 @@ export class MovingClock implements Clock {
     this.#alarm = undefined;
     if (!first) return;
     const left = Math.min(MAX_TIMER_MS, Math.ceil(first.at - this.monotonic()));
-    // Unreferenced, like the real clock's: a sleeping loop must never hold the process open.
+    // Unreferenced: a sleeping loop must not keep the process alive.
     const timer = setTimeout(() => this.#ring(), left).unref();
     this.#alarm = { at: first.at, timer };
   }
@@ -143,7 +143,7 @@ export class MovingClock implements Clock {
   }
 }
 
-/** A timer of the runtime holds 31 bits of milliseconds; a longer sleep is taken in steps. */
+/** Runtime timers hold 31 bits of milliseconds; longer sleeps are split. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
 async function turns(): Promise<void> {

@@ -1,8 +1,8 @@
 import { fail } from "./errors.ts";
 
 /**
- * Names that people choose and that end up in host names, paths and token subjects (`org:app:machine`): only
- * what cannot split or imitate any of these.
+ * User-chosen names that appear in host names, paths and token subjects (`org:app:machine`): only characters that
+ * cannot split or imitate these.
  */
 const SLUG = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 
@@ -15,7 +15,7 @@ export function checkSlug(name: string, path: string): void {
   });
 }
 
-/** The nearest slug to a free text, or an empty string when nothing of it is left. */
+/** Converts text to a slug; empty when nothing of it is valid. */
 export function toSlug(text: string): string {
   return text
     .normalize("NFKD")

@@ -4,11 +4,11 @@
  * to itself has no wire.
  */
 export interface Notifier {
-  /** Never throws and never waits; what cannot be sent is lost, and found by those who look now and then. */
+  /** Never throws and never waits; what cannot be sent is lost, and receivers also poll. */
   send(channel: NotificationChannel, word: string): void;
-  /** Words of the other processes, never our own. Answers the function that ends it. */
+  /** Notifications of other processes, never our own. Returns the unsubscribe function. */
   listen(channel: NotificationChannel, listener: (word: string) => void): () => void;
-  /** Called when words may have been lost: the connection was gone and is there again. */
+  /** Called after a reconnect, when notifications may have been lost. */
   onGap(listener: () => void): () => void;
   close(): Promise<void>;
 }

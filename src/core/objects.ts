@@ -1,32 +1,30 @@
 import { assert } from "./assert.ts";
 
 /**
- * Where large things are kept whole: a folder, or an S3-compatible bucket. Keys are paths with slashes. An
- * object is whole or not there, whatever happens while it is put; it is replaced, never changed.
- *
- * It is in `core` because modules that do not import each other store objects in it, each under a prefix of
- * its own. Implemented in stores/objects/, examined by `objects.suite.ts`.
+ * Stores objects in a directory or an S3-compatible bucket. Keys are paths with slashes. Puts are atomic; objects are
+ * replaced, never modified. It is in `core` because modules that do not import each other store objects in it, each
+ * under its own prefix. Implemented in stores/objects/, tested by `objects.suite.ts`.
  */
 export interface ObjectStore {
-  /** Where that is, for people; without credentials. */
+  /** Its location for display, without credentials. */
   readonly place: string;
   /**
-   * Stores `body`, durably before it resolves, and answers true. With `if_absent` an object that is there stays,
-   * and the answer is false; a store that cannot promise that refuses instead of guessing.
+   * Stores `body` durably and returns true. With `if_absent` an existing object stays, and the result is false; a store
+   * that cannot guarantee that refuses.
    */
   put(key: string, body: ObjectBody, how?: { if_absent?: boolean }): Promise<boolean>;
-  /** The whole object, or `length` bytes from `offset`; fewer at its end. Undefined when there is none. */
+  /** The whole object, or `length` bytes from `offset`, fewer at its end. Undefined when it does not exist. */
   get(key: string, range?: ObjectRange): Promise<Buffer | undefined>;
-  /** Writes the object to the file at `path`. False, and no file, when there is none. */
+  /** Writes the object to the file at `path`. Returns false, without a file, when it does not exist. */
   getFile(key: string, path: string): Promise<boolean>;
   head(key: string): Promise<ObjectInfo | undefined>;
   /** Every object whose key begins with `prefix`, by the bytes of their keys. */
   list(prefix: string): Promise<ObjectInfo[]>;
-  /** What is not there is no mistake. */
+  /** Missing objects are no error. */
   delete(keys: readonly string[]): Promise<void>;
 }
 
-/** Bytes, or a file that holds them: what does not fit in memory is sent from where it is. */
+/** Bytes, or a file: large content is streamed. */
 export type ObjectBody = Uint8Array | { file: string };
 
 export interface ObjectRange {
@@ -39,7 +37,7 @@ export interface ObjectInfo {
   size: number;
 }
 
-/** The part of a store whose keys begin with `prefix`, as a store of its own. */
+/** A view of a store whose keys begin with `prefix`. */
 export function scoped(store: ObjectStore, prefix: string): ObjectStore {
   return {
     place: `${store.place}${store.place.endsWith("/") ? "" : "/"}${prefix}`,
@@ -58,7 +56,7 @@ export function scoped(store: ObjectStore, prefix: string): ObjectStore {
   };
 }
 
-/** Against our own mistakes: keys are made from ids, and none may leave its place. */
+/** An assertion: keys are made from ids and must not leave their prefix. */
 export function checkKey(key: string): void {
   assert(/^[\w.~=-]+(\/[\w.~=-]+)*$/.test(key) && !/(^|\/)\.{1,2}(\/|$)/.test(key), `${key} is a key of an object`);
 }

@@ -3,11 +3,11 @@
  * `target_session_attrs` to say which of them will do.
  */
 
-/** Which server will do: any that answers, or one that accepts writes. */
+/** Acceptable servers: any, or one that accepts writes. */
 export type SessionTarget = "any" | "read-write";
 
 export interface PostgresAddress {
-  /** One URL for each host, in the order in which they are tried. */
+  /** One URL per host, in the order to try them. */
   urls: readonly string[];
   target: SessionTarget;
 }
@@ -19,7 +19,7 @@ const TARGETS: Readonly<Record<string, SessionTarget>> = {
 };
 const URL_PARTS = /^(postgres(?:ql)?:\/\/)((?:[^/?@]*@)?)([^/?]*)([^?]*)\??(.*)$/;
 
-/** Throws an Error whose text says what is wrong; the password is in none of them. */
+/** Throws an Error that says what is wrong, without the password. */
 export function parsePostgresUrl(url: string): PostgresAddress {
   const [, scheme, user = "", authority = "", path = "", search = ""] = URL_PARTS.exec(url) ?? [];
   if (scheme === undefined) throw new Error("only postgres://… is a database address");
@@ -53,7 +53,7 @@ function fromAuthority(authority: string): HostPart[] {
   return hosts.map((host) => ({ host, extra: {} }));
 }
 
-/** `?host=/run/a,/run/b&port=5432,5433`; one port, or none, is for all hosts. */
+/** `?host=/run/a,/run/b&port=5432,5433`; a single or missing port applies to all hosts. */
 function fromQuery(query: URLSearchParams): HostPart[] {
   const hosts = (query.get("host") ?? "").split(",");
   const ports = query.get("port")?.split(",") ?? [];

@@ -1,20 +1,20 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 
 /**
- * What a request is going to look up, read in one round trip when it begins. Each reading is used once, by the request
- * that asked for it, and before anything is written: whoever looks a second time reads anew.
+ * Rows that a request will need, read in one round trip when it begins. Each is used once, by that request, before it
+ * writes anything: a second lookup reads again.
  */
 export class Prefetched {
   readonly #kept = new Map<string, unknown[]>();
   readonly #arrived: Promise<void>;
 
-  /** `fill` puts what was read. When it fails, so does the lookup. */
+  /** `fill` stores what was read. Its failure is a failure of the lookup. */
   constructor(fill: (keep: (kind: string, key: string, value: unknown) => void) => Promise<void>) {
     this.#arrived = fill((kind, key, value) => {
       const name = `${kind} ${key}`;
       this.#kept.set(name, [...(this.#kept.get(name) ?? []), value]);
     });
-    // Nobody may ask for it; whoever does sees the failure.
+    // Without a lookup nobody handles the failure; a lookup reports it.
     this.#arrived.catch(() => {});
   }
 
@@ -30,7 +30,7 @@ export class Prefetched {
 
 const current = new AsyncLocalStorage<Prefetched>();
 
-/** Runs `work` with what was read for it; afterwards, and for whatever it left running, there is nothing of it. */
+/** Runs `work` with the prefetched rows; they are discarded afterwards, also for what it left running. */
 export async function withPrefetched<T>(prefetched: Prefetched, work: () => Promise<T>): Promise<T> {
   try {
     return await current.run(prefetched, work);
@@ -39,12 +39,12 @@ export async function withPrefetched<T>(prefetched: Prefetched, work: () => Prom
   }
 }
 
-/** What was read for this request and not used yet. */
+/** Takes a prefetched row of this request. */
 export async function takePrefetched<T>(kind: string, key: string): Promise<T | undefined> {
   return (await current.getStore()?.take(kind, key)) as T | undefined;
 }
 
-/** Something is written: what was read before is old. */
+/** Discards prefetched rows after a write. */
 export function forgetPrefetched(): void {
   current.getStore()?.clear();
 }

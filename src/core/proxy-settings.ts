@@ -41,7 +41,7 @@ export const PROXY_SETTINGS = {
 export interface ProxySetting {
   listen_host: string;
   addresses: string[];
-  /** 0 is one for each core. */
+  /** 0 means one per core. */
   workers: number;
   autostop_idle_s: number;
   domain: string;
@@ -51,17 +51,17 @@ export interface ProxySetting {
   acme_ca: string | undefined;
   /** Path of a program. */
   acme_dns_hook: string | undefined;
-  /** Where buckets with files are. */
+  /** The S3 server of apps' buckets. */
   buckets: BucketsSetting | undefined;
 }
 
 export interface BucketsSetting {
   origin: string;
   region: string;
-  /** Empty: asked without a signature. */
+  /** Empty: unsigned requests. */
   access_key: string;
   secret_key: string;
-  /** The bucket there that is the platform's own, if there is one. */
+  /** The platform's own bucket on that server, if any. */
   closed: string | undefined;
 }
 

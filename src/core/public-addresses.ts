@@ -5,10 +5,10 @@
 import { type LookupAddress, lookup as systemLookup } from "node:dns";
 import { BlockList, isIP, type LookupFunction } from "node:net";
 
-/** Not the internet: this box, its networks, and what leads back to them. */
+/** Non-public ranges: this host, private networks, and what leads back to them. */
 const REFUSED_V4 =
   "0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24 192.88.99.0/24 192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/4 240.0.0.0/4";
-/** Inside the one range of public IPv6 addresses: tunnels (Teredo, 6to4), documentation, benchmarks. */
+/** Non-public ranges within global unicast: tunnels (Teredo, 6to4), documentation, benchmarks. */
 const REFUSED_V6 = "2001::/23 2001:db8::/32 2002::/16 3fff::/20";
 
 const refused = new BlockList();
@@ -21,15 +21,15 @@ for (const [list, family] of [
 }
 global.addSubnet("2000::", 3, "ipv6");
 
-/** Whether an address is one of the public internet. Anything that is not an address is not. */
+/** Whether an address is public. False for anything that is not an address. */
 export function isPublicAddress(address: string): boolean {
   const family = isIP(address);
   if (family === 4) return !refused.check(address, "ipv4");
-  // Everything else is local, private, or an IPv4 address in disguise (::ffff:…, 64:ff9b::…, ::127.0.0.1).
+  // Everything else is local, private, or an embedded IPv4 address (::ffff:…, 64:ff9b::…, ::127.0.0.1).
   return family === 6 && global.check(address, "ipv6") && !refused.check(address, "ipv6");
 }
 
-/** The connection would lead to an address that is not public. */
+/** The connection would go to a non-public address. */
 export class AddressRefused extends Error {
   override readonly name = "AddressRefused";
   constructor(host: string, address: string) {
@@ -43,7 +43,7 @@ export type Lookup = (
   done: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
 ) => void;
 
-/** A lookup that fails when one of the addresses is not public. */
+/** A DNS lookup that fails when one of the addresses is not public. */
 export function guardedLookup(resolve: Lookup = systemLookup as Lookup): LookupFunction {
   return (host, options, done) => {
     const { family, hints } = options;
@@ -59,7 +59,7 @@ export function guardedLookup(resolve: Lookup = systemLookup as Lookup): LookupF
   };
 }
 
-/** What is wrong with a host that is written as an address, before anything is looked up. */
+/** Checks a host that is written as an address, before any lookup. */
 export function literalProblem(hostname: string): AddressRefused | undefined {
   const host = hostname.replace(/^\[|\]$/g, "");
   return isIP(host) !== 0 && !isPublicAddress(host) ? new AddressRefused(host, host) : undefined;

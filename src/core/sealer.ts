@@ -5,10 +5,8 @@ const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
 /**
- * Keeps secrets at rest. A sealed value opens only with the same key and for the same `place`, so a value
- * copied from one row to another does not open there.
- *
- * Layout: version (1) · nonce (12) · AES-256-GCM ciphertext · tag (16).
+ * Encrypts secrets at rest. A sealed value opens only with the same key and for the same `place`, so a value copied to
+ * another row does not open there. Layout: version (1) · nonce (12) · AES-256-GCM ciphertext · tag (16).
  */
 export class Sealer {
   readonly #key: Buffer;
@@ -25,7 +23,7 @@ export class Sealer {
     return Buffer.concat([Buffer.of(VERSION), nonce, body, cipher.getAuthTag()]);
   }
 
-  /** Throws when the value was changed, belongs to another place, or was sealed with another key. */
+  /** Throws when the value was modified, belongs to another place, or was sealed with another key. */
   open(place: string, sealed: Uint8Array): Buffer {
     const bytes = Buffer.from(sealed.buffer, sealed.byteOffset, sealed.byteLength);
     if (bytes[0] !== VERSION || bytes.length < 1 + NONCE_BYTES + TAG_BYTES) throw new Error("not a sealed value");
@@ -37,7 +35,7 @@ export class Sealer {
     return Buffer.concat([decipher.update(body), decipher.final()]);
   }
 
-  /** A key for one purpose, from which the master key cannot be found. */
+  /** Derives a key for one purpose, which does not reveal the master key. */
   derive(purpose: string): Buffer {
     return createHmac("sha256", this.#key).update(`hangar:${purpose}`).digest();
   }

@@ -3,12 +3,12 @@ import { accessSync, constants, readFileSync, statSync } from "node:fs";
 import { isAbsolute } from "node:path";
 import { messageOf } from "./assert.ts";
 
-/** A setting that cannot be used. The text says which, where it came from and what is allowed. */
+/** An invalid setting. The message says which, where it came from and what is allowed. */
 export class SettingsError extends Error {
   override readonly name = "SettingsError";
 }
 
-/** A value, and where it came from. */
+/** A value and its source. */
 export interface Given {
   value: string;
   from: string;

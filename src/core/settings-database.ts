@@ -25,7 +25,7 @@ export const DATABASE_SETTINGS = {
 
 export interface DatabaseSetting {
   database_url: string | undefined;
-  /** What listens and what renews leases connects here. */
+  /** For LISTEN connections and lease renewals. */
   database_direct_url: string | undefined;
   database_connections: number;
 }

@@ -4,20 +4,20 @@ import { address, between, type Given, oneOf, SettingsError, wholeNumber } from 
 
 export type Role = "all" | "control" | "host";
 
-/** What this process is as a host among others; a size of 0 is what the box has. */
+/** This process as one of several hosts; a size of 0 means the box's own. */
 export interface OwnHostSetting {
   region: string;
   zone: string;
   cpus: number;
   memory_mb: number;
   lease_ms: number;
-  /** For which a host that was stopped in order is waited for. */
+  /** Time for which an orderly stopped host is waited for. */
   restart_grace_ms: number;
   listen: { host: string; port: number };
-  /** `host:port` as others see it; empty is what is listened on. */
+  /** `host:port` as others reach it; empty means the listen address. */
   address: string;
   join_token: string;
-  /** What carries the private network to other hosts, and the address of this box that they send to. */
+  /** The carrier of the private network between hosts, and this box's address for it. */
   network: HostNetwork;
   underlay: string;
 }
@@ -38,7 +38,7 @@ type HostName =
   | "host_network"
   | "join_token";
 
-/** Several processes need a database that they can share. */
+/** Several processes need a shared database. */
 export function roleOf(given: (name: HostName) => Given): Role {
   const role = oneOf(given("role"), "role", ["all", "control", "host"]);
   if (role !== "all" && given("database_url").value === "") {
@@ -71,7 +71,7 @@ export function ownHost(given: (name: HostName) => Given): OwnHostSetting {
   };
 }
 
-/** The private network needs an address that other boxes reach, and a number, since packets are sent to numbers. */
+/** The private network needs a numeric address that other boxes can reach. */
 function networkOf(given: (name: HostName) => Given): Pick<OwnHostSetting, "network" | "underlay"> {
   const network = oneOf(given("host_network"), "host_network", ["off", "vxlan", "wireguard"]);
   if (network === "off") return { network, underlay: "" };

@@ -187,11 +187,11 @@ export interface Settings extends DatabaseSetting {
   image_quota_gb: number;
   /** The `[[hosts]]` tables of the config file; empty is one host in region `local`. */
   hosts: HostSetting[];
-  /** What was odd but not wrong, told once at start. */
+  /** Warnings reported once at start. */
   warnings: string[];
 }
 
-/** A host as it is declared; `zone` is its id when left out, a size of 0 is no bound. */
+/** A declared host; `zone` defaults to its id, a size of 0 means unlimited. */
 interface HostSetting {
   id: string;
   region: string;
@@ -200,7 +200,7 @@ interface HostSetting {
   memory_mb: number;
 }
 
-/** Where objects are kept; without a url in the data dir. */
+/** Where objects are stored; without a url in the data dir. */
 export interface ObjectsSetting {
   url: URL | undefined;
   region: string;
@@ -266,7 +266,7 @@ export function readSettings(args: readonly string[], env: Record<string, string
   };
 }
 
-/** Short names of flags that are typed often. */
+/** Short aliases of common flags. */
 const FLAG_ALIASES: Record<string, Name> = { database: "database_url" };
 
 function readFlags(args: readonly string[]): Map<Name, Given> {
@@ -348,7 +348,7 @@ function readHosts(tables: unknown, path: string): HostSetting[] {
   return hosts;
 }
 
-/** `[connectors.github]` with texts in it; the connectors module interprets them. */
+/** `[connectors.github]` with string values; the connectors module interprets them. */
 function readConnectors(tables: unknown, path: string): Record<string, Record<string, string>> {
   for (const [provider, table] of Object.entries(tables as Record<string, unknown>)) {
     const texts = table !== null && typeof table === "object" ? (Object.values(table) as unknown[]) : [table, 0];
@@ -367,7 +367,7 @@ function origin({ value, from }: Given): string {
   return url.origin;
 }
 
-/** Tokens name it letter for letter, so it is kept as it is written. */
+/** Kept as written, because tokens contain it verbatim. */
 function issuer({ value, from }: Given): string {
   if (value === "") return "";
   const url = URL.canParse(value) ? new URL(value) : undefined;

@@ -19,7 +19,7 @@ export class Slots {
     try {
       return await work();
     } finally {
-      // The place is handed on, so that nobody slips in between.
+      // The slot is handed over directly, so that no later caller overtakes.
       const first = this.#waiting.shift();
       if (first) first();
       else this.#busy--;

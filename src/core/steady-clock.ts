@@ -1,11 +1,11 @@
 import type { Clock } from "./clock.ts";
 
-/** How far wall clock and monotonic clock may drift apart before it counts as a jump. */
+/** Drift between wall and monotonic clock that counts as a jump. */
 const JUMP_MS = 60_000;
 
 /**
- * Whether the wall clock can be trusted with deleting things. A clock set a year ahead by mistake would make
- * all data look expired; so after a jump, and after a start, it must first run evenly for a while.
+ * Whether the wall clock can be trusted for deletions. A clock set a year ahead would make all data look expired; so
+ * after a jump or a start it must first run evenly for a while.
  */
 export class SteadyClock {
   readonly #clock: Clock;
@@ -20,7 +20,7 @@ export class SteadyClock {
     this.#offset = clock.now() - this.#since;
   }
 
-  /** Asked regularly; a jump is seen at the first question after it. */
+  /** Must be called regularly; a jump is seen at the first call after it. */
   isSteady(): boolean {
     const monotonic = this.#clock.monotonic();
     const offset = this.#clock.now() - monotonic;

@@ -2,18 +2,18 @@ import type { Clock } from "./clock.ts";
 
 interface Entry {
   key: string;
-  /** On the clock that never jumps. */
+  /** On the monotonic clock. */
   due: number;
   run: () => void;
 }
 
 /**
- * Many alarms, one sleeper. An alarm has a key; setting it again moves it. Due times are kept on the monotonic
- * clock, so that a wall clock that is put forward an hour fires nothing early.
+ * Many timers with one sleeper. A timer has a key; setting it again moves it. Due times are on the monotonic clock, so
+ * that a wall clock set forward fires nothing early.
  */
 export class Timers {
   readonly #clock: Clock;
-  /** A binary heap by `due`; entries that were moved or cancelled stay until they surface. */
+  /** A binary heap by `due`; moved or cancelled entries stay until they surface. */
   readonly #heap: Entry[] = [];
   readonly #live = new Map<string, Entry>();
   #sleeper: AbortController | undefined;
@@ -57,7 +57,7 @@ export class Timers {
     const wait = Math.min(MAX_SLEEP_MS, Math.max(0, first.due - this.#clock.monotonic()));
     this.#clock.sleep(wait, sleeper.signal).then(
       () => this.#fire(),
-      () => {}, // Replaced by an earlier alarm, or closed.
+      () => {}, // Replaced by an earlier timer, or closed.
     );
   }
 
@@ -73,7 +73,7 @@ export class Timers {
     this.#sleep();
   }
 
-  /** The next alarm that is still meant. */
+  /** The next valid timer. */
   #first(): Entry | undefined {
     let first = this.#heap[0];
     while (first && this.#live.get(first.key) !== first) {
@@ -84,7 +84,7 @@ export class Timers {
   }
 }
 
-/** A timer of the runtime holds 31 bits of milliseconds; longer sleeps are taken in steps. */
+/** Runtime timers hold 31 bits of milliseconds; longer sleeps are split. */
 const MAX_SLEEP_MS = 2 ** 31 - 1;
 
 function push(heap: Entry[], entry: Entry): void {

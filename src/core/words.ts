@@ -12,7 +12,7 @@ export function closest(word: string, known: readonly string[]): string | undefi
   return best;
 }
 
-/** Letters to add, drop or change to get from `a` to `b` (Levenshtein). */
+/** Levenshtein distance between `a` and `b`. */
 function edits(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, i) => i);
   for (let i = 1; i <= a.length; i++) {

@@ -16,10 +16,12 @@ import { HTTP_BOUNDS, isRefused, refuseBytes, strictly } from "#http/strict-serv
 import { acceptWebSocket, CLOSE_CODES, handleUpgrades, openWebSocket, type WebSocketSession } from "#http/websocket.ts";
 import { HOST_LIMITS } from "./limits.ts";
 
-/** What can be asked for at the other end: plain JSON in, plain JSON out. */
+/** Calls that the other end accepts: JSON in, JSON out. */
 export type CallHandlers = Record<string, (body: unknown, signal: AbortSignal) => Promise<unknown>>;
 
-/** What can be spoken about there: it begins like a call; what it answers is what goes on when that was accepted. */
+/**
+ * Streams that the other end accepts: a stream begins like a call; the returned function runs after it was accepted.
+ */
 export type StreamHandlers = Record<
   string,
   (body: unknown, signal: AbortSignal) => Promise<(session: WebSocketSession) => Promise<void>>
@@ -30,7 +32,7 @@ const TLS = { ciphers: "TLS_AES_128_GCM_SHA256", minVersion: "TLSv1.3", maxVersi
 const keyOf = (sealer: Sealer): Buffer => sealer.derive("channel between hosts");
 
 export interface ChannelListener {
-  /** `host:port` as it is listened on. */
+  /** `host:port` to listen on. */
   address: string;
   close(): Promise<void>;
 }
@@ -95,7 +97,7 @@ export async function listenForPeers(parts: {
   };
 }
 
-/** Who has not shown the key yet may not use up what those who have it need: of too many, the oldest is closed. */
+/** Unauthenticated connections must not exhaust those of others: past the limit, the oldest is closed. */
 function boundHandshakes(server: Server): ReadonlyMap<string, Socket> {
   const unknown = new Map<string, Socket>();
   const nameOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`;
@@ -113,7 +115,7 @@ function boundHandshakes(server: Server): ReadonlyMap<string, Socket> {
   return unknown;
 }
 
-/** The first word is what is asked for, the answer to it whether that is to be had. */
+/** The first message names the stream, the response to it accepts or refuses. */
 async function handleStream(session: WebSocketSession, open: StreamHandlers[string] | undefined): Promise<void> {
   try {
     const { value: first } = await session.messages().next();
@@ -150,7 +152,9 @@ async function listening(server: Server, { host, port }: { host: string; port: n
   });
 }
 
-/** Calls and lines to other processes. Connections are kept, so that a page of logs costs no handshake. */
+/**
+ * Makes calls and streams to other processes. Connections are kept alive, so that a page of logs costs no handshake.
+ */
 export class Channel {
   readonly #agent: Agent;
   readonly #clock: Clock;
@@ -163,8 +167,8 @@ export class Channel {
       ...TLS,
       keepAlive: true,
       pskCallback: () => ({ identity: IDENTITY, psk: key }),
-      // The key is the identity: who has it is one of us, whatever its address is called. A server that does not take it
-      // shows a certificate, and no certificate of anybody's counts.
+      // The key is the identity, whatever the address is called (TLS-PSK). A server without it shows a certificate, and
+      // none is trusted.
       ca: [],
       checkServerIdentity: (_host, certificate) =>
         Object.keys(certificate).length === 0 ? undefined : new Error("it does not have the platform's key"),
@@ -188,7 +192,7 @@ export class Channel {
     return refused({ error: `the host answered ${answer.status}`, ...told });
   }
 
-  /** A line to another process, when what is asked for is to be had there. */
+  /** Opens a stream to another process, if it accepts. */
   async stream(address: string, name: string, body: unknown, signal: AbortSignal): Promise<WebSocketSession> {
     const until = AbortSignal.any([signal, AbortSignal.timeout(HOST_LIMITS.call_ms)]);
     const parts = { agent: this.#agent, clock: this.#clock, ending: this.#ending.signal, signal: until };

@@ -11,7 +11,7 @@ export const Hardware = {
     "Whether it has a share of each CPU, or all of it; shared when left out.",
   ),
   gpu_kind: refused(text, NO_GPU),
-  // Whoever names no kind sends one GPU, which is the default, or none.
+  // Without a kind, clients send the default of one GPU, or none.
   gpus: refused(Type.Integer({ minimum: 0, maximum: 64 }), NO_GPU, [1]),
   host_dedication_id: refused(text, "no host is dedicated"),
   kernel_args: warned(Type.Array(text), "machines share the kernel of their host"),

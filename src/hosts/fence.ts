@@ -3,16 +3,16 @@
  * runs nothing. Every machine is fenced unless it is exempt: then no other host may start it, and it runs on.
  */
 export interface Fence {
-  /** Everything may run for so long without a further word, whatever becomes of this process. */
+  /** Machines may run for this long without another call, even if this process dies. */
   extend(left_ms: number): void;
-  /** Nothing that is fenced runs when this has resolved. */
+  /** Resolves when no fenced machine runs. */
   shut(): Promise<void>;
-  /** Everything goes on, but for these machines, which have gone elsewhere: nothing of them runs another step. */
+  /** Thaws all machines except these, which moved elsewhere and never run again here. */
   open(gone: readonly string[]): Promise<void>;
-  /** Leaves a machine alone from now on, until it is included again or begins anew. */
+  /** Exempts a machine until it is included again or boots anew. */
   exempt(machine_id: string): void;
-  /** The other way round; it does not stop a machine that runs without a lease at the moment. */
+  /** Ends the exemption; it does not stop a machine that runs without a lease at the moment. */
   include(machine_id: string): void;
-  /** Those it leaves alone, as an earlier process of ours may have said. */
+  /** Exempt machines, possibly from an earlier process of ours. */
   exempted(): string[];
 }

@@ -8,9 +8,8 @@ import type { HostStore } from "./store.ts";
 import type { Placing } from "./types.ts";
 
 /**
- * A join token lets one new host in. It is `hjt_<id>_<secret>`; the database keeps a hash of the secret and the
- * platform's master key sealed with it, so whoever has the token and the database has what a host needs, and whoever
- * has only one of the two has nothing.
+ * A join token admits one new host: `hjt_<id>_<secret>`. The database stores a hash of the secret and the platform's
+ * master key sealed with it, so a host needs both token and database; either alone is useless.
  */
 const TOKEN = /^hjt_([0-9a-f]{12})_([0-9a-f]{64})$/;
 
@@ -40,8 +39,8 @@ interface JoinParts {
 }
 
 /**
- * What a process without a master key does first. It uses nothing up: a crash between this and `joinHost` costs
- * nothing but a second start with the same token.
+ * Obtains the master key with a token. Does not consume the token: after a crash before `joinHost`, a start with the
+ * same token works.
  */
 export async function keyFromToken(token: string, { store, clock }: JoinParts): Promise<Buffer> {
   const [, id = "", secret = ""] = TOKEN.exec(token) ?? [];
@@ -54,7 +53,7 @@ export async function keyFromToken(token: string, { store, clock }: JoinParts): 
   return boxOf(secret).open(`join:${id}`, known.sealed_key);
 }
 
-/** The host of this data dir: the one it is already, or a new one for the token. Without a zone it is one of its own. */
+/** The host of this data dir: the existing one, or a new one for the token. Without a zone it gets its own. */
 export async function joinHost(
   parts: JoinParts,
   { token, ...size }: Omit<Placing, "id"> & { token: string },
@@ -70,7 +69,7 @@ export async function joinHost(
     const id = ids.hex(4);
     const taken = (await store.hosts()).some((host) => host.id === id);
     if (!taken && (await store.join({ ...placed(id), node_id }, token_id, clock.now()))) return placed(id);
-    // The token was used by somebody else meanwhile, or the id was: the first ends this, the second is tried again.
+    // The token or the id was used concurrently: the first fails, the second is retried.
     await keyFromToken(token, parts);
   }
 }

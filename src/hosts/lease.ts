@@ -13,19 +13,19 @@ interface LeaseParts {
   store: Pick<HostStore, "find" | "take" | "renew" | "leave">;
   clock: Clock;
   log: Log;
-  /** Nothing of this host that others may start runs when this has resolved. */
+  /** Resolves when no movable machine of this host runs. */
   fence(): Promise<void>;
-  /** The host is ours, for the first time or again. What is no longer ours goes, then the rest may run on … */
+  /** The lease was acquired, first or again: removes machines that moved away, then the rest may continue … */
   clear(): Promise<void>;
-  /** … and then it is looked at what there is to do. */
+  /** … and operations are read again. */
   open(): Promise<void>;
-  /** Told after every renewal how long it may be before fencing begins, and how long fencing may take then. */
+  /** Called after every renewal with the time until fencing begins, and the time that fencing may take. */
   onRenewed(left_ms: number, fence_ms: number): void;
-  /** Told after every taking. */
+  /** Called after every acquisition. */
   onTaken(): void;
 }
 
-/** The host is another process's, and nothing may be done for it here. */
+/** Another process holds the host. */
 export class HostTakenError extends Error {
   override readonly name = "HostTakenError";
 }
@@ -45,12 +45,12 @@ export class HostLease {
   readonly #timers: Timers;
   readonly #fence_ms: number;
   #epoch = 0;
-  /** When the lease ends unless it is renewed, on the clock that never jumps. */
+  /** When the lease ends unless it is renewed, on the monotonic clock. */
   #until = Number.NEGATIVE_INFINITY;
   #state: "open" | "fenced" | "closed" = "fenced";
-  /** Available metrics to do was looked at since the host was opened, and nothing was refused for want of a lease since then. */
+  /** Operations were read since the host was opened, and none was refused for lack of a lease since then. */
   #looked = false;
-  /** Fencing and opening, one after the other. */
+  /** Fencing and opening, one at a time. */
   #mutex: Promise<void> = Promise.resolve();
 
   constructor(parts: LeaseParts) {
@@ -59,7 +59,7 @@ export class HostLease {
     this.#fence_ms = parts.lease_ms * HOST_LIMITS.fence_part;
   }
 
-  /** Takes the host, or says why it cannot. What runs on it is looked at before this resolves. */
+  /** Acquires the host, or throws the reason. Running machines are reconciled before this resolves. */
   async start(): Promise<void> {
     if (!(await this.#take())) {
       const { host_id, store } = this.#parts;
@@ -74,20 +74,20 @@ export class HostLease {
     await this.#mutex;
   }
 
-  /** Whether something may be begun here now. */
+  /** Whether operations may begin now. */
   get valid(): boolean {
     return this.#state === "open" && this.#left() > 0;
   }
 
-  /** The lease as it is held now. */
+  /** The current tenure. */
   get tenure(): Tenure {
     const { host_id: id, node_id } = this.#parts;
     return { id, node_id, epoch: this.#epoch };
   }
 
   /**
-   * This process ends and another is to come in its place: until then nobody takes the host for lost, for `grace_ms` at
-   * most, and what runs goes on. Without a lease that holds there is nothing to prolong.
+   * Extends the lease by `grace_ms` for a restart: until then the host does not count as lost, and machines keep
+   * running. Without a valid lease it does nothing.
    */
   async leave(grace_ms: number): Promise<void> {
     const { store, clock, lease_ms, log, onRenewed } = this.#parts;
@@ -104,13 +104,13 @@ export class HostLease {
     }
   }
 
-  /** What runs goes on: whoever starts again in time takes it up, and whoever does not is taken for lost. */
+  /** Machines keep running: a restart in time adopts them; otherwise the host counts as lost. */
   close(): void {
     this.#state = "closed";
     this.#timers.close();
   }
 
-  /** Until fencing must begin. */
+  /** Time until fencing must begin. */
   #left(): number {
     return this.#until - this.#fence_ms - this.#parts.clock.monotonic();
   }
@@ -135,7 +135,7 @@ export class HostLease {
   }
 
   #renewed(sent: number): void {
-    // It was late: what came meanwhile was turned away, and the guard may have fenced before we came to it.
+    // The renewal was late: operations were refused meanwhile, and the guard may have fenced.
     if (this.#left() <= 0) {
       this.#looked = false;
       if (this.#state === "open") this.#state = "fenced";
@@ -143,7 +143,7 @@ export class HostLease {
     this.#until = sent + this.#parts.lease_ms;
     this.#parts.onRenewed(this.#left(), this.#fence_ms);
     this.#timers.set("fence", this.#left(), () => void this.#fence("its lease was not renewed in time"));
-    // Not waited for: opening may take longer than the lease, and beats go on meanwhile.
+    // Not awaited: opening may take longer than the lease, and renewals continue.
     if (!this.#looked) void this.#open();
   }
 
@@ -178,9 +178,9 @@ export class HostLease {
 
   async #open(): Promise<void> {
     await this.#inTurn(async () => {
-      // Done meanwhile, or it took so long that the time is over again.
+      // Done meanwhile, or it took so long that the lease has expired again.
       if (this.#looked || this.#state === "closed" || this.#left() <= 0) return;
-      // When any of this fails, it is tried again at the next beat; before it was cleared nothing is begun.
+      // Failures are retried at the next renewal; nothing begins before it was cleared.
       if (this.#state === "fenced") {
         await this.#parts.clear();
         if (this.#left() <= 0) return await this.#parts.fence();

@@ -11,8 +11,8 @@ export const HOST_LIMITS = {
   /** Last fraction of a lease, reserved for fencing: a host that has not renewed by then freezes its machines. */
   fence_part: 0.25,
   /**
-   * A host is taken for lost when no beat was seen for its lease and this part of it more: what clocks of two boxes
-   * may differ by in that time, a hundred times over.
+   * A host counts as lost when no renewal was seen for its lease plus this fraction of it: a hundred times the clock
+   * drift of two boxes in that time.
    */
   margin_part: 0.25,
   /** Interval at which hosts are checked; a notification arrives sooner. */

@@ -50,7 +50,7 @@ const JoinTokenResponse = Type.Object({
 
 export interface HostRouteParts {
   hosts: HostService;
-  /** What else happens when a host fails or comes back. */
+  /** Called when a host fails or returns. */
   onState(id: string, state: Host["state"]): Promise<void>;
   drain(id: string, caller: string, ids: Ids): Promise<{ moving: string[]; stuck: { id: string; reason: string }[] }>;
   joinToken(ids: Ids): Promise<{ token: string; expires_at: number }>;
@@ -161,7 +161,7 @@ function hostResponse(host: Host, hosts: Pick<HostService, "status">) {
   return { id, region, zone, ...size, state, ...wishes, lease_seconds, address, driver, version, last_seen };
 }
 
-/** The smallest machine there is, with one cpu. */
+/** The smallest machine, with one CPU. */
 const SMALLEST_MB = 256;
 
 function regionResponse(code: string, hosts: readonly Host[]) {

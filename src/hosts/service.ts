@@ -3,10 +3,10 @@ import type { Notifier } from "#core/notifier.ts";
 import type { HostStore } from "./store.ts";
 import type { Host, HostStatus, Placing } from "./types.ts";
 
-/** Available metrics when none is declared: one host without bounds that stands for every region. */
+/** The default when none is declared: one unlimited host for every region. */
 const DEFAULT_HOST: Placing = { id: "0001", region: "local", zone: "0001", cpus: 0, memory_mb: 0 };
 
-/** The hosts of a process that is one box: those its settings declare, or the one that needs no declaring. */
+/** Hosts of a single-box process: the declared ones, or the default. */
 export const declaredHosts = (declared: readonly Placing[]): readonly Placing[] =>
   declared.length > 0 ? declared : [DEFAULT_HOST];
 
@@ -14,34 +14,34 @@ export interface Wanted {
   region: string | undefined;
   cpus: number;
   memory_mb: number;
-  /** Where it must go, because something it needs is there. */
+  /** Required host, because something it needs is there. */
   host_id?: string;
   zone?: string;
-  /** Where it must not go. */
+  /** Excluded zones. */
   not_zones?: readonly string[];
   not_hosts?: readonly string[];
 }
 
-/** Hosts whose free part differs by less are taken for equally empty. */
+/** Hosts whose free fraction differs by less count as equally empty. */
 const LEVEL = 0.05;
 
 interface HostParts {
   store: HostStore;
-  /** The hosts that this process is; none in one that only answers. */
+  /** The hosts of this process; none in a control process. */
   own: readonly Placing[];
-  /** Wakes the other processes, when there are any. */
+  /** Notifies other processes, if any. */
   notifier?: Notifier;
-  /** Where a machine goes that names no region, when this process is nowhere itself. */
+  /** Default region when this process has no host itself. */
   region?: string;
 }
 
-/** Regions, hosts, what is free, and where a machine goes. */
+/** Regions, hosts, capacity and placement. */
 export class HostService {
   readonly #parts: HostParts;
-  /** All hosts, as last read or written; whether one can be reached is asked before every operation. */
+  /** All hosts, as last read or written; reachability is checked before every operation. */
   #known: readonly Host[] = [];
   #silent: ReadonlySet<string> = new Set();
-  /** Whose turn it is among hosts that have the same room. */
+  /** Round robin among equally empty hosts. */
   #turn = 0;
 
   constructor(parts: HostParts) {
@@ -54,7 +54,7 @@ export class HostService {
     await this.refresh();
   }
 
-  /** The hosts that this process looks after. */
+  /** The hosts of this process. */
   get own(): string[] {
     return this.#parts.own.map((host) => host.id);
   }
@@ -64,12 +64,12 @@ export class HostService {
     return own[0]?.region ?? region ?? this.#known[0]?.region ?? DEFAULT_HOST.region;
   }
 
-  /** Whether any region may be named: a single box without declared hosts is wherever it is said to be. */
+  /** Whether any region may be named: a single box without declared hosts accepts all. */
   get everywhere(): boolean {
     return this.#parts.own[0] === DEFAULT_HOST && this.#known.every(({ id }) => id === DEFAULT_HOST.id);
   }
 
-  /** A region that no host has is taken where hosts are not declared: then it is a name and nothing else. */
+  /** An unknown region is accepted without declared hosts: then it is only a name. */
   regionWarnings(region: string | undefined): string[] {
     if (!region || !this.everywhere || region === this.default_region) return [];
     return [
@@ -81,18 +81,18 @@ export class HostService {
     return this.seen(id)?.state !== "failed";
   }
 
-  /** `unknown`: it has been silent for so long that what others may start has stopped there, if it is still there. */
+  /** `unknown`: silent for so long that its movable machines have been fenced. */
   status(id: string): HostStatus {
     if (!this.reachable(id)) return "unreachable";
     return this.#silent.has(id) ? "unknown" : "ok";
   }
 
-  /** Those that were not heard of lately, by whoever watches them. */
+  /** Hosts without a recent heartbeat, reported by the host watch. */
   setSilent(ids: Iterable<string>): void {
     this.#silent = new Set(ids);
   }
 
-  /** Whether machines are to leave it: it is lost, or is being emptied. */
+  /** Whether machines must leave it: it is lost or being drained. */
   leaving(id: string): boolean {
     const host = this.seen(id);
     return host?.state === "failed" || host?.draining === true;
@@ -103,7 +103,7 @@ export class HostService {
     return this.#known.find((host) => host.id === id);
   }
 
-  /** Reads them, and remembers what was read. */
+  /** Reads and caches the hosts. */
   async refresh(): Promise<readonly Host[]> {
     this.#known = await this.#parts.store.hosts();
     return this.#known;
@@ -118,8 +118,8 @@ export class HostService {
   }
 
   /**
-   * An operator's word. A host with a lease that is taken for failed finds out at its next beat and fences itself; one
-   * that is let back takes its place by itself.
+   * Sets the state for an operator. A host with a lease that is marked as failed notices at its next renewal and fences
+   * itself; a released one returns by itself.
    */
   async setState(id: string, state: Host["state"]): Promise<void> {
     const { store } = this.#parts;
@@ -132,12 +132,12 @@ export class HostService {
     await this.#changed(await this.#parts.store.setCordoned(id, { cordoned, draining: false }), id);
   }
 
-  /** Nothing new comes there, and what is there is to go, for as long as it takes. */
+  /** Cordons the host and moves its machines away. */
   async setDraining(id: string): Promise<void> {
     await this.#changed(await this.#parts.store.setCordoned(id, { cordoned: true, draining: true }), id);
   }
 
-  /** Forgets a host for good; nothing may be on it. */
+  /** Deletes a host without machines. */
   async forget(id: string): Promise<void> {
     const host = await this.find(id);
     if (host.state === "ok" && host.lease_ms > 0) {
@@ -154,19 +154,19 @@ export class HostService {
     this.#parts.notifier?.send("hosts", id);
   }
 
-  /** The host with most room among those that may take it. Fails with what was asked, what is free, and where it fits. */
+  /** Chooses the host with most free capacity. Fails with what was requested, what is free, and where it would fit. */
   async place(wanted: Wanted): Promise<Host> {
     const known = await this.#parts.store.hosts();
     const all = known.filter((host) => host.state === "ok" && !host.cordoned);
     const region = wanted.region ?? this.default_region;
-    // A region whose hosts are all lost or cordoned is one all the same, and has room again one day.
+    // A region whose hosts are all lost or cordoned still exists.
     if (!this.everywhere && !known.some((host) => host.region === region)) unknownRegion(region, known);
     const near = all.filter((host) => (this.everywhere || host.region === region) && allowed(host, wanted));
     const roomy = near.filter((host) => fits(host, wanted));
     const most = Math.max(...roomy.map(room));
-    // Many who ask at once see the same host as the emptiest; in turn, they do not all go there.
+    // Concurrent requests see the same emptiest host; round robin spreads them.
     const level = roomy.filter((host) => room(host) >= most - LEVEL);
-    // Where nobody has room there is nothing to pick, and the place in an empty list is none.
+    // An empty list has no element to pick.
     return level[this.#turn++ % level.length] ?? full(region, wanted, near, all);
   }
 }
@@ -181,7 +181,7 @@ const allowed = (host: Host, { host_id, zone, not_zones, not_hosts }: Wanted): b
   !not_zones?.includes(host.zone) &&
   !not_hosts?.includes(host.id);
 
-/** What machines may still take there. */
+/** Free capacity of a host. */
 export const free = (host: Host): { cpus: number; memory_mb: number } => ({
   cpus: host.cpus === 0 ? Number.POSITIVE_INFINITY : host.cpus - host.used_cpus,
   memory_mb: host.memory_mb === 0 ? Number.POSITIVE_INFINITY : host.memory_mb - host.used_memory_mb,
@@ -192,7 +192,7 @@ function fits(host: Host, { cpus, memory_mb }: Wanted): boolean {
   return left.cpus >= cpus && left.memory_mb >= memory_mb;
 }
 
-/** The part that is free, of whatever is scarcer there. */
+/** The free fraction of the scarcer resource. */
 function room(host: Host): number {
   const cpus = host.cpus === 0 ? 1 : 1 - host.used_cpus / host.cpus;
   const memory = host.memory_mb === 0 ? 1 : 1 - host.used_memory_mb / host.memory_mb;

@@ -9,7 +9,7 @@ export interface JoinToken {
   expires_at: number;
 }
 
-/** What a host brings along when it takes its place. */
+/** What a host reports when it acquires its lease. */
 export interface Arrival {
   lease_ms: number;
   address: string;
@@ -17,43 +17,43 @@ export interface Arrival {
   now: number;
 }
 
-/** Keeps and finds hosts; decides nothing. Implemented in stores/, examined by `store.suite.ts`. */
+/** Stores hosts; decides nothing. Implemented in stores/, tested by `store.suite.ts`. */
 export interface HostStore {
-  /** By id. */
+  /** Ordered by id. */
   hosts(): Promise<Host[]>;
   find(id: string): Promise<Host | undefined>;
   /**
-   * Makes the hosts of this process exactly the declared ones that still can be: known ones get the declared size and
-   * keep their state, new ones are added, and ones that are no longer declared are forgotten unless machines live
-   * there or they joined by themselves. What is used is counted anew.
+   * Reconciles the hosts of this process with the declared ones: known ones get the declared size and keep their state,
+   * new ones are added, undeclared ones are deleted unless they have machines or joined by themselves. Usage is counted
+   * again.
    */
   declare(hosts: readonly Placing[]): Promise<void>;
-  /** False when there is no such host. An operator's word holds until an operator takes it back. */
+  /** Returns false when the host does not exist. `held` keeps the state until an operator changes it. */
   setState(id: string, state: Host["state"], held: boolean): Promise<boolean>;
   setCordoned(id: string, change: { cordoned: boolean; draining: boolean }): Promise<boolean>;
-  /** Forgets a host where nothing is. False when there is none, or something is. */
+  /** Deletes an empty host. Returns false when it does not exist or has machines. */
   forget(id: string): Promise<boolean>;
 
-  /** Where a process of the platform is reached by the others; `seen_at` is for people. */
+  /** Publishes a process's address for the others; `seen_at` is for display. */
   announce(door: { node_id: string; address: string; seen_at: number }): Promise<void>;
   channelAddressOf(node_id: string): Promise<string | undefined>;
 
   addToken(token: JoinToken): Promise<void>;
   findToken(id: string): Promise<JoinToken | undefined>;
-  /** A new host, and its token is used up. False when the id is taken or the token gone. */
+  /** Adds a host and consumes its token. Returns false when the id is taken or the token is gone. */
   join(host: Placing & { node_id: string }, token_id: string, now: number): Promise<boolean>;
 
   /**
-   * A new tenure: the host is this node's, `ok`, under the next epoch. Only while its epoch is still `after`, and only
-   * of a host that is the node's own or nobody's yet and that no operator holds back. Undefined otherwise.
+   * Begins a new tenure: the host belongs to this node, is `ok`, and has the next epoch. Only while its epoch is still
+   * `after`, it is the node's own or unowned, and not held by an operator. Undefined otherwise.
    */
   take(tenure: Tenure, after: number, arrival: Arrival): Promise<number | undefined>;
-  /** One more beat. False when the tenure is over: somebody took the host away. */
+  /** Renews the lease. Returns false when the tenure is over. */
   renew(tenure: Tenure, now: number): Promise<boolean>;
-  /** A last beat, which lasts so long. False when the tenure is over. */
+  /** A last renewal of this length. Returns false when the tenure is over. */
   leave(tenure: Tenure, lease_ms: number, now: number): Promise<boolean>;
-  /** The host is lost, and its tenure over, if no beat came since. False when one did. */
+  /** Marks the host as lost and ends its tenure, if it has not renewed since. Returns false otherwise. */
   lose(id: string, beat: number): Promise<boolean>;
-  /** All that follows from a loss was done. */
+  /** Records that the loss was handled. */
   handled(id: string, epoch: number): Promise<void>;
 }

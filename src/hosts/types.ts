@@ -4,46 +4,46 @@ export interface Host {
   id: string;
   region: string;
   zone: string;
-  /** What machines may take altogether; 0 is no bound. */
+  /** Total capacity for machines; 0 means unlimited. */
   cpus: number;
   memory_mb: number;
-  /** `failed`: nothing can be done there; its machines are marked unreachable. */
+  /** `failed`: no operations there; its machines are marked unreachable. */
   state: "ok" | "failed";
   used_cpus: number;
   used_memory_mb: number;
-  /** Nothing new is placed there. */
+  /** No new machines are placed there. */
   cordoned: boolean;
-  /** What is there goes elsewhere as soon as there is room; ends when machines may be placed there again. */
+  /** Its machines move elsewhere as capacity permits; ends when it is uncordoned. */
   draining: boolean;
-  /** The data dir whose process is the host; empty while none ever was. */
+  /** The data dir whose process is the host; empty if there never was one. */
   node_id: string;
-  /** Goes up whenever the host is taken or taken away: who holds another number holds nothing. */
+  /** Incremented with each tenure, as a fencing token. */
   epoch: number;
-  /** Goes up with every renewal of the lease. */
+  /** Incremented with each renewal. */
   beat: number;
-  /** How long a beat lasts; 0 for a host without a lease, which cannot be lost. */
+  /** Duration of a renewal; 0 for a host without a lease, which cannot be lost. */
   lease_ms: number;
-  /** The epoch up to which everything was done that follows from losing it. */
+  /** The epoch up to which losses were handled. */
   handled: number;
-  /** An operator said it has failed, or must not come back yet; only an operator takes that back. */
+  /** An operator marked it as failed or held it back; only an operator reverts that. */
   held: boolean;
-  /** Where other processes reach it, `host:port`; empty when it has no door. */
+  /** `host:port` of its channel; empty when it has none. */
   address: string;
   facts: HostFacts;
-  /** When it joined and when it was last heard of, by the host's wall clock; for people, nothing is decided by it. */
+  /** When it joined and was last seen, by the host's wall clock; for display only. */
   joined_at: number;
   seen_at: number;
 }
 
-/** What is known about the host of a machine. */
+/** Status of a machine's host. */
 export type HostStatus = "ok" | "unknown" | "unreachable";
 
-/** What a host says about itself. */
+/** Facts that a host reports. */
 export interface HostFacts {
   driver?: string;
-  /** `yes` when machines are suspended by snapshot there; otherwise which kind there is, or `no`, and why. */
+  /** `yes` when machines are suspended by snapshot; otherwise the kind, or `no`, and why. */
   suspend?: string;
-  /** Whether machines can have swap there, or why not. */
+  /** Whether machines can have swap, or why not. */
   swap?: string;
   disk_gb?: number;
   version?: string;

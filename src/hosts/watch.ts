@@ -12,24 +12,24 @@ interface WatchParts {
   notifier: Notifier;
   clock: Clock;
   log: Log;
-  /** What follows from losing a host; repeated until it succeeds. Absent in a process that only carries out. */
+  /** Handles a lost host; repeated until it succeeds. Absent in a process that only runs machines. */
   onLost?: (host: Host) => Promise<void>;
-  /** Told at every look, after that, which hosts machines are to leave: lost ones, and those that are being emptied. */
+  /** Called at each check, after that, with the hosts that machines must leave: lost and draining ones. */
   onLeaving?: (hosts: readonly Host[]) => Promise<void>;
 }
 
-/** When a beat was first seen, on the clock that never jumps. */
+/** When a heartbeat was first seen, on the monotonic clock. */
 interface LastBeat {
   beat: number;
   at: number;
-  /** It was heard of since there was last a gap in looking. */
+  /** Seen since the last gap in watching. */
   heard: boolean;
 }
 
 /**
- * Looks at the hosts, and in a control process judges them: a host whose beat stood still for its lease and a margin
- * is lost. How long is measured here and by nobody else's clock. Any number of processes may watch: one of them wins
- * the write that says so, and each does what follows until it is written that it was done.
+ * Watches the hosts and, in a control process, decides: a host without a renewal for its lease plus a margin is lost.
+ * Time is measured with this process's clock only. Any number of processes may watch: one wins the write, and each
+ * handles the loss until that is recorded.
  */
 export class HostWatch {
   readonly #parts: WatchParts;
@@ -37,7 +37,7 @@ export class HostWatch {
   readonly #closing = new AbortController();
   readonly #ends: (() => void)[] = [];
   #again = Promise.withResolvers<void>();
-  /** There was a gap in looking: after one every host gets a whole lease to be heard of again. */
+  /** After a gap in watching every host gets a whole lease to renew. */
   #blind = true;
   #leases: readonly number[] = [];
 
@@ -73,7 +73,7 @@ export class HostWatch {
     }
   }
 
-  /** Often enough that what is lost is not missed for much longer than its lease. */
+  /** Often enough that a loss is noticed soon after the lease. */
   #pace(): number {
     const leases = this.#leases.filter((lease_ms) => lease_ms > 0);
     return Math.min(HOST_LIMITS.watch_ms, ...leases.map((lease_ms) => lease_ms * HOST_LIMITS.watch_part));
@@ -94,14 +94,14 @@ export class HostWatch {
     hosts.setSilent(all.filter((host) => this.#isSilent(host, now)).map(({ id }) => id));
     if (!onLost) return;
     for (const host of all) await this.#judge(host, begun, onLost);
-    // Of a lost one only what is sure: that nothing runs there any more.
+    // Whether nothing runs there any more.
     const lost = ({ state, lease_ms, handled, epoch }: Host): boolean =>
       state === "failed" && lease_ms > 0 && handled >= epoch;
     const leaving = all.filter((host) => lost(host) || (host.state === "ok" && host.draining));
     if (leaving.length > 0) await onLeaving?.(leaving);
   }
 
-  /** Long enough that it fences itself by now, or not heard of since we could look again. */
+  /** Whether it must have fenced itself by now, or has not renewed since the last gap. */
   #isSilent({ id, lease_ms }: Host, now: number): boolean {
     const seen = this.#seen.get(id);
     if (lease_ms === 0 || !seen) return false;

@@ -48,7 +48,7 @@ export function signedHeaders(signing: Signing, payload = UNSIGNED): Record<stri
 const hmac = (key: Buffer | string, text: string): Buffer => createHmac("sha256", key).update(text).digest();
 const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
 
-/** What the store must see as it was meant: its own headers, and what part of an object is asked for. */
+/** Headers that are signed: those of the store, and the range. */
 function pick(headers: Record<string, string>): Record<string, string> {
   return Object.fromEntries(Object.entries(headers).filter(([name]) => name.startsWith("x-amz-") || name === "range"));
 }
