@@ -2,12 +2,12 @@ import type { Server } from "node:http";
 import type { Socket } from "node:net";
 
 /**
- * Which connections have a request in progress. Node's own "close idle connections" forgets the ones that
- * were opened and never used, and would let a stopping platform wait for them; its own bound closes whoever comes last, so
- * that connections which do nothing keep everyone else out.
+ * Tracks which connections have a request in progress. Node's closeIdleConnections skips connections that were never
+ * used, which would delay a shutdown; its maxConnections closes the newest one, so that idle connections keep others
+ * out.
  */
 export function trackConnections(server: Server, most: number): { closeIdle(): void; closeAll(): void } {
-  // In the order in which they were last used.
+  // Ordered by last use.
   const requests = new Map<Socket, number>();
   let closing = false;
   const change = (socket: Socket, by: number): void => {
@@ -29,7 +29,7 @@ export function trackConnections(server: Server, most: number): { closeIdle(): v
     change(socket, 1);
     response.once("close", () => change(socket, -1));
   });
-  // A line is in use until it ends.
+  // A WebSocket is in use until it ends.
   server.on("upgrade", ({ socket }) => change(socket, 1));
   return {
     closeIdle() {

@@ -15,13 +15,13 @@ import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 
 interface BuiltFile {
   type: string;
-  /** The file as it goes over the wire; only these are kept. */
+  /** The compressed file; only this is kept. */
   br: Uint8Array;
   gzip: Uint8Array;
 }
 
 export interface Built {
-  /** Hash of everything: part of every address, so that what has one can be kept for ever. */
+  /** Hash of everything, part of every URL, so that files can be cached forever. */
   id: string;
   page: string;
   files: Map<string, BuiltFile>;
@@ -30,7 +30,7 @@ export interface Built {
 const WEB = join(import.meta.dirname, "../../web");
 const CLIENT = join(import.meta.dirname, "../client");
 
-/** What the pages import by name: where it is here, and what it is called there. */
+/** Packages that pages import by name: local path and served name. */
 const PACKAGES: Record<string, { from: string; to: string }> = {
   preact: { from: fileURLToPath(import.meta.resolve("preact")), to: "lib/preact.js" },
   "preact/hooks": { from: fileURLToPath(import.meta.resolve("preact/hooks")), to: "lib/hooks.js" },
@@ -46,10 +46,10 @@ const TYPES: Record<string, string> = {
   ".svg": "image/svg+xml",
 };
 
-/** Names of modules as they stand after `from` or inside `import()`. */
+/** Module specifiers after `from` or inside `import()`. */
 const SPECIFIER = /(\bfrom\s*|\bimport\s*\(\s*|^import\s*)"([\w#@./-]+)"/gm;
 
-/** The source of a module as a browser can load it from `name`. */
+/** Rewrites a module for the browser, as served under `name`. */
 function toBrowser(name: string, source: string): string {
   return source.replaceAll(SPECIFIER, (_, before: string, wanted: string) => {
     if (wanted.startsWith(".")) return `${before}"${wanted.replace(/\.ts$/, ".js")}"`;
@@ -60,7 +60,7 @@ function toBrowser(name: string, source: string): string {
   });
 }
 
-/** A module without its types; in the package they are gone already. */
+/** A module without types; in the package they are already stripped. */
 function plain(file: string): string {
   const source = readFileSync(file, "utf8");
   return file.endsWith(".ts") ? stripTypeScriptTypes(source) : source;
@@ -86,18 +86,15 @@ function sources(): Map<string, string> {
   return new Map([...found].sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/** Loaded when a chart is shown, because it is half of everything. */
+/** Loaded when a chart is shown, because it is half of the total size. */
 const LATER = "lib/uplot.js";
 
-/**
- * Every module that can be reached from `first`, so that a browser asks for all of them at once instead of
- * finding them one after the other; and so that the next page is there before it is wanted.
- */
+/** All modules reachable from `first`, so that a browser can preload them at once, including those of the next page. */
 function reachable(all: Map<string, string>, first: string): string[] {
   const names = new Set([first]);
   for (const name of names) {
     const source = all.get(name);
-    // A browser shows an empty page for it, and no error.
+    // A browser would show an empty page without an error.
     if (source === undefined) throw new Error(`a page imports ${name}, which is not among the files of the dashboard`);
     for (const [, , wanted = ""] of source.matchAll(SPECIFIER)) {
       names.add(posix.join(posix.dirname(name), wanted));

@@ -9,8 +9,8 @@ import type { Built } from "./dashboard-build.ts";
 const WEB = join(import.meta.dirname, "../../web");
 
 /**
- * Scripts and styles come from here and from nowhere else, none stand in the page, and text never becomes a
- * script: a name that someone chose for a machine is a text on every page, whatever it looks like.
+ * Content security policy: scripts and styles only from here, none inline, so that a name chosen by a user never
+ * becomes a script.
  */
 export const DASHBOARD_HEADERS = {
   "content-security-policy":
@@ -22,18 +22,18 @@ export const DASHBOARD_HEADERS = {
   "cache-control": "no-cache",
 } as const;
 
-/** The pages for the browser: made when the first one asks, and again after a source has changed. */
+/** The dashboard's files: built at the first request, and again after a source has changed. */
 export class Dashboard {
   #built: Promise<Built> | undefined;
   #sources_ms = 0;
 
-  /** The one page; everything else it asks for is a file or the API. */
+  /** The single HTML page; it loads files and calls the API. */
   async page(): Promise<string> {
     const newest_ms = await newest();
     if (!this.#built || newest_ms > this.#sources_ms) {
       this.#sources_ms = newest_ms;
       this.#built = inThread();
-      // A build that failed is tried again by whoever asks next.
+      // The next request retries a failed build.
       this.#built.catch(() => {
         this.#sources_ms = 0;
       });
@@ -41,7 +41,7 @@ export class Dashboard {
     return (await this.#built).page;
   }
 
-  /** Adds the files. They are no part of the API: their addresses change with their content. */
+  /** Adds the file routes. They are not part of the API: their URLs change with their content. */
   serve(app: FastifyInstance): void {
     app.get("/assets/:build/*", async (request, reply) => await this.#send(request, reply));
   }
@@ -65,7 +65,7 @@ export class Dashboard {
   }
 }
 
-/** When the youngest source was written. */
+/** Modification time of the newest source. */
 async function newest(): Promise<number> {
   const entries = await readdir(WEB, { recursive: true, withFileTypes: true });
   const files = entries.filter((entry) => entry.isFile());
@@ -75,7 +75,7 @@ async function newest(): Promise<number> {
 
 function inThread(): Promise<Built> {
   return new Promise((resolve, reject) => {
-    // It says once that stripping types is young; the pinned Node is the one it was tried with.
+    // Suppresses Node's experimental warning about type stripping.
     const execArgv = ["--disable-warning=ExperimentalWarning"];
     const worker = new Worker(join(import.meta.dirname, "dashboard-build.ts"), { execArgv });
     worker.once("message", resolve).once("error", reject);

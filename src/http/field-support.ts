@@ -14,29 +14,29 @@ const marked = <T extends TSchema>(schema: T, description: string, support: Supp
   "x-support": support,
 });
 
-/** A field that the platform acts on. */
+/** A field with an effect. */
 export const acts = <T extends TSchema>(schema: T, description: string): T =>
   marked(schema, description, { is: "acts" });
 
-/** A field that is kept as it comes and has no effect; the answer says so. */
+/** A field that is stored without an effect; the response warns. */
 export const warned = <T extends TSchema>(schema: T, why: string): T =>
   marked(schema, `Has no effect here: ${why}.`, { is: "warned", why });
 
-/** A field that asks for something no host has. */
+/** A field that requests something no host supports. */
 export const refused = <T extends TSchema>(schema: T, why: string, tolerates: readonly unknown[] = []): T =>
   marked(schema, `Refused: ${why}.`, { is: "refused", why, ...(tolerates.length > 0 ? { tolerates } : {}) });
 
 const isObject = (value: unknown): value is Record<string, unknown> =>
   value !== null && typeof value === "object" && !Array.isArray(value);
 
-/** Clients send the zero value of a field that they do not use. */
+/** Clients send zero values for unused fields. */
 function isSet(value: unknown): boolean {
   if (Array.isArray(value)) return value.length > 0;
   if (isObject(value)) return Object.keys(value).length > 0;
   return value !== undefined && value !== null && value !== false && value !== 0 && value !== "";
 }
 
-/** A field of a value: with its schema, or with the names that the schema knows in its place. */
+/** A field of a value, with its schema or, if unknown, the known names. */
 interface Present {
   path: string;
   key: string;
@@ -45,7 +45,7 @@ interface Present {
   known: readonly string[];
 }
 
-/** Every field that a value has, those inside of others as well. */
+/** All fields of a value, recursively. */
 function* present(schema: JsonSchema, value: unknown, path: string): Generator<Present> {
   const { items = {}, properties, patternProperties } = branch(schema, value);
   if (Array.isArray(value)) for (const [index, one] of value.entries()) yield* present(items, one, `${path}.${index}`);
@@ -60,11 +60,11 @@ function* present(schema: JsonSchema, value: unknown, path: string): Generator<P
   }
 }
 
-/** Of a schema that leaves a choice, what fits a list or an object. */
+/** The branch of a union that fits a list or an object. */
 const branch = (schema: JsonSchema, value: unknown): JsonSchema =>
   schema.anyOf?.find(({ type }) => (Array.isArray(value) ? type === "array" : type === "object")) ?? schema;
 
-/** What is wrong with a value because its schema refuses a field that is set. */
+/** Problems of set fields that the schema refuses. */
 export function refusedFields(schema: TSchema, value: unknown, root: string): Problem[] {
   return [...present(schema as JsonSchema, value, root)].flatMap(({ field, value: inner, path }) => {
     const { is, why, tolerates } = field?.["x-support"] ?? {};
@@ -75,7 +75,7 @@ export function refusedFields(schema: TSchema, value: unknown, root: string): Pr
 
 const WARNINGS = 32;
 
-/** The fields that are set and have no effect, by the marks of the schema. */
+/** Set fields without an effect, according to the schema. */
 export function idleFields(schema: TSchema, value: unknown, root: string): string[] {
   const found = [...present(schema as JsonSchema, value, root)].flatMap(({ field, value: inner, path }) => {
     const { is = "acts", why } = field?.["x-support"] ?? {};
@@ -84,7 +84,7 @@ export function idleFields(schema: TSchema, value: unknown, root: string): strin
   return found.slice(0, WARNINGS);
 }
 
-/** The fields that the schema does not know, at any depth, with what was probably meant. */
+/** Unknown fields at any depth, with suggestions. */
 export function strangeFields(schema: TSchema, value: unknown, root: string): string[] {
   const strange = [...present(schema as JsonSchema, value, root)].filter(({ field }) => field === undefined);
   return strange.slice(0, WARNINGS).map(({ path, key, known }) => {
@@ -94,13 +94,13 @@ export function strangeFields(schema: TSchema, value: unknown, root: string): st
 }
 
 export interface Field {
-  /** With dots; `*` stands for an index or a name. */
+  /** With dots; `*` is an index or a name. */
   path: string;
   schema: JsonSchema;
   required: boolean;
 }
 
-/** Every field of a schema with its path, outer ones first. What is inside a field without effect is left out. */
+/** All fields of a schema with their paths, outer ones first. Omits what is inside a field without an effect. */
 export function* fieldsOf(schema: JsonSchema, path = ""): Generator<Field> {
   const { items, properties, patternProperties, anyOf, required } = schema;
   for (const [name, field] of Object.entries(properties ?? {})) {
@@ -111,7 +111,7 @@ export function* fieldsOf(schema: JsonSchema, path = ""): Generator<Field> {
   }
   if (items) yield* fieldsOf(items, `${path}.*`);
   for (const one of Object.values(patternProperties ?? {})) yield* fieldsOf(one, `${path}.*`);
-  // A list of something, or one of it alone: its fields are the same.
+  // A list, or a single item: the fields are the same.
   const [one] = (anyOf ?? []).filter(({ type }) => type === "object" || type === "array");
   if (one) yield* fieldsOf(one, path);
 }

@@ -2,15 +2,15 @@ import type { IncomingMessage } from "node:http";
 import { LIMITS } from "#core/limits.ts";
 
 /**
- * What Node's parser lets through and another program on the way might read differently. A request that two
- * programs can disagree about is refused, not interpreted. (The parser itself refuses the rest: both
- * Content-Length and Transfer-Encoding, two lengths, bare line feeds, folded headers and the like.)
+ * Detects requests that Node's parser accepts but another program on the way might parse differently. Ambiguous
+ * requests are refused. (The parser itself refuses the rest: Content-Length with Transfer-Encoding, duplicate lengths,
+ * bare line feeds, folded headers and so on.)
  */
 export function ambiguity(request: IncomingMessage): string | undefined {
   const { method, url = "", httpVersion } = request;
   const encodings = values(request, "transfer-encoding");
   const hosts = values(request, "host").length;
-  // Node's parser also takes a line without a version, for HTTP/0.9, and 2.0.
+  // Node's parser also accepts a missing version (HTTP/0.9) and 2.0.
   if (httpVersion !== "1.1" && httpVersion !== "1.0") return "the request line must end with HTTP/1.1 or HTTP/1.0";
   if (hosts > 1) return "there is more than one Host header";
   if (hosts === 0 && httpVersion === "1.1") return "there is no Host header";
@@ -30,7 +30,7 @@ function encodingProblem(encodings: readonly string[], version: string): string 
   return undefined;
 }
 
-/** As they came, each one: the joined headers of Node hide doubles. */
+/** Raw values: Node's joined headers hide duplicates. */
 function values({ rawHeaders }: IncomingMessage, name: string): string[] {
   return rawHeaders.filter((_, i) => i % 2 === 1 && rawHeaders[i - 1]?.toLowerCase() === name);
 }

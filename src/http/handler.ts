@@ -28,8 +28,8 @@ type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<Fastify
 const NOBODY: Caller = { token_id: "", name: "nobody" };
 
 /**
- * One request through one row: who is it, what does it say, may it, then the row's own work. In this order, so
- * that a stranger learns nothing about the API's insides, and a caller all that is wrong at once.
+ * Handles one request: authenticate, validate, authorize, then the row's handler. In this order an anonymous caller
+ * learns nothing about the API, and an authenticated one gets all problems at once.
  */
 export function handler(row: Row, parts: HandlerParts, ending: AbortSignal): Handler {
   const sessions = new Sessions(parts.clock);
@@ -65,7 +65,7 @@ export function handler(row: Row, parts: HandlerParts, ending: AbortSignal): Han
   });
 }
 
-/** What the request names is read at once, where the database is a round trip away. */
+/** Prefetches what the request names, where the database is a round trip away. */
 function prefetching(row: Row, { guard }: HandlerParts, work: Handler): Handler {
   if (!guard.prefetch || row.access === "open" || row.access === "inside") return work;
   const prefetch = guard.prefetch.bind(guard);
@@ -78,8 +78,8 @@ function prefetching(row: Row, { guard }: HandlerParts, work: Handler): Handler 
 }
 
 /**
- * Called before a body is read. A small one is no more than the headers that are there already; for a larger one it must
- * be known who sends it, and there is a bound to what is in memory at once.
+ * Called before a body is read. Small bodies are always read; a larger one needs a valid token, and its memory is
+ * limited.
  */
 export async function admitBody(
   row: Row,
@@ -88,7 +88,7 @@ export async function admitBody(
 ): Promise<void> {
   const { "content-length": length, "transfer-encoding": encoding } = request.headers;
   const bytes = encoding === undefined ? Number(length ?? 0) : most;
-  // What is larger than the route's own limit is refused unread.
+  // A body past the route's own limit is refused unread.
   if (row.relay || row.upload || bytes <= LIMITS.body_unknown_bytes || bytes > most) return;
   const over = parts.usage.body(await callerOf(row, parts, request), bytes);
   finished(reply.raw, over);
@@ -139,8 +139,8 @@ async function relayed(
 type CallFacts = Admitted & { caller: Caller; ids: Ids; upload: AnyCall["upload"]; page: AnyCall["page"] };
 
 /**
- * A stream or a WebSocket, for as long as the caller may have it: that is asked again while it lasts. Undefined when
- * this call turns out to be an ordinary one.
+ * Opens a stream or WebSocket; the caller's access is checked again while it lasts. Undefined when this is an ordinary
+ * call.
  */
 async function handleUpgrade(
   row: Row,
@@ -164,7 +164,7 @@ async function handleUpgrade(
   }
 }
 
-/** A conversation instead of an answer. One that fails midway ends with a word of it, and a line in the log. */
+/** Serves a WebSocket. A failure closes it with a reason, and is logged. */
 async function handleWebSocket(
   work: NonNullable<Row["websocket"]>,
   call: AnyCall,
@@ -189,11 +189,11 @@ async function handleWebSocket(
   return reply;
 }
 
-/** What is sent as an upload is not kept to be compared with. */
+/** Uploads are not stored for comparison, so they cannot be repeated. */
 const isRepeatable = ({ method, access, style, upload }: Row): boolean =>
   method === "POST" && access !== "open" && access !== "inside" && !style && !upload;
 
-/** The same request with the same key gets the first one's answer. */
+/** The same request with the same key gets the first response. */
 async function once(
   { idempotency }: ServerParts,
   { method, url, hangar }: FastifyRequest,
@@ -206,7 +206,7 @@ async function once(
   return recorded;
 }
 
-/** Lasts as long as both sides like. */
+/** A stream or WebSocket without a timeout. */
 const isSession = (row: Row, request: FastifyRequest): boolean =>
   (row.websocket !== undefined && acceptsWebSocket(request.raw)) || wantsStream(row, request);
 
@@ -257,7 +257,7 @@ function queryOf(row: Row, given: Record<string, unknown>): Record<string, unkno
   return coerceQuery(row.query, row.style === "prometheus" ? dropEmptyParameters(row.query, given) : given);
 }
 
-/** The parameters of a form in the body; a name that comes several times is a list. */
+/** Form parameters in the body; repeated names become a list. */
 function formOf({ style }: Row, { hangar }: FastifyRequest): Record<string, string | string[]> {
   if (style !== "prometheus" || hangar.rawBody === "") return {};
   const form = new URLSearchParams(hangar.rawBody);
@@ -269,11 +269,14 @@ function formOf({ style }: Row, { hangar }: FastifyRequest): Record<string, stri
   );
 }
 
-/** The body without what stands for absence. */
+/** The body without values that mean absence. */
 const bodyOf = (row: Row, schema: JsonSchema, body: unknown): unknown =>
   dropEmpty(row, schema, dropNulls(schema, orEmpty(schema, body)));
 
-/** No body, or the empty array some languages send for an empty object, is an empty object where one is expected. */
+/**
+ * A missing body, or the empty array that some languages send for an empty object, is an empty object where one is
+ * expected.
+ */
 function orEmpty(schema: JsonSchema, body: unknown): unknown {
   const empty = body === undefined || (Array.isArray(body) && body.length === 0);
   return empty && schema.type === "object" ? {} : body;
@@ -307,8 +310,8 @@ function callOf(
 }
 
 /**
- * Whether the caller still waits. The getter is the class's, not the call's own: a handler that takes "the
- * rest" of its call copies only what is the call's own, and most are done before anyone could leave.
+ * Whether the client is still connected. The getter is on the prototype, so that a handler's rest parameter does not
+ * copy (and create) it: most handlers finish before a client could disconnect.
  */
 class RequestSignal {
   readonly #response: ServerResponse;
@@ -326,7 +329,7 @@ class RequestSignal {
       const left = (): void => {
         if (!this.#response.writableFinished) gone.abort();
       };
-      // Whoever left before anyone asked is not announced again.
+      // A disconnect before the listener was added is not announced again.
       if (this.#response.closed) left();
       else this.#response.once("close", left);
       this.#signal = AbortSignal.any([gone.signal, this.#ending]);
@@ -349,7 +352,7 @@ async function run(row: Row, call: AnyCall): Promise<Outcome> {
   };
 }
 
-/** What is kept of an answer for a repeat is text. */
+/** Only text responses are stored for repeats. */
 function recordable({ status, body }: Outcome): Recorded {
   return { status, body: body instanceof Uint8Array ? Buffer.from(body).toString() : body };
 }

@@ -5,32 +5,29 @@ import { type Ids, repeatableIds } from "#core/ids.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Sealer } from "#core/sealer.ts";
 
-/**
- * Keeps what was answered to a request with an Idempotency-Key. Implemented in stores/, examined by
- * `idempotency.suite.ts`.
- */
+/** Stores responses to requests with an Idempotency-Key. Implemented in stores/, tested by `idempotency.suite.ts`. */
 export interface IdempotencyStore {
   /**
-   * Takes the key for `entry.runner`, or answers with what is there. A key whose runner is someone else and
-   * which was begun before `stale_before_ms` without an answer is taken over: its runner died.
+   * Claims the key for `entry.runner`, or returns the existing entry. An entry of another runner that began before
+   * `stale_before_ms` without a response is taken over, because its runner died.
    */
   begin(entry: IdempotencyEntry, stale_before_ms: number): Promise<IdempotencyEntry>;
   finish(key: string, answer: Uint8Array): Promise<void>;
-  /** Forgets the key, so that the next try runs again. */
+  /** Deletes the key, so that the next attempt runs again. */
   forget(key: string): Promise<void>;
-  /** Forgets what began before. */
+  /** Deletes older entries. */
   expire(before_ms: number): Promise<number>;
 }
 
 export interface IdempotencyEntry {
   key: string;
   fingerprint: string;
-  /** What the ids of this request are made from: the same at every run. */
+  /** Seed of the request's ids, the same at every run. */
   seed: Uint8Array;
-  /** The process that works on it. */
+  /** The process that executes it. */
   runner: string;
   started_at: number;
-  /** Sealed; null while it is worked on. */
+  /** Sealed response; null while it is executed. */
   answer: Uint8Array | null;
 }
 
@@ -39,24 +36,23 @@ export interface Recorded {
   body: string | undefined;
 }
 
-/** What identifies a request beyond its key: who, what, and the body to the byte. */
+/** Identifies a request beyond its key: caller, route and exact body. */
 interface Repeatable {
   caller: string;
   method: string;
   path: string;
   key: string;
   body: string;
-  /** False for an answer that holds a credential: it is not kept, and a repeat runs again with the same ids. */
+  /** False for a response with a credential: it is not stored, and a repeat runs again with the same ids. */
   recorded: boolean;
 }
 
-/** Stands for an answer that is not kept. */
+/** Marks a response that is not stored. */
 const UNRECORDED = "unrecorded";
 
 /**
- * Runs a request once per key. A repeat gets the first answer; a repeat while the first is running waits for
- * it; a repeat after a crash in the middle runs again with the same ids, and so finds what the first run
- * already made instead of making a second one.
+ * Executes a request once per key. A repeat gets the first response; a concurrent one waits for it; a repeat after a
+ * crash runs again with the same ids, and so finds what the first run created.
  */
 export class Idempotency {
   readonly #parts: { store: IdempotencyStore; sealer: Sealer; clock: Clock; runner: string };
@@ -70,7 +66,7 @@ export class Idempotency {
     if (!/^[\x21-\x7e]+$/.test(request.key) || request.key.length > LIMITS.idempotency_key_chars) {
       fail("invalid_request", `an Idempotency-Key is 1 to ${LIMITS.idempotency_key_chars} visible ASCII characters`);
     }
-    // The key is scoped to the caller: nobody can read another's answer by guessing a key.
+    // The key is scoped to the caller, so that nobody can read another's response by guessing a key.
     const key = hash(request.caller, request.method, request.path, request.key);
     const fingerprint = hash(request.body);
     const before = this.#running.get(key);
@@ -120,7 +116,7 @@ export class Idempotency {
       await store.finish(key, sealer.seal(`idempotency:${key}`, recorded ? JSON.stringify(answer) : UNRECORDED));
       return { ...answer, repeated: kept !== null };
     } catch (thrown) {
-      // A refusal changed nothing, so the next try may go differently. What is not a refusal stays taken.
+      // A refusal changed nothing, so the next attempt may succeed. Other failures keep the key.
       if (isRefusal(thrown)) await store.forget(key);
       throw thrown;
     }

@@ -2,11 +2,11 @@ export interface Support {
   is: "acts" | "refused" | "warned";
   /** Why it is refused or has no effect. */
   why?: string;
-  /** Values of a refused field that are taken with a warning: clients send them without asking for anything. */
+  /** Values of a refused field that are accepted with a warning: clients send them as defaults. */
   tolerates?: readonly unknown[];
 }
 
-/** Schemas of ours are plain JSON Schema, made by `schema.ts`; these are the keywords that are understood. */
+/** Supported JSON Schema keywords. */
 export interface JsonSchema {
   type?: string;
   properties?: Record<string, JsonSchema>;

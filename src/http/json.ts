@@ -1,16 +1,13 @@
 import { fail } from "#core/errors.ts";
 import { LIMITS } from "#core/limits.ts";
 
-/**
- * JSON as we accept it: nested no deeper than the limit, and no key twice in one object. Two parsers that
- * read a doubled key differently can be played against each other; one that refuses cannot.
- */
+/** Parses JSON with limited nesting and without duplicate keys, which parsers interpret differently. */
 export function parseJson(text: string): unknown {
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch (thrown) {
-    // The engine's message may quote the body, which may hold a secret; only the place is taken from it.
+    // The engine's message may quote the body, which may contain a secret; only the position is used.
     const position = /position (\d+)/.exec((thrown as Error).message)?.[1];
     fail("malformed_json", `the body is not JSON${position ? ` (${place(text, Number(position))})` : ""}`);
   }
@@ -27,7 +24,7 @@ const QUOTE = 34;
 const BACKSLASH = 92;
 const COLON = 58;
 
-/** Walks text that is known to be JSON, once, looking only at strings and brackets. */
+/** Scans valid JSON once, looking only at strings and brackets. */
 function inspect(text: string): void {
   /** One entry per open bracket: the keys seen so far for an object, undefined for an array. */
   const open: (Set<string> | undefined)[] = [];

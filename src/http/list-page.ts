@@ -12,32 +12,32 @@ import { Type } from "./schema.ts";
 type Kind = "text" | "number";
 type KeyOf<Kinds extends readonly Kind[]> = { [I in keyof Kinds]: Kinds[I] extends "text" ? string : number };
 
-/** How a route's list is cut into pages. */
+/** How a route's list is paginated. */
 export interface PageRule<Key extends PageKey = PageKey> {
-  /** Where the items are in the answer; empty when the answer is the list itself. */
+  /** Field of the items in the response; empty when the response is the list. */
   items: string;
-  /** What a place in the list's order is made of. */
+  /** Types of the key's parts. */
   kinds: readonly Kind[];
-  /** Items of a page when the caller does not say; all, up to `list_items`, when left out. */
+  /** Default page size; all items, up to `list_items`, when absent. */
   size?: number;
-  /** The cursor is the place itself, a number that the caller may also know from elsewhere. */
+  /** The cursor is the key itself, a number that the caller may know from elsewhere. */
   numbered?: boolean;
-  /** Never set: carries the type of the key. */
+  /** Type only, never set. */
   key?: Key;
 }
 
-/** Pages of a list whose order is made of these: `inPages("apps", ["text"])`. */
+/** Paginates a list ordered by these: `inPages("apps", ["text"])`. */
 export const inPages = <const Kinds extends readonly Kind[]>(
   items: string,
   kinds: Kinds,
   options: { size?: number; numbered?: boolean } = {},
 ): PageRule<KeyOf<Kinds>> => ({ items, kinds, ...options });
 
-/** The page of a list that one request asks for. */
+/** The requested page of a list. */
 export class ListPage<Key extends PageKey = PageKey> {
   readonly after: Key | undefined;
   readonly limit: number;
-  /** Whether the caller asked for pages. */
+  /** Whether the caller requested pages. */
   readonly asked: boolean;
   readonly #encode: (key: Key) => string;
   #next: string | undefined;
@@ -49,17 +49,17 @@ export class ListPage<Key extends PageKey = PageKey> {
     this.#encode = parts.encode;
   }
 
-  /** The cursor of the next page; undefined when this is the last one. */
+  /** The next page's cursor; undefined on the last page. */
   get next(): string | undefined {
     return this.#next;
   }
 
-  /** What a store is asked for: one item more than the page has, which tells whether there is a next one. */
+  /** The request to the store: one more item than the page, to detect a next one. */
   get request(): PageRequest<Key> {
     return { ...(this.after ? { after: this.after } : {}), limit: this.limit + 1 };
   }
 
-  /** The page, of what a store found for `request`. */
+  /** Builds the page from the store's result. */
   take<Item>(found: readonly Item[], keyOf: (item: Item) => Key): Item[] {
     const page = found.slice(0, this.limit);
     const last = page.at(-1);
@@ -67,7 +67,7 @@ export class ListPage<Key extends PageKey = PageKey> {
     return page;
   }
 
-  /** The page, of a whole list that is short enough to be in memory. Sorted by key. */
+  /** Builds the page from a complete list in memory, sorted by key. */
   of<Item>(all: readonly Item[], keyOf: (item: Item) => Key, order: "ascending" | "descending" = "ascending"): Item[] {
     const sign = order === "ascending" ? 1 : -1;
     const { after } = this;

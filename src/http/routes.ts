@@ -8,17 +8,17 @@ import { type Row, route } from "./route.ts";
 import { Type } from "./schema.ts";
 
 interface Parts {
-  /** Read at every request: the address is known only after the start. */
+  /** Read at each request: the address is known only after the start. */
   facts: PlatformFacts;
   dashboard: Dashboard;
   readiness: Readiness;
-  /** All rows, these included. */
+  /** All rows, including these. */
   rows: () => readonly Row[];
 }
 
-/** The platform itself; nearly all of it needs no token. */
+/** Routes of the platform itself; nearly all need no token. */
 export function platformRoutes({ facts, dashboard, readiness, rows }: Parts): Row[] {
-  // Anyone may ask for these, and making them takes far longer than sending them.
+  // Cached, because they are public and expensive to build.
   const docs = remembered(() => docsPage(rows()));
   const document = remembered((base_url) => JSON.stringify(openapi(rows(), base_url)));
   return [
@@ -68,7 +68,7 @@ export function platformRoutes({ facts, dashboard, readiness, rows }: Parts): Ro
   ];
 }
 
-/** Made once for each address of the platform, of which there is one after the start. */
+/** Built once per base URL, of which there is one after the start. */
 function remembered(make: (base_url: string) => string): (base_url: string) => string {
   let last: { base_url: string; text: string } | undefined;
   return (base_url) => {

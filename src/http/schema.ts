@@ -2,9 +2,9 @@ import type TypeBox from "typebox";
 import type { TSchema } from "typebox";
 
 /**
- * Writes JSON Schema with the types that go with it. The names and the types are TypeBox's; its code is not
- * loaded, because we need a dozen of its functions and it has 700 files: a third of our memory and half of
- * the time to ready. `schema.test.ts` holds the two against each other.
+ * Builds JSON Schema with static types. Names and types are TypeBox's; its code is not loaded, because we need a dozen
+ * of its functions and its 700 files take a third of our memory and half of the start time. `schema.test.ts` compares
+ * the two.
  */
 type Builders = Pick<
   typeof TypeBox,
@@ -33,7 +33,7 @@ const plain =
   (type: string) =>
   (options: Schema = {}): Schema => ({ type, ...options });
 
-/** `required` comes first and only when there is any, as in TypeBox: generated documents depend on it. */
+/** `required` comes first and only if non-empty, as in TypeBox: generated documents depend on it. */
 function object(properties: Properties, options: Schema = {}): Schema {
   const required = Object.keys(properties).filter((name) => !optional.has(properties[name] ?? {}));
   return { type: "object", ...(required.length > 0 ? { required } : {}), properties, ...options };
@@ -74,5 +74,5 @@ const builders = {
   Unsafe: (schema: TSchema) => ({ ...schema }),
 };
 
-/** The types are TypeBox's, and only the test can tell that they fit. */
+/** The types are TypeBox's; the test checks that they match. */
 export const Type = builders as unknown as Builders;

@@ -11,16 +11,16 @@ export type Around = (row: Row, reply: FastifyReply, work: () => Promise<Fastify
 export interface ServerParts {
   rows: readonly Row[];
   guard: Guard;
-  /** The guard of a row, where that is not the same for all. */
+  /** The guard of a row, if it differs. */
   guardOf?: (row: Row) => Guard;
-  /** Without it, routes for machines are closed to everyone. */
+  /** Without it, machine routes refuse everyone. */
   machine_authenticator?: MachineAuthenticator;
   clock: Clock;
   log: Log;
   idempotency: Idempotency;
   rate?: RateLimiter;
-  /** Without it there are no pages. */
+  /** Without it there is no dashboard. */
   dashboard?: Dashboard;
-  /** Stands around the work of every row, for those who want to see what callers do when things go wrong. */
+  /** Wraps every handler, to inject faults for clients' tests. */
   around?: Around | undefined;
 }

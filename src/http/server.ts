@@ -20,10 +20,10 @@ import { handleUpgrades, isWebSocketUpgrade } from "./websocket.ts";
 export interface Server {
   /** Resolves with the address when requests can be served. */
   listen(host: string, port: number): Promise<{ host: string; port: number }>;
-  /** Serves a connection that someone else took. Not before `ready`. */
+  /** Serves a connection accepted elsewhere. Not before `ready`. */
   accept(connection: Socket): void;
   ready(): Promise<void>;
-  /** Lets requests in flight finish, up to the limit, then cuts them. */
+  /** Drains requests in flight up to the limit, then closes their connections. */
   close(): Promise<void>;
   /** A request without a socket, for tests. */
   inject: FastifyInstance["inject"];
@@ -31,7 +31,7 @@ export interface Server {
 
 const BODY_LIMIT: BodyLimit = { name: "body_bytes", bytes: LIMITS.body_bytes };
 
-/** Carried from hook to hook. */
+/** Passed from hook to hook. */
 declare module "fastify" {
   interface FastifyContextConfig {
     style?: Style;
@@ -43,25 +43,25 @@ declare module "fastify" {
   }
 }
 
-/** The HTTP edge: everything that is the same for all routes. */
+/** The HTTP edge: what all routes have in common. */
 export function createServer(parts: ServerParts): Server {
   const ids = randomIds(parts.clock);
   const lines = parts.rows.filter(({ websocket }) => websocket !== undefined).map(({ path }) => patternOf(path));
   const app = fastify({
     bodyLimit: BODY_LIMIT.bytes,
-    // No bound of the router's own: a target past target_bytes is refused below, and a name that is too long by its module.
+    // No limit by the router: target_bytes is checked below, names by their modules.
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: LIMITS.header_bytes },
     http: {
       ...HTTP_BOUNDS,
-      // Whoever would rather speak something else on a route that has no lines is answered as usual.
+      // Upgrade requests on routes without WebSocket are answered normally.
       shouldUpgradeCallback: (request) =>
         isWebSocketUpgrade(request) && lines.some((path) => path.test(request.url ?? "")),
     },
     keepAliveTimeout: LIMITS.keep_alive_ms,
-    // Fastify sets its own, which is none, over that of `http`.
+    // Fastify overrides `http`'s with its own default, which is none.
     requestTimeout: HTTP_BOUNDS.requestTimeout,
-    forceCloseConnections: false, // connections.ts does it, for the unused ones too.
-    // Ours says it in our shape, and after the hooks, so that it has a request id.
+    forceCloseConnections: false, // connections.ts does it, including unused ones.
+    // Our own response has our format and, after the hooks, a request id.
     return503OnClosing: false,
     exposeHeadRoutes: true,
     frameworkErrors: (error, _request, reply) => void answerError(parts.log, ids, error, reply),
@@ -101,14 +101,14 @@ export function createServer(parts: ServerParts): Server {
     accept: (connection) => void app.server.emit("connection", connection),
     async ready() {
       await app.ready();
-      // Node looks after slow requests from the moment that a server listens, which one that is handed connections never does.
+      // Node checks slow requests only once a server listens, which this one, given its connections, never does.
       app.server.emit("listening");
     },
     async close() {
       closing = true;
-      // Waiters and streams end now; everything else may finish.
+      // Waits and streams end now; other requests may finish.
       ending.abort();
-      // An unreferenced timer: it must not hold the process when everything ends earlier.
+      // Unreferenced: it must not keep the process alive.
       const cut = setTimeout(() => connections.closeAll(), LIMITS.shutdown_ms).unref();
       connections.closeIdle();
       await app.close();
@@ -120,7 +120,7 @@ export function createServer(parts: ServerParts): Server {
 
 function addRows(app: FastifyInstance, parts: HandlerParts, ending: AbortSignal): void {
   const methods = new Map<string, Set<string>>();
-  // What is passed on is not read here: these routes have a reader of bodies of their own, which reads nothing.
+  // Relayed requests are not read here: their routes have a body parser that reads nothing.
   void app.register(async (relays) => {
     relays.removeAllContentTypeParsers();
     relays.addContentTypeParser("*", (_request, _body, done) => done(null));
@@ -147,14 +147,14 @@ function addRows(app: FastifyInstance, parts: HandlerParts, ending: AbortSignal)
   });
 }
 
-/** What a path of a row stands for; with a query or without. */
+/** Pattern of a row's path, with or without a query. */
 function patternOf(path: string): RegExp {
   const shape = path.replaceAll(".", "\\.").replaceAll(/:\w+/g, "[^/?]+").replace("*", "[^?]*");
   return new RegExp(`^${shape}/?(\\?|$)`);
 }
 
 function addRow(app: FastifyInstance, row: Row, parts: HandlerParts, ending: AbortSignal): void {
-  // A rest of a path may be empty, which the router does not take for one.
+  // The rest of a path may be empty, which the router does not match.
   const urls = row.path.endsWith("/*") ? [row.path, row.path.slice(0, -2)] : [row.path];
   const { around } = parts;
   const own = { ...parts, guard: parts.guardOf?.(row) ?? parts.guard };
@@ -176,7 +176,7 @@ function addRow(app: FastifyInstance, row: Row, parts: HandlerParts, ending: Abo
   }
 }
 
-/** The kinds of body curl and other clients send JSON in. What is neither is refused by name. */
+/** Content types in which curl and other clients send JSON. Others are refused. */
 const JSON_TYPES = /^(application\/json|application\/x-www-form-urlencoded|text\/plain|application\/[\w.-]+\+json)\b/;
 
 function readJsonBodies(app: FastifyInstance, { any_type }: { any_type: boolean }): void {
@@ -200,7 +200,7 @@ function readJsonBodies(app: FastifyInstance, { any_type }: { any_type: boolean 
   });
 }
 
-/** Faults that Fastify finds before a route does, in our words. */
+/** Fastify's errors in our format. */
 const FASTIFY_ERRORS: Record<string, [ErrorCode, (limit: BodyLimit) => string]> = {
   FST_ERR_CTP_BODY_TOO_LARGE: [
     "payload_too_large",
@@ -214,7 +214,7 @@ const FASTIFY_ERRORS: Record<string, [ErrorCode, (limit: BodyLimit) => string]> 
   FST_ERR_BAD_URL: ["malformed_http", () => "the path holds a broken percent-encoding"],
 };
 
-/** The same for what Node's parser finds. */
+/** Errors of Node's parser in our format. */
 const PARSER_ERRORS: Record<string, [ErrorCode, string]> = {
   ERR_HTTP_REQUEST_TIMEOUT: ["request_timeout", "the request did not arrive completely in time"],
   HPE_HEADER_OVERFLOW: [
@@ -227,7 +227,7 @@ function toApiError(log: Log, thrown: unknown, request_id: string, limit = BODY_
   if (thrown instanceof ApiError) return thrown;
   const known = FASTIFY_ERRORS[String((thrown as { code?: unknown } | null)?.code)];
   if (known) return new ApiError(known[0], known[1](limit), { cause: thrown });
-  // The client hung up while sending; nobody reads the answer.
+  // The client disconnected while sending; nobody reads the response.
   if ((thrown as { code?: string } | null)?.code === "ECONNRESET")
     return new ApiError("request_timeout", "the request broke off");
   log.error({ error: thrown, request_id }, "a bug: an error that no one expected");
@@ -257,7 +257,7 @@ function styled(style: Style | undefined, error: ApiError, request_id: string): 
   return style === "prometheus" ? prometheusError(body, error.http) : body;
 }
 
-/** What the parser refuses never becomes a request: the answer is written by hand, and the connection ends. */
+/** A request that the parser refuses gets a hand-written response, and the connection closes. */
 function refuseConnection(error: Error & { code?: string }, socket: Socket, ids: Ids): void {
   if (!socket.writable || error.code === "ECONNRESET") return void socket.destroy();
   const [code, text] = PARSER_ERRORS[error.code ?? ""] ?? ["malformed_http", "this is not HTTP as it should be"];
@@ -271,7 +271,7 @@ function refuseConnection(error: Error & { code?: string }, socket: Socket, ids:
 
 function logRequest({ log, clock }: ServerParts, request: FastifyRequest, reply: FastifyReply): void {
   const { request_id, started } = request.hangar;
-  // The path only: a query string may hold what should not be in a log.
+  // The path only: a query may contain secrets.
   const path = request.url.split("?")[0];
   const ms = Math.round((clock.monotonic() - started) * 10) / 10;
   log.info({ request_id, method: request.method, path, status: reply.statusCode, ms }, "request");

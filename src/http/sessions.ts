@@ -2,21 +2,20 @@ import type { Clock } from "#core/clock.ts";
 import { ApiError } from "#core/errors.ts";
 import { LIMITS } from "#core/limits.ts";
 
-/** Why a session was ended: what its caller would be told if it asked now. */
+/** Why a session ended: the error that a new request would get. */
 export class SessionEnded extends Error {
   override readonly name = "SessionEnded";
 }
 
 interface Session {
-  /** Asks again what was asked when it began. Fails as a request would. */
+  /** Repeats the checks of the start. Fails as a request would. */
   check(): Promise<void>;
   end: AbortController;
 }
 
 /**
- * Event streams, followed logs and terminals that are open. Who they are for was asked when they began; that is asked
- * again as long as they last, so that a session ends soon after its token was revoked or has expired, or what it is
- * about is no longer the caller's, whichever process of the platform that was told to.
+ * Open event streams, followed logs and terminals. Their access is checked again while they last, so that a session
+ * ends soon after its token was revoked or expired, or its resource was removed, by any process.
  */
 export class Sessions {
   readonly #clock: Clock;
@@ -27,7 +26,7 @@ export class Sessions {
     this.#clock = clock;
   }
 
-  /** `signal` is aborted with `SessionEnded` when the caller may no longer; `close` is called when it is over. */
+  /** `signal` is aborted with `SessionEnded` when access is lost; `close` is called at the end. */
   open(check: () => Promise<void>): { signal: AbortSignal; close(): void } {
     const session: Session = { check, end: new AbortController() };
     this.#open.add(session);

@@ -2,20 +2,19 @@ import type { FastifyReply } from "fastify";
 import type { Clock } from "#core/clock.ts";
 import { LIMITS } from "#core/limits.ts";
 
-/** One message of a server-sent stream. `id` is the cursor a reader comes back with. */
+/** One server-sent event. `id` is the cursor for a reconnect. */
 export interface StreamItem {
   id?: string;
   event?: string;
   data: unknown;
 }
 
-/** How many readers were let go because they did not keep up; a metric reads it. */
+/** Number of readers dropped for being too slow; a metric. */
 export const dropped = { slow_readers: 0 };
 
 /**
- * Sends what `source` yields until it ends or the reader leaves. The source is asked for more only when the
- * reader has taken what was sent, so a slow one holds a page and no more; one that takes nothing at all is
- * told so and let go. A silent stream sends a comment now and then.
+ * Sends what `source` yields until it ends or the reader disconnects. With back-pressure: a slow reader buffers one
+ * page; one that reads nothing gets an error and is dropped. An idle stream sends heartbeat comments.
  */
 export async function sendStream(
   reply: FastifyReply,
@@ -58,7 +57,7 @@ async function heartbeat(raw: Raw, clock: Clock, signal: AbortSignal): Promise<v
   }
 }
 
-/** Whether the reader has taken what was sent, within its time and within the limit. */
+/** Whether the reader drained the stream within the timeout and the limit. */
 async function drained(raw: Raw, clock: Clock, signal: AbortSignal): Promise<boolean> {
   if (raw.writableLength > LIMITS.stream_buffer_bytes) return false;
   if (!raw.writableNeedDrain || signal.aborted) return true;

@@ -14,18 +14,18 @@ export const HTTP_BOUNDS = {
   headersTimeout: LIMITS.headers_timeout_ms,
   requestTimeout: LIMITS.request_timeout_ms,
   connectionsCheckingInterval: 500,
-  // Ours (framing.ts), so that the answer has our shape.
+  // Checked by framing.ts, so that the response has our format.
   requireHostHeader: false,
 } as const satisfies ServerOptions;
 
-/** Refuses what two programs could read differently before `listener` sees it. */
+/** Refuses ambiguous requests before `listener`. */
 export const strictly =
   (listener: RequestListener): RequestListener =>
   (request, response) => {
     if (!isRefused(request, response)) listener(request, response);
   };
 
-/** Answers a request that must not be served, and says whether it was one. */
+/** Answers a request that must be refused; returns whether it was one. */
 export function isRefused(request: IncomingMessage, response: ServerResponse): boolean {
   const error = problemOf(request);
   if (!error) return false;
@@ -40,11 +40,11 @@ function problemOf(request: IncomingMessage): ApiError | undefined {
   return problem === undefined ? undefined : new ApiError("malformed_http", problem);
 }
 
-/** For "clientError": what never became a request is answered in two lines. One that brings a file may take its time. */
+/** For "clientError": a malformed request gets a short response. Uploads may be slow. */
 export function refuseBytes(error: Error & { code?: string }, socket: Duplex): void {
   const late = error.code === "ERR_HTTP_REQUEST_TIMEOUT";
   if (late && isUploading(socket)) return;
-  // Anything but bad bytes means that nobody reads an answer, or that a handshake has failed.
+  // Other errors mean that nobody reads a response, or a failed handshake.
   if (!socket.writable || !(late || error.code?.startsWith("HPE_"))) return void socket.destroy();
   const status = late ? "408 Request Timeout" : "400 Bad Request";
   socket.end(`HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`);

@@ -4,8 +4,8 @@ import { LIMITS } from "#core/limits.ts";
 import type { Caller } from "./access.ts";
 
 /**
- * What one token has open at once: connections, streams and large bodies. A token that was narrowed from another counts with it. Whoever
- * runs the platform is not counted, so that it can be looked at and helped while others use all they may.
+ * Open connections, streams and large bodies per token. Attenuated tokens count with their origin. The operator is not
+ * counted, so that the platform stays reachable under load.
  */
 export class TokenUsage {
   readonly #connections = new Map<string, Set<Duplex>>();
@@ -14,9 +14,9 @@ export class TokenUsage {
   readonly #bodies = new Map<string, number>();
   #bodies_bytes = 0;
 
-  /** A connection is that of the token that used it last. Fails with `rate_limited` when the token has too many. */
+  /** A connection belongs to the token that used it last. Fails with `rate_limited` past the limit. */
   connect(caller: Caller, connection: unknown): void {
-    // A request without a socket holds nothing.
+    // An injected request has no socket.
     if (!isCounted(caller) || !(connection instanceof Duplex) || connection.destroyed) return;
     const { token_id } = caller;
     const before = this.#tokens.get(connection);
@@ -29,7 +29,7 @@ export class TokenUsage {
     this.#tokens.set(connection, token_id);
   }
 
-  /** A stream, followed log or terminal begins. Fails as above; the answer is called when it is over. */
+  /** Counts a stream, followed log or terminal. Fails as above; the returned function ends it. */
   stream(caller: Caller): () => void {
     if (!isCounted(caller)) return () => {};
     const { token_id } = caller;
@@ -43,7 +43,7 @@ export class TokenUsage {
     };
   }
 
-  /** A body of this size is about to be read. Fails when there is too much of that; the answer is called when it is over. */
+  /** Counts a body before it is read. Fails past the limit; the returned function ends it. */
   body(caller: Caller, bytes: number): () => void {
     if (caller.is_operator) return () => {};
     const { token_id } = caller;

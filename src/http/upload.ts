@@ -8,10 +8,10 @@ import type { Row } from "./route.ts";
 
 const TYPES = ["application/x-tar", "application/octet-stream", "application/gzip", "application/zstd"];
 
-/** Connections that bring an upload: the time a whole request may take does not count for them. */
+/** Connections with an upload, which have no request timeout. */
 const uploading = new WeakSet<Duplex>();
 
-/** For a request that is passed on as it comes. Answers what ends it. */
+/** For a relayed request. Returns the function that ends it. */
 export function uploads(socket: Duplex): () => void {
   uploading.add(socket);
   return () => void uploading.delete(socket);
@@ -21,7 +21,7 @@ export const isUploading = (socket: Duplex): boolean => uploading.has(socket);
 
 const NO_UPLOAD: AsyncIterable<Uint8Array> = (async function* () {})();
 
-/** Bodies of these kinds are not read here: a route that takes an upload reads them itself. */
+/** Bodies of these types are not parsed: an upload route reads them itself. */
 export function passUploads(app: FastifyInstance): void {
   app.addContentTypeParser(TYPES, (request, body, done) => {
     if (request.routeOptions.config.upload) return done(null, body);
@@ -32,7 +32,7 @@ export function passUploads(app: FastifyInstance): void {
   });
 }
 
-/** The body of a route that takes one as it comes. */
+/** The body of an upload route. */
 export const uploadOf = (row: Row, request: FastifyRequest, clock: Clock): AsyncIterable<Uint8Array> =>
   row.upload ? chunksOf(request, clock) : NO_UPLOAD;
 
@@ -43,7 +43,7 @@ async function* chunksOf({ raw, body }: FastifyRequest, clock: Clock): AsyncGene
   yield* piecesOf(raw, clock);
 }
 
-/** A body as it comes. One that brings nothing for a while is cut: with no bound on the whole, each step has one. */
+/** Streams a body with a stall timeout, because the whole has none. */
 export async function* piecesOf(request: IncomingMessage, clock: Clock): AsyncGenerator<Uint8Array> {
   uploading.add(request.socket);
   const chunks = request[Symbol.asyncIterator]() as AsyncIterator<Buffer>;

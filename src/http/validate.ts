@@ -5,7 +5,7 @@ import { LIMITS } from "#core/limits.ts";
 import { closest } from "#core/words.ts";
 import type { JsonSchema } from "./json-schema.ts";
 
-/** What is wrong with `value`, each problem with its path under `root`. Empty when nothing is. */
+/** Problems of `value`, each with its path under `root`. Empty when valid. */
 export function problems(schema: TSchema, value: unknown, root: string): Problem[] {
   const found: Problem[] = [];
   check(schema as JsonSchema, value, root, found);
@@ -19,7 +19,7 @@ function check(schema: JsonSchema, value: unknown, path: string, found: Problem[
   };
   if (found.length > LIMITS.problems_listed) return;
   if (schema.anyOf) {
-    // Of a union that does not fit, one line says what would; what each branch objects to only confuses.
+    // A union that does not match gets one message with what is allowed; the branches' messages would confuse.
     if (!schema.anyOf.some((one) => fits(one, value))) tell(`must be ${allowedWords(schema)}`);
   } else if ("const" in schema) {
     if (value !== schema.const) tell("must be equal to constant");
@@ -43,7 +43,7 @@ interface Place {
   tell(problem: string): void;
 }
 
-/** What a value of each type is, and what more its schema may ask of it. */
+/** The check of each type and its further constraints. */
 const KINDS: Record<
   string,
   { is(value: unknown): boolean; check?(schema: JsonSchema, value: never, at: Place): void }
@@ -64,7 +64,7 @@ const regexes = new Map<string, RegExp>();
 function regex(pattern: string): RegExp {
   let found = regexes.get(pattern);
   if (!found) {
-    // `s`, so that "every name" means names with a line break as well: nothing gets past a schema by its name.
+    // Flag `s`, so that "every name" includes those with line breaks.
     found = new RegExp(pattern, "su");
     regexes.set(pattern, found);
   }
@@ -72,7 +72,7 @@ function regex(pattern: string): RegExp {
 }
 
 function checkString({ minLength = 0, maxLength = Infinity, pattern }: JsonSchema, value: string, at: Place): void {
-  // Code points count; where even the code units fit, nothing needs counting.
+  // Length in code points; counted only if the code units exceed it.
   const length = value.length > maxLength || value.length < 2 * minLength ? Array.from(value).length : value.length;
   if (length < minLength) at.tell(`must not have fewer than ${minLength} characters`);
   if (length > maxLength) at.tell(`must not have more than ${maxLength} characters`);
@@ -108,7 +108,7 @@ function propertyOf({ properties, patternProperties }: JsonSchema, name: string)
   return Object.entries(patternProperties ?? {}).find(([pattern]) => regex(pattern).test(name))?.[1];
 }
 
-/** What a schema allows, in a few words. */
+/** Describes what a schema allows. */
 export function allowedWords(schema: JsonSchema): string | undefined {
   if (schema.anyOf) {
     const words = schema.anyOf.map((one) => ("const" in one ? JSON.stringify(one.const) : allowedWords(one)));
@@ -135,7 +135,7 @@ function rangeWords(low: number | undefined, high: number | undefined, unit: str
   return high === undefined ? ` of at least ${low}${unit}` : ` of ${low} to ${high}${unit}`;
 }
 
-/** Query strings are text; this gives numbers and booleans where the schema wants them, and leaves the rest to the check. */
+/** Converts query strings to numbers and booleans where the schema expects them. */
 export function coerceQuery(schema: JsonSchema, query: Record<string, unknown>): Record<string, unknown> {
   const result: Record<string, unknown> = { ...query };
   for (const [name, property] of Object.entries(schema.properties ?? {})) {
@@ -153,7 +153,7 @@ function coerce(schema: JsonSchema, text: string): unknown {
   return text;
 }
 
-/** Many clients send null for a field they do not set: where null has no meaning of its own, it is absence. */
+/** Many clients send null for unset fields: it means absence where null has no meaning of its own. */
 export function dropNulls(schema: JsonSchema, value: unknown): unknown {
   const { items } = schema;
   if (Array.isArray(value)) return items ? value.map((one) => dropNulls(items, one)) : value;
@@ -170,7 +170,7 @@ export function dropNulls(schema: JsonSchema, value: unknown): unknown {
 const allowsNull = (schema: JsonSchema): boolean =>
   schema.type === "null" || (schema.anyOf?.some(allowsNull) ?? false) || (!schema.type && !schema.anyOf);
 
-/** Fields of the body that nothing reads, in words: most likely misspelt. */
+/** Unknown body fields, most likely misspelt, for a warning. */
 export function unknownFields(schema: JsonSchema, value: unknown): string[] {
   const { properties } = schema;
   if (!properties || schema.additionalProperties || value === null || typeof value !== "object") return [];
@@ -183,7 +183,7 @@ export function unknownFields(schema: JsonSchema, value: unknown): string[] {
     });
 }
 
-/** For a header, which takes no more than ASCII. */
+/** For a header, which is ASCII only. */
 function quoted(key: string): string {
   const json = JSON.stringify(key.slice(0, 64));
   return json.replaceAll(/[^\x20-\x7e]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`);

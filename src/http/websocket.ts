@@ -10,23 +10,23 @@ import { LIMITS } from "#core/limits.ts";
 import { SessionEnded } from "./sessions.ts";
 
 export interface WebSocketSession {
-  /** What the other side says, one by one; the next is taken when the last was dealt with. Ends when it has left. */
+  /** Messages of the other side, with back-pressure. Ends when it disconnects. */
   messages(): AsyncIterableIterator<string | Buffer, undefined>;
-  /** Resolves when it is on its way and there is room for more, or nobody is there any more. */
+  /** Resolves when the message was sent and there is room for more, or the other side has gone. */
   send(message: string | Uint8Array): Promise<void>;
   end(code: number, reason: string): void;
-  /** Aborted when the other side has left or is silent for too long, or the platform is stopping. */
+  /** Aborted when the other side disconnects or is silent for too long, or the platform stops. */
   signal: AbortSignal;
 }
 
-/** Codes of the protocol, for `end`. */
+/** Close codes of the protocol. */
 export const CLOSE_CODES = { done: 1000, stopping: 1001, policy: 1008, broken: 1011 } as const;
 
-/** What fits behind a code; the protocol allows 123 bytes. */
+/** Maximum close reason; the protocol allows 123 bytes. */
 const REASON_CHARS = 100;
-/** What a line is about; browsers want to hear it again. */
+/** The subprotocol, which browsers expect in the response. */
 const PROTOCOL = "hangar";
-/** A browser cannot send a token as other programs do: it goes with the names of protocols, in base64url. */
+/** A browser cannot set Authorization, so the token is sent as a subprotocol, in base64url. */
 const TOKEN_PROTOCOL = /(?:^|,)\s*hangar\.token\.([\w-]+)\s*(?:,|$)/;
 
 interface Waiting {
@@ -43,13 +43,13 @@ const sockets = new WebSocketServer({
   handleProtocols: (offered) => (offered.has(PROTOCOL) ? PROTOCOL : false),
 });
 
-/** Whether a request wants a line. Any other wish for another protocol is passed over, as HTTP allows. */
+/** Whether a request is a WebSocket upgrade. Other upgrades are ignored, as HTTP allows. */
 export const isWebSocketUpgrade = ({ headers }: IncomingMessage): boolean =>
   headers.upgrade?.toLowerCase() === "websocket";
 
 export const acceptsWebSocket = (request: IncomingMessage): boolean => waiting.has(request);
 
-/** Requests for a line go the way of all requests; one that gets none is answered and its connection ends. */
+/** Upgrade requests pass through the normal handler; a refused one is answered and its connection closed. */
 export function handleUpgrades(
   server: Pick<Server, "on">,
   route: (request: IncomingMessage, response: ServerResponse) => void,
@@ -66,13 +66,13 @@ export function handleUpgrades(
   });
 }
 
-/** The token of a request for a line, in the words of an Authorization header. */
+/** The token of an upgrade request, as an Authorization header. */
 export function webSocketToken({ headers }: IncomingMessage): string | undefined {
   const encoded = TOKEN_PROTOCOL.exec(headers["sec-websocket-protocol"] ?? "")?.[1];
   return encoded === undefined ? undefined : `Bearer ${Buffer.from(encoded, "base64url").toString()}`;
 }
 
-/** Takes the connection over. From here on there is no answer, only messages. */
+/** Accepts the upgrade. From here on there are only messages. */
 export function acceptWebSocket(
   request: IncomingMessage,
   response: ServerResponse,
@@ -90,13 +90,13 @@ export function acceptWebSocket(
   return new OpenSession(opened, clock, ending);
 }
 
-/** The other end, for one process of the platform that asks another: resolves when the other has taken the line. */
+/** The client side, between processes of the platform: resolves when the server has accepted. */
 export async function openWebSocket(
   url: string,
   { agent, clock, ending, signal }: { agent: Agent; clock: Clock; ending: AbortSignal; signal: AbortSignal },
 ): Promise<WebSocketSession> {
   const socket = new WebSocket(url, { agent, perMessageDeflate: false, maxPayload: LIMITS.line_message_bytes });
-  // Nothing is taken before somebody listens.
+  // Paused until someone listens.
   socket.once("open", () => socket.pause());
   await once(socket, "open", { signal }).catch((thrown: unknown) => {
     socket.on("error", () => {});
@@ -124,7 +124,7 @@ class OpenSession implements WebSocketSession {
       socket.pause();
       this.#wake();
     });
-    // The reason comes with "close", which follows in any case.
+    // The reason comes with "close", which always follows.
     socket.on("error", () => {});
     socket.once("close", () => {
       this.#gone.abort();
@@ -164,13 +164,13 @@ class OpenSession implements WebSocketSession {
   }
 
   end(code: number, reason: string): void {
-    // Else its answer would wait behind what nobody takes any more.
+    // Otherwise the close would wait behind unread messages.
     this.#came.length = 0;
     this.#socket.resume();
     this.#socket.close(code, reason);
   }
 
-  /** Somebody whose network went away says nothing, not even goodbye. */
+  /** Detects a peer whose network is gone, which sends no close. */
   async #heartbeat(clock: Clock): Promise<void> {
     let heard = true;
     this.#socket.on("pong", () => {
@@ -180,7 +180,7 @@ class OpenSession implements WebSocketSession {
     while (!signal.aborted) {
       await clock.sleep(LIMITS.stream_heartbeat_ms, signal).catch(() => {});
       if (signal.aborted) return;
-      // One that is held back is not heard: its answers wait behind what was not taken yet.
+      // A paused socket cannot receive pongs: they wait behind unread messages.
       if (!heard && !this.#socket.isPaused) return this.#socket.terminate();
       heard = false;
       this.#socket.ping();

@@ -10,24 +10,24 @@ import { type Database, readOne, type Step, type Value } from "./database.ts";
 import { MIGRATIONS, migrate, TABLES } from "./migrations.ts";
 
 /**
- * A backup is every row as of one moment, as gzipped JSON lines: a header, the rows, and an end line with
- * their number and hash. It belongs to no database: what SQLite wrote, PostgreSQL can be filled from.
+ * A backup is a consistent snapshot of all rows as gzipped JSON lines: a header, the rows, and an end line with count
+ * and hash. It is independent of the database: a SQLite backup can be restored to PostgreSQL.
  */
 interface Header {
   hangar_backup: 1;
   version: string;
   migration: number;
   created_at: string;
-  /** Files of the data dir that belong to the rows: the master key, the token. */
+  /** Files of the data dir that belong to the rows: master key and token. */
   files: Record<string, string>;
 }
 
-/** The backup cannot be read, or cannot be put here. */
+/** The backup cannot be read or restored here. */
 export class BackupError extends Error {
   override readonly name = "BackupError";
 }
 
-/** What a data dir has besides the database, and cannot be made again. */
+/** Files of a data dir that cannot be recreated. */
 export const BACKUP_FILES = ["master.key", "token"] as const;
 
 const ROWS_PER_WRITE = 200;
@@ -62,8 +62,8 @@ export async function backup(
 }
 
 /**
- * Fills an empty database. Interrupted, it starts over; until it is done the platform refuses to start on it.
- * `keepFiles` puts the data dir's files back; it is called before the end, so that "done" includes them.
+ * Restores into an empty database. An interrupted restore starts over; until it is done the platform refuses to start
+ * on it. `keepFiles` restores the data dir's files, before the end mark.
  */
 export async function restore(
   database: Database,
@@ -106,7 +106,7 @@ async function isHalfRestored(database: Database): Promise<boolean> {
   return (await readOne(database, "SELECT 1 AS yes FROM meta WHERE key = ?", [RESTORING])) !== undefined;
 }
 
-/** Reads it all once, before anything is changed: complete, unaltered, of a version this program knows. */
+/** Reads it completely before any change: complete, unmodified, of a known version. */
 async function inspectBackup(file: string): Promise<{ header: Header; rows: number }> {
   const hash = createHash("sha256");
   let header: Header | undefined;
@@ -133,7 +133,7 @@ function parseLine(line: string): object {
     const value: unknown = JSON.parse(line);
     if (value !== null && typeof value === "object") return value;
   } catch {
-    // Said below: whatever it is, it is none of ours.
+    // Reported below: not a backup of ours.
   }
   throw new BackupError("this is not a backup of hangar");
 }
@@ -173,7 +173,7 @@ const TABLE_NAMES: ReadonlySet<string> = new Set(TABLES);
 
 function insertStep(table: string, row: Record<string, Value>): Step {
   const columns = Object.keys(row);
-  // Names become part of the statement, so only names of ours do.
+  // Names become part of the SQL, so only known ones are accepted.
   if (!TABLE_NAMES.has(table) || !columns.every((column) => /^[a-z_][a-z0-9_]*$/.test(column))) {
     throw new BackupError(`the backup names a table or column that does not exist: ${table}`);
   }

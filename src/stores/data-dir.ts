@@ -14,20 +14,20 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { holdLock } from "#core/file-lock.ts";
 
-/** The data dir cannot be used. The text says why and what to do. */
+/** The data dir cannot be used. The message says why and what to do. */
 export class DataDirError extends Error {
   override readonly name = "DataDirError";
 }
 
 export interface DataDir {
   path: string;
-  /** Names this installation; the same after a restart. */
+  /** Identifies this installation across restarts. */
   node_id: string;
   file(name: string): string;
   release(): void;
 }
 
-/** Takes the data dir for this process alone. The pid beside the lock is only for the message. */
+/** Locks the data dir for this process. The pid beside the lock is only for messages. */
 export function claimDataDir(path: string): DataDir {
   try {
     mkdirSync(path, { recursive: true, mode: 0o700 });
@@ -46,7 +46,7 @@ export function claimDataDir(path: string): DataDir {
   };
 }
 
-/** The process that has the data dir, or undefined when none does. */
+/** The process that holds the data dir, or undefined. */
 export function holderOf(path: string): number | undefined {
   if (!existsSync(join(path, "lock"))) return undefined;
   const lock = new DatabaseSync(join(path, "lock"), { timeout: 0 });
@@ -74,7 +74,7 @@ function lockOf(path: string, file: string): { release(): void } {
   );
 }
 
-/** The key that seals all secrets: made at first start, readable by the owner only. */
+/** The master key: created at first start, readable by its owner only. */
 export function masterKey(dir: DataDir): Buffer {
   const text = readOrMake(dir.file("master.key"), () => randomBytes(32).toString("base64"));
   const key = Buffer.from(text, "base64");
@@ -88,7 +88,7 @@ function readOrMake(file: string, make: () => string): string {
   return readFileSync(file, "utf8").trim();
 }
 
-/** All or nothing: the content is on the disk under another name before it takes this one. */
+/** Writes atomically: to a temporary file, synced, then renamed. */
 export function writeFileDurably(file: string, content: string): void {
   const fresh = `${file}.new`;
   const fd = openSync(fresh, "w", 0o600);

@@ -11,29 +11,25 @@
  * BIGINT for numbers and milliseconds, `BYTES` for bytes in table definitions.
  */
 export interface Database {
-  /** Rows as they are now; sees every write that was acknowledged before the call, whoever made it. */
+  /** Reads current rows, including every write acknowledged before the call, by anyone. */
   read<Row>(sql: string, args?: readonly Value[]): Promise<Row[]>;
 
   /** Several reads in one round trip, in order. Absent where a read costs none. */
   readAll?(queries: readonly Query[]): Promise<Record<string, Value>[][]>;
 
   /**
-   * All of `steps` or none. Resolves when they are durable: a kill or a power cut after that loses nothing.
-   * Rejects with `storage_full`, `storage_failed` or `overloaded`; of these only `storage_failed` leaves open
-   * whether the steps happened.
+   * Applies all `steps` or none. Resolves when they are durable. Rejects with `storage_full`, `storage_failed` or
+   * `overloaded`; only after `storage_failed` the outcome is unknown.
    */
   write(steps: readonly Step[], options?: WriteOptions): Promise<Outcome>;
 
-  /**
-   * A number that changes with every commit, whoever made it; it is asked before a read. Absent where asking
-   * costs as much as reading.
-   */
+  /** Changes with every commit, by anyone; read before a read. Absent where it costs as much as reading. */
   version?(): number;
 
-  /** Every row of `tables` as of one moment, while others go on writing. */
+  /** All rows of `tables`, consistent, during concurrent writes. */
   snapshot(tables: readonly string[]): AsyncIterable<{ table: string; row: Record<string, Value> }>;
 
-  /** The platform stops: whatever still hangs after `ms` ends then, so that closing the rest is not held up. */
+  /** At shutdown: aborts what still hangs after `ms`. */
   hurry?(ms: number): void;
 
   close(): Promise<void>;
@@ -47,21 +43,21 @@ export interface Query {
 }
 
 export interface WriteOptions {
-  /** It may take minutes, as migrations and restores do. Otherwise what takes longer than a request may is refused. */
+  /** May take minutes, such as migrations and restores. Otherwise it is limited to a request's time. */
   patient?: boolean;
 }
 
 export interface Step {
   sql: string;
   args?: readonly Value[];
-  /** How many rows it must change or return; any number when left out. */
+  /** Required number of changed or returned rows; any when absent. */
   rows?: number;
 }
 
 export type Outcome =
-  /** What each step returned (RETURNING), in order; empty for steps that return nothing. */
+  /** Rows returned by each step (RETURNING), in order; empty otherwise. */
   | { ok: true; returned: Record<string, Value>[][] }
-  /** Nothing was written: this step touched `rows` rows, not the number it must. */
+  /** Nothing was written: this step affected `rows` rows instead of the required number. */
   | { ok: false; failed: number; rows: number };
 
 /** The first row, or undefined. */

@@ -6,7 +6,7 @@ import { type Database, readOne } from "./database.ts";
 const KEY = "key_check";
 const TEXT = "hangar";
 
-/** A database remembers which master key its secrets are sealed with, and a start with another one is refused. */
+/** Stores a check value of the master key, and refuses a start with another one. */
 export async function checkKey(database: Database, sealer: Sealer): Promise<void> {
   await database.write([
     {

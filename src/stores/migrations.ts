@@ -20,7 +20,7 @@ export const MIGRATIONS: readonly Migration[] = [
          hostname TEXT NOT NULL, app_id TEXT NOT NULL REFERENCES apps (id) ON DELETE CASCADE, kind TEXT NOT NULL,
          state TEXT NOT NULL, chain TEXT, key BYTES, problem TEXT, created_at BIGINT NOT NULL, updated_at BIGINT NOT NULL,
          expires_at BIGINT, proved_at BIGINT, PRIMARY KEY (hostname, app_id))`,
-      // Names that led to an app until now go on doing so.
+      // Existing names stay routed.
       `INSERT INTO certificates_claimed
          (hostname, app_id, kind, state, chain, key, problem, created_at, updated_at, expires_at, proved_at)
          SELECT hostname, app_id, kind, state, chain, key, problem, created_at, updated_at, expires_at, created_at
@@ -38,7 +38,7 @@ export const MIGRATIONS: readonly Migration[] = [
       `CREATE TABLE private_networks (
          org_id TEXT NOT NULL REFERENCES orgs (id) ON DELETE CASCADE, name TEXT NOT NULL, prefix TEXT UNIQUE,
          PRIMARY KEY (org_id, name))`,
-      // Machines that are there have addresses of a prefix that was made from the organization's id, and keep them.
+      // Existing machines keep addresses derived from the organization's id.
       `INSERT INTO private_networks (org_id, name)
          SELECT DISTINCT a.org_id, a.network FROM apps a JOIN machines m ON m.app_id = a.id WHERE m.state <> 'destroyed'`,
     ],
@@ -108,7 +108,7 @@ export const MIGRATIONS: readonly Migration[] = [
   },
 ];
 
-/** Every table with data, parents before children: the order in which a backup can be put back. */
+/** All tables with data, parents before children: the order of a restore. */
 export const TABLES = [
   "meta",
   "orgs",
@@ -149,15 +149,14 @@ export const TABLES = [
   "registry_tags",
 ] as const;
 
-/** The database is of another time than this program. */
+/** The database belongs to another version of this program. */
 export class MigrationError extends Error {
   override readonly name = "MigrationError";
 }
 
 /**
- * Brings the tables to this program's version. Each migration is one write, so a kill at any statement
- * leaves it undone or done; its row goes in first, so of two programs that start together one waits and
- * finds it done.
+ * Migrates the tables to this version. Each migration is one write, so a kill leaves it done or undone; its row is
+ * inserted first, so that of two concurrent programs one waits and finds it done.
  */
 export async function migrate(database: Database, migrations: readonly Migration[] = MIGRATIONS): Promise<number> {
   await createTable(database);
@@ -172,7 +171,7 @@ export async function migrate(database: Database, migrations: readonly Migration
   return latest;
 }
 
-/** Answers what was done to the tables; throws when a newer program did some of it. Changes nothing. */
+/** Returns the applied migrations; throws when a newer program applied some. Changes nothing. */
 export async function refuseNewer(database: Database, latest = MIGRATIONS.at(-1)?.id ?? 0): Promise<Set<number>> {
   const done = await applied(database);
   const newer = [...done].filter((id) => id > latest);
@@ -190,7 +189,7 @@ async function createTable(database: Database): Promise<void> {
       { sql: "CREATE TABLE IF NOT EXISTS migrations (id BIGINT PRIMARY KEY, name TEXT NOT NULL)" },
     ]);
   } catch (thrown) {
-    // Two programs that create it at the same moment: PostgreSQL lets one of them fail. It is there then.
+    // On concurrent creation PostgreSQL fails one of them; the table exists then.
     await applied(database).catch(() => {
       throw new Error(`the table of migrations cannot be made: ${messageOf(thrown)}`, { cause: thrown });
     });

@@ -3,14 +3,14 @@ import type { Settings } from "#core/settings.ts";
 import type { Database } from "./database.ts";
 import { openSqlite } from "./sqlite/database.ts";
 
-/** The database the settings name. `onBroken` is called once when it can no longer be trusted. */
+/** Opens the configured database. `onBroken` is called once when it can no longer be trusted. */
 export async function openDatabase(
   settings: Settings,
   onBroken: (error: Error) => void = () => {},
   onPooler?: () => void,
 ): Promise<Database> {
   if (settings.database_url) {
-    // Loaded when it is used: the driver takes 8 MB, and most installations have no PostgreSQL.
+    // Loaded on demand: the driver takes 8 MB, and most installations have no PostgreSQL.
     const { openPostgres } = await import("./postgres/database.ts");
     const { database_url, database_connections: connections } = settings;
     return await openPostgres(database_url, { connections, ...(onPooler ? { onPooler } : {}) });

@@ -5,7 +5,7 @@ export interface Migration {
   statements: readonly string[];
 }
 
-/** What made and changed the tables up to 0.1. */
+/** Migrations up to 0.1. */
 export const RELEASED_MIGRATIONS: readonly Migration[] = [
   {
     id: 1,
@@ -39,7 +39,7 @@ export const RELEASED_MIGRATIONS: readonly Migration[] = [
       `CREATE TABLE hosts (
          id TEXT PRIMARY KEY, region TEXT NOT NULL, zone TEXT NOT NULL, cpus BIGINT NOT NULL, memory_mb BIGINT NOT NULL,
          state TEXT NOT NULL, used_cpus BIGINT NOT NULL, used_memory_mb BIGINT NOT NULL)`,
-      // One row per organization: the place of its newest event, and how many machines it has.
+      // One row per organization: position of its newest event, and its number of machines.
       `CREATE TABLE machine_counters (
          org_id TEXT PRIMARY KEY REFERENCES orgs (id) ON DELETE CASCADE, events BIGINT NOT NULL, machines BIGINT NOT NULL)`,
       `CREATE TABLE machines (
@@ -90,7 +90,7 @@ export const RELEASED_MIGRATIONS: readonly Migration[] = [
     id: 3,
     name: "volumes, their operations, snapshots and the packs that hold them",
     statements: [
-      // No reference to the app: what is on a disk must be taken away before its row may go.
+      // No foreign key to the app: data on disk must be removed before the row.
       `CREATE TABLE volumes (
          id TEXT PRIMARY KEY, org_id TEXT NOT NULL, app_id TEXT NOT NULL, app_name TEXT NOT NULL, name TEXT NOT NULL,
          region TEXT NOT NULL, zone TEXT NOT NULL, host_id TEXT NOT NULL, fstype TEXT NOT NULL, encryption TEXT,
@@ -101,14 +101,14 @@ export const RELEASED_MIGRATIONS: readonly Migration[] = [
       "CREATE INDEX volumes_app ON volumes (app_id, name)",
       "CREATE INDEX volumes_org ON volumes (org_id)",
       "CREATE INDEX volumes_host ON volumes (host_id)",
-      // One machine has at most one volume, whoever writes.
+      // A machine has at most one volume.
       "CREATE UNIQUE INDEX volumes_machine ON volumes (attached_machine_id) WHERE attached_machine_id IS NOT NULL",
       `CREATE TABLE volume_operations (
          id TEXT PRIMARY KEY, volume_id TEXT NOT NULL REFERENCES volumes (id) ON DELETE CASCADE, host_id TEXT NOT NULL,
          position BIGINT NOT NULL, kind TEXT NOT NULL, payload TEXT NOT NULL, reads TEXT, tries BIGINT NOT NULL)`,
       "CREATE INDEX volume_operations_volume ON volume_operations (volume_id, position)",
       "CREATE INDEX volume_operations_reads ON volume_operations (reads) WHERE reads IS NOT NULL",
-      // No reference to the volume: snapshots outlive it.
+      // No foreign key to the volume: snapshots outlive it.
       `CREATE TABLE volume_snapshots (
          id TEXT PRIMARY KEY, volume_id TEXT NOT NULL, org_id TEXT NOT NULL, app_id TEXT NOT NULL, region TEXT NOT NULL,
          kind TEXT NOT NULL, status TEXT NOT NULL, message TEXT NOT NULL, created_at BIGINT NOT NULL,
@@ -154,7 +154,7 @@ export const RELEASED_MIGRATIONS: readonly Migration[] = [
          failures BIGINT NOT NULL DEFAULT 0, bytes_sent BIGINT NOT NULL DEFAULT 0,
          bytes_received BIGINT NOT NULL DEFAULT 0, last_used_at BIGINT)`,
       "CREATE INDEX connections_org ON connections (org_id, inserted_at)",
-      // No reference to the connector: what was done with it is told after it is gone.
+      // No foreign key to the connector: the audit log outlives it.
       `CREATE TABLE connector_audit (
          id TEXT PRIMARY KEY, org_id TEXT NOT NULL, at BIGINT NOT NULL, connection_id TEXT NOT NULL,
          action TEXT NOT NULL, actor TEXT NOT NULL, method TEXT, path TEXT, status BIGINT, rule TEXT)`,
@@ -211,10 +211,10 @@ export const RELEASED_MIGRATIONS: readonly Migration[] = [
       ].map((column) => `ALTER TABLE hosts ADD COLUMN ${column}`),
       `CREATE TABLE host_join_tokens (
          id TEXT PRIMARY KEY, hash BYTES NOT NULL, sealed_key BYTES NOT NULL, expires_at BIGINT NOT NULL)`,
-      // No reference to either: what is left on a disk is cleared away whatever became of the rows.
+      // No foreign keys: data on disk is removed whatever became of the rows.
       `CREATE TABLE host_leftovers (
          host_id TEXT NOT NULL, machine_id TEXT NOT NULL, PRIMARY KEY (host_id, machine_id))`,
-      // What changed lately, for those who look for what no word came of.
+      // Recent changes, for polling.
       "CREATE INDEX machines_updated ON machines (updated_at)",
     ],
   },

@@ -2,12 +2,12 @@ import { copyFile, link, mkdir, open, readdir, rename, rm, stat } from "node:fs/
 import { dirname, join, relative, sep } from "node:path";
 import { checkKey, type ObjectBody, type ObjectInfo, type ObjectRange, type ObjectStore } from "#core/objects.ts";
 
-/** Objects that are not whole yet; no key begins with a dot alone, so none is hidden by it. */
+/** Incomplete objects; no key begins with a dot alone, so none is hidden. */
 const UNFINISHED = ".new";
-/** What has lain there this long was left by a process that is gone. */
+/** Older files were left by dead processes. */
 const STALE_MS = 24 * 3600 * 1000;
 
-/** Objects as files below a folder: this disk, another one, or a mounted share. */
+/** Objects as files in a directory: local disk or mounted share. */
 export class LocalObjects implements ObjectStore {
   readonly place: string;
   readonly #dir: string;
@@ -69,7 +69,7 @@ export class LocalObjects implements ObjectStore {
   }
 
   async list(prefix: string): Promise<ObjectInfo[]> {
-    // Only the folder that holds the whole prefix need be walked.
+    // Only the directory of the whole prefix is walked.
     const top = prefix.includes("/") ? dirname(`${prefix}x`) : "";
     const entries =
       (await unlessMissing(readdir(join(this.#dir, top), { recursive: true, withFileTypes: true }))) ?? [];
@@ -89,7 +89,7 @@ export class LocalObjects implements ObjectStore {
     }
   }
 
-  /** Removes what processes that were killed left unfinished. */
+  /** Removes incomplete files of killed processes. */
   async sweep(now_ms: number): Promise<void> {
     const dir = join(this.#dir, UNFINISHED);
     for (const name of (await unlessMissing(readdir(dir))) ?? []) {
@@ -101,14 +101,14 @@ export class LocalObjects implements ObjectStore {
 }
 
 async function writeWhole(path: string, body: ObjectBody): Promise<void> {
-  // Copying shares the blocks where the file system can.
+  // Uses reflinks where possible.
   if (!(body instanceof Uint8Array)) await copyFile(body.file, path);
   await using file = await open(path, body instanceof Uint8Array ? "w" : "r");
   if (body instanceof Uint8Array) await file.writeFile(body);
   await file.sync();
 }
 
-/** A folder whose own name is on the disk too, all the way up to one that was there before. */
+/** Creates directories durably, up to an existing one. */
 async function makeFolder(dir: string): Promise<void> {
   const first = await mkdir(dir, { recursive: true });
   if (first === undefined) return;
@@ -123,7 +123,7 @@ async function sync(path: string): Promise<void> {
   await file.sync();
 }
 
-/** Not `instanceof Error`: under Jest, Node's own errors come from outside the test's world, and are none of its Errors. */
+/** Not `instanceof Error`: under Jest, Node's errors belong to another realm. */
 const codeOf = (error: unknown): unknown => (error as { code?: unknown } | undefined)?.code;
 
 async function unlessMissing<T>(work: Promise<T>): Promise<T | undefined> {

@@ -4,7 +4,7 @@ import type { ObjectStore } from "#core/objects.ts";
 import type { ObjectsSetting } from "#core/settings.ts";
 import { LocalObjects } from "./local.ts";
 
-/** The store that the settings name; a folder of the data dir when they name none. */
+/** Opens the configured store; by default a directory of the data dir. */
 export async function openObjects(setting: ObjectsSetting, folder: string, clock: Clock): Promise<ObjectStore> {
   const { url, region, access_key, secret_key } = setting;
   if (url === undefined || url.protocol === "file:") {
@@ -12,7 +12,7 @@ export async function openObjects(setting: ObjectsSetting, folder: string, clock
     await local.sweep(clock.now());
     return local;
   }
-  // Loaded only where there is a bucket.
+  // Loaded only for buckets.
   const { S3Objects } = await import("./s3.ts");
   const [bucket = "", ...path] = url.pathname.split("/").filter(Boolean);
   const prefix = path.length > 0 ? `${path.join("/")}/` : "";

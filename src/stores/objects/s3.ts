@@ -15,7 +15,7 @@ import { uploadParts } from "./s3-multipart.ts";
 export interface S3Place {
   /** Scheme, host and bucket: `https://s3.example/bucket`. */
   endpoint: string;
-  /** What all keys begin with in the bucket: empty, or a path that ends in a slash. */
+  /** Prefix of all keys: empty, or a path ending in a slash. */
   prefix: string;
   region: string;
   access_key: string;

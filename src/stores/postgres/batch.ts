@@ -2,7 +2,7 @@ import pg from "pg";
 import type { Value } from "../database.ts";
 import type { Statement } from "./statements.ts";
 
-/** Every number of ours fits a double exactly; the driver would give strings for BIGINT. */
+/** All our numbers fit a double; the driver would return BIGINT as strings. */
 const types = new pg.TypeOverrides();
 types.setTypeParser(pg.types.builtins.INT8, Number);
 
@@ -25,12 +25,12 @@ interface ProtocolConnection {
   off(event: "parseComplete", listener: () => void): void;
 }
 
-/** How a batch failed: what the server or the connection said, and how many statements were done by then. */
+/** How a batch failed: the error, and how many statements had completed. */
 export class BatchError extends Error {
   override readonly name = "BatchError";
   override readonly cause: Error;
   readonly completed: number;
-  /** `unsent`: the server saw nothing of it. `refused`: the server itself says so. `lost`: the connection is gone. */
+  /** `unsent`: the server received nothing. `refused`: the server reported an error. `lost`: the connection broke. */
   readonly how: "unsent" | "refused" | "lost";
 
   constructor(cause: Error, completed: number, how: BatchError["how"]) {
@@ -42,13 +42,13 @@ export class BatchError extends Error {
 }
 
 /**
- * Several statements in one flight, with one Sync behind the last: the server runs them as one transaction, skips the
- * rest after an error, and commits at the Sync. One round trip, and no moment at which it waits for us.
+ * Pipelines several statements with one Sync: the server runs them as one transaction, skips the rest after an error,
+ * and commits at the Sync. One round trip, without idle time in the transaction.
  */
 export class Batch implements pg.Submittable {
   readonly done: Promise<Rows[]>;
   readonly #statements: readonly Statement[];
-  /** The names that this connection has prepared. */
+  /** Statements prepared on this connection. */
   readonly #parsed: Set<string>;
   readonly #results: Rows[] = [];
   #rows: Rows = [];
@@ -72,7 +72,7 @@ export class Batch implements pg.Submittable {
     };
     connection.on("parseComplete", onParsed);
     this.#over = () => connection.off("parseComplete", onParsed);
-    // In one piece: the kernel has all of it or nothing, also when this process stops the moment after.
+    // In one write: the kernel has all or nothing, even if this process is stopped right after.
     connection.stream.cork();
     this.#sent = true;
     const asked = new Set<string>();
@@ -90,7 +90,7 @@ export class Batch implements pg.Submittable {
     connection.stream.uncork();
   }
 
-  // What follows is called by the driver, by these names.
+  // Called by the driver, by these names.
 
   handleRowDescription({ fields }: { fields: Column[] }): void {
     this.#columns = fields.map(({ name, dataTypeID }) => ({
@@ -122,7 +122,7 @@ export class Batch implements pg.Submittable {
 
   handleError(error: Error): void {
     this.#over();
-    // Only the server's own errors have a severity; the others tell of the connection.
+    // Only the server's own errors have a severity; others concern the connection.
     const how = "severity" in error ? "refused" : "lost";
     this.#end.reject(new BatchError(error, this.#results.length, this.#sent ? how : "unsent"));
   }

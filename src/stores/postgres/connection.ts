@@ -5,7 +5,7 @@ import { Batch, type Rows } from "./batch.ts";
 import { type Statement, statement, unnamed } from "./statements.ts";
 import { DeadlineError, NoHostError } from "./trouble.ts";
 
-/** When a call must be over, on the clock that never jumps. */
+/** Deadline of a call, on the monotonic clock. */
 export type Deadline = number;
 
 export const deadlineIn = (ms: number): Deadline => performance.now() + ms;
@@ -16,8 +16,8 @@ interface Sockets {
 }
 
 /**
- * What every session is bound by. The server's own bounds are shorter than ours, so that what it says of them arrives;
- * `transaction_timeout` is there since version 17. A dead peer is found by the kernel of the server as well.
+ * Timeouts of every session. The server's are shorter than ours, so that its errors arrive; `transaction_timeout`
+ * exists since version 17. The server's kernel also detects dead peers.
  */
 const SESSION = `SELECT set_config('statement_timeout', '${LIMITS.postgres_statement_ms}', false),
   set_config('lock_timeout', '${LIMITS.postgres_lock_ms}', false),
@@ -28,7 +28,7 @@ const SESSION = `SELECT set_config('statement_timeout', '${LIMITS.postgres_state
   set_config('tcp_keepalives_count', '3', false), set_config('tcp_user_timeout', '20000', false),
   pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on' AS read_only`;
 
-/** The same bounds for one transaction, where sessions are not ours alone. */
+/** The same timeouts for one transaction, where sessions are shared. */
 const bounds = (statement_ms: number, lock_ms: number, transaction_ms: number): string =>
   `SELECT set_config('statement_timeout', '${statement_ms}', true), set_config('lock_timeout', '${lock_ms}', true),
     set_config('idle_in_transaction_session_timeout', '${transaction_ms}', true),
@@ -37,10 +37,10 @@ const bounds = (statement_ms: number, lock_ms: number, transaction_ms: number): 
 export const SHORT = statement(
   bounds(LIMITS.postgres_statement_ms, LIMITS.postgres_lock_ms, LIMITS.postgres_idle_transaction_ms),
 );
-/** For migrations and restores, which take as long as there is data. */
+/** For migrations and restores, which depend on the amount of data. */
 export const PATIENT = statement(bounds(0, LIMITS.postgres_patient_ms, 0));
 
-/** One session of PostgreSQL. Every call has a deadline; one that is missed ends the connection with it. */
+/** One PostgreSQL session. Every call has a deadline; missing it closes the connection. */
 export class PostgresConnection {
   readonly #client: pg.Client;
   readonly #parsed = new Set<string>();
@@ -59,7 +59,7 @@ export class PostgresConnection {
     const client = new pg.Client({
       connectionString: url,
       application_name: name,
-      // An unreferenced timer of the driver; a socket that connects keeps the process all the same.
+      // The driver's timer is unreferenced; a connecting socket still keeps the process alive.
       connectionTimeoutMillis: Math.max(1, Math.min(LIMITS.postgres_connect_ms, left(deadline))),
       keepAlive: true,
       keepAliveInitialDelayMillis: LIMITS.postgres_keepalive_ms,
@@ -78,7 +78,7 @@ export class PostgresConnection {
     return this.#broken;
   }
 
-  /** It answered a moment ago, so it can be taken for granted that it is there. */
+  /** Responded a moment ago, so it needs no probe. */
   get fresh(): boolean {
     return performance.now() - this.#answered_at < LIMITS.postgres_fresh_ms;
   }
@@ -87,7 +87,7 @@ export class PostgresConnection {
     return performance.now() - this.#answered_at;
   }
 
-  /** All statements as one transaction, in one round trip. None at all asks whether the server is there. */
+  /** Runs all statements as one transaction, in one round trip. Without statements it is a probe. */
   async run(statements: readonly Statement[], deadline: Deadline): Promise<Rows[]> {
     const batch = new Batch(statements, this.#parsed);
     const ms = left(deadline);
@@ -114,11 +114,11 @@ export class PostgresConnection {
     this.#client.on("notification", ({ payload = "" }) => listener(payload));
   }
 
-  /** Politely, without waiting for the other side. */
+  /** Sends Terminate without waiting. */
   close(): void {
     if (this.#broken) return;
     this.#client.end().catch(() => {});
-    // A silent peer never answers the goodbye.
+    // A silent peer never closes its side.
     setTimeout(() => this.destroy(), LIMITS.postgres_connect_ms).unref();
     this.#break();
   }
@@ -135,7 +135,7 @@ export class PostgresConnection {
   }
 }
 
-/** Opens connections to whichever host of the URL will do, beginning with the one that did last. */
+/** Connects to the first suitable host of the URL, beginning with the last one used. */
 export class Connector {
   readonly #address: PostgresAddress;
   readonly #name: string;
@@ -156,7 +156,7 @@ export class Connector {
         this.#first = index;
         return connection;
       } catch (thrown) {
-        // A host that only reads says less than one that could not be reached.
+        // "Read-only" is less informative than a connection error.
         if (problem === undefined || problem instanceof NoHostError) problem = thrown;
       }
       if (left(deadline) === 0) break;

@@ -10,15 +10,15 @@ import { guardedStatement, type Statement, statement, unguarded, unnamed, wrongR
 import { isUndone, storeError, troubleOf, unknownOutcome } from "./trouble.ts";
 
 export interface PostgresOptions {
-  /** Connections at most. */
+  /** Maximum number of connections. */
   connections?: number;
-  /** What the database's operator sees them as. */
+  /** application_name, for the database's operator. */
   name?: string;
-  /** One call, all its tries included. */
+  /** One call, including retries. */
   call_ms?: number;
-  /** Connects at the first call, not before. */
+  /** Connects at the first call. */
   lazy?: boolean;
-  /** Told once when a pooler in transaction mode was found between us and the server. */
+  /** Called once when a pooler in transaction mode was detected. */
   onPooler?: () => void;
 }
 
@@ -39,10 +39,10 @@ export async function openPostgres(url: string, options: PostgresOptions = {}): 
 class PostgresDatabase implements Database {
   readonly #pool: Pool;
   readonly #call_ms: number;
-  /** What a stale connection has to show that it is there; the rest of the call is for another one. */
+  /** Time for a stale connection to respond; the rest of the call is for another one. */
   readonly #probe_ms: number;
   readonly #onPooler: () => void;
-  /** Sessions are ours alone. Otherwise nothing is kept in them: no prepared statements, no settings. */
+  /** Sessions are not shared. Otherwise nothing is kept in them: no prepared statements, no settings. */
   #own_sessions = true;
 
   constructor(url: string, { connections, name = "hangar", call_ms, onPooler }: PostgresOptions) {
@@ -93,7 +93,7 @@ class PostgresDatabase implements Database {
     };
     try {
       await run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
-      // Whoever takes the rows may take their time.
+      // The consumer of the rows may be slow.
       await run(PATIENT.text);
       for (const table of tables) {
         await run(`DECLARE rows NO SCROLL CURSOR FOR SELECT * FROM ${table}`);
@@ -106,7 +106,7 @@ class PostgresDatabase implements Database {
       }
       await run("COMMIT");
     } finally {
-      // The transaction goes with it, wherever the reading ended.
+      // Ends the transaction, wherever reading stopped.
       connection.destroy();
       this.#pool.release(connection);
     }
@@ -124,7 +124,7 @@ class PostgresDatabase implements Database {
     return this.#own_sessions ? statements : statements.map(unnamed);
   }
 
-  /** A write that is sent into a connection that leads nowhere has an unknown outcome; a question has none. */
+  /** A write on a dead connection has an unknown outcome; a probe has none. */
   async #probe(connection: PostgresConnection, deadline: Deadline): Promise<void> {
     try {
       await connection.run([], Math.min(deadline, deadlineIn(this.#probe_ms)));
@@ -133,7 +133,7 @@ class PostgresDatabase implements Database {
     }
   }
 
-  /** Runs `work` again, on another connection if need be, when it failed before anything was done. */
+  /** Retries `work`, if needed on another connection, when nothing was done. */
   async #again<T>(
     deadline: Deadline,
     work: (connection: PostgresConnection, deadline: Deadline) => Promise<T>,
@@ -164,7 +164,7 @@ class PostgresDatabase implements Database {
     try {
       return await work(connection, deadline);
     } catch (thrown) {
-      // It fell silent, or serves another purpose now: the others are no better.
+      // It fell silent or changed its role: idle connections are no better.
       if (connection.broken || (thrown instanceof BatchError && troubleOf(thrown) === "elsewhere")) {
         connection.destroy();
         this.#pool.doubt();
@@ -176,7 +176,7 @@ class PostgresDatabase implements Database {
   }
 }
 
-/** The first pause before another try; each further one is twice as long. */
+/** First delay before a retry, doubled each time. */
 const RETRY_MS = 20;
 
 function refusedStep(thrown: unknown, before: number): Outcome | undefined {

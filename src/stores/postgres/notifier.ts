@@ -10,9 +10,9 @@ import { type Statement, statement, unnamed } from "./statements.ts";
 const NAME = "hangar";
 
 /**
- * LISTEN and NOTIFY on one connection of its own, which is asked now and then whether it still leads anywhere. Words are sent after the write they tell of and not in it: a
- * NOTIFY makes its transaction's commit wait for every other one's, and a process that is killed between the two
- * loses a word, which those who look now and then make good.
+ * LISTEN and NOTIFY on a dedicated connection, which is probed when idle. Notifications are sent after the write, not
+ * in it: NOTIFY serializes commits. A process killed between the two loses a notification, which receivers find by
+ * polling.
  */
 export async function openPostgresNotifier(url: string, parts: { clock: Clock; log: Log }): Promise<Notifier> {
   const wire = new PostgresNotifier(url, parts);
@@ -23,7 +23,7 @@ export async function openPostgresNotifier(url: string, parts: { clock: Clock; l
 class PostgresNotifier implements Notifier {
   readonly #connector: Connector;
   readonly #parts: { clock: Clock; log: Log };
-  /** Names us, so that we do not hear ourselves. */
+  /** Identifies us, so that we ignore our own notifications. */
   readonly #self = randomBytes(6).toString("hex");
   readonly #listeners = new Map<NotificationChannel, Set<(word: string) => void>>();
   readonly #gaps = new Set<() => void>();
@@ -38,7 +38,7 @@ class PostgresNotifier implements Notifier {
   }
 
   send(channel: NotificationChannel, word: string): void {
-    // A queue that fills up while the database is away tells of nothing that a look would not find.
+    // While the database is unreachable the queue fills up; receivers poll anyway.
     if (this.#waiting.length >= LIMITS.wire_waiting) return;
     this.#waiting.push(`${this.#self} ${channel} ${word}`);
     if (!this.#sending) void this.#sendAll();
@@ -69,7 +69,7 @@ class PostgresNotifier implements Notifier {
     connection.onNotification((payload) => this.#hear(payload));
     try {
       await connection.run([unnamed(statement(`LISTEN ${NAME}`))], deadline);
-      // Closed meanwhile: nobody else would end it.
+      // Closed meanwhile: nobody else would close it.
       this.#closing.signal.throwIfAborted();
     } catch (thrown) {
       connection.destroy();
@@ -80,7 +80,7 @@ class PostgresNotifier implements Notifier {
     void this.#watch(connection);
   }
 
-  /** A connection that went silent says nothing of it; a question that is not answered ends it. */
+  /** A dead connection reports nothing; a probe without a response closes it. */
   async #watch(connection: PostgresConnection): Promise<void> {
     const { clock } = this.#parts;
     const { signal } = this.#closing;
@@ -94,7 +94,7 @@ class PostgresNotifier implements Notifier {
     await connection.run(statements, deadlineIn(LIMITS.wire_connect_ms));
   }
 
-  /** All that waits in one statement. What fails with its connection is lost; the gap that follows makes it good. */
+  /** Sends all waiting notifications in one statement. What fails is lost; the gap handler covers it. */
   async #sendAll(): Promise<void> {
     this.#sending = true;
     await Promise.resolve();

@@ -11,19 +11,19 @@ interface Waiter {
 }
 
 /**
- * A bounded number of connections, the one used last first. A connection that broke is replaced when it is needed;
- * after one that fell silent none of the idle ones is trusted any more.
+ * A bounded pool, last in, first out. A broken connection is replaced on demand; after one fell silent no idle one is
+ * trusted.
  */
 export class Pool {
   readonly #connector: Connector;
   readonly #size: number;
   readonly #idle: PostgresConnection[] = [];
   readonly #used = new Set<PostgresConnection>();
-  /** Connections from before the last doubt: closed when they come back. */
+  /** Connections older than the last doubt: closed when they are released. */
   #doubted = new WeakSet<PostgresConnection>();
   #waiting: Waiter[] = [];
   #opening = 0;
-  /** The server had no connection left: until then it is not asked for one more, while there are others. */
+  /** The server had no free connection: until then no new one is opened while there are others. */
   #crowded_until = 0;
   #closed = false;
   #emptied = Promise.withResolvers<void>();
@@ -36,7 +36,7 @@ export class Pool {
     this.#sweep.unref();
   }
 
-  /** Until it is released it is the caller's alone. */
+  /** Exclusive until released. */
   async acquire(deadline: Deadline): Promise<PostgresConnection> {
     if (this.#closed) throw shuttingDown();
     const { promise, resolve, reject } = Promise.withResolvers<PostgresConnection>();
@@ -59,13 +59,13 @@ export class Pool {
     if (this.#closed && this.#used.size === 0) this.#emptied.resolve();
   }
 
-  /** The server may be gone or changed its role: what is idle is closed, what is in use when it comes back. */
+  /** The server may be gone or have changed its role: idle connections are closed now, others when released. */
   doubt(): void {
     for (const connection of this.#used) this.#doubted.add(connection);
     for (const connection of this.#idle.splice(0)) connection.destroy();
   }
 
-  /** Ends in bounded time: calls that are under way have until `deadline`. */
+  /** Closes in bounded time: running calls have until `deadline`. */
   async close(deadline: Deadline): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
@@ -117,7 +117,7 @@ export class Pool {
     this.#serve();
   }
 
-  /** Whoever waited longest is told, unless the ones that are open will do: a full server is no reason to fail then. */
+  /** Fails the longest waiting caller, unless open connections suffice: a full server is no failure then. */
   #failed(thrown: unknown): void {
     if (troubleOf(thrown) === "crowded") {
       this.#crowded_until = performance.now() + LIMITS.postgres_crowded_ms;

@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
 import { returnsRows, type Step, type Value } from "../database.ts";
 
-/** A statement as PostgreSQL reads it. */
+/** A statement in PostgreSQL's syntax. */
 export interface Statement {
-  /** Made from the text, so that one name never stands for two texts, also behind a pooler that mixes up sessions. */
+  /** Derived from the text, so that one name never means two texts, even behind a pooler that mixes sessions. */
   name: string;
   text: string;
   values: readonly (string | Buffer | null)[];
@@ -14,7 +14,7 @@ interface Prepared {
   text: string;
 }
 
-/** All SQL is written in this program, so the number is bounded. */
+/** All SQL is part of this program, so the number is bounded. */
 const prepared = new Map<string, Prepared>();
 
 function prepare(sql: string, key: string, textOf: (sql: string) => string): Prepared {
@@ -38,17 +38,17 @@ export function statement(sql: string, args: readonly Value[] = []): Statement {
   return { ...prepare(sql, sql, (text) => text), values: valuesOf(args) };
 }
 
-/** Not prepared: for sessions that others may share, and for what is said once. */
+/** Unprepared, for shared sessions and one-off statements. */
 export const unnamed = (one: Statement): Statement => ({ ...one, name: "" });
 
-/** What a wrong number of rows is told by: the server quotes it in the error that ends the transaction. */
+/** Marks a wrong row count in the error that aborts the transaction. */
 const WRONG_ROWS = "hangar guard: rows ";
-/** The column that holds the guard beside what the step returns. */
+/** The column that holds the guard beside the returned ones. */
 export const GUARD = "hangar_guard";
 
 /**
- * A step whose number of rows the server itself compares: a wrong one is an error there, which undoes the write. So
- * a write needs nobody to look at it half done, and holds its locks for as long as the server works and no longer.
+ * A step whose row count the server checks: a wrong one is an error, which rolls back the write. So locks are held only
+ * while the server works.
  */
 export function guardedStatement({ sql, args = [], rows }: Step): Statement {
   if (rows === undefined) return statement(sql, args);
@@ -62,14 +62,14 @@ function guard(text: string, rows: number): string {
     SELECT ${returns ? "step.*, " : ""}guard.${GUARD} FROM guard${returns ? " LEFT JOIN step ON true" : ""}`;
 }
 
-/** The number of rows a guarded step touched, from the error it ended with. Undefined for any other error. */
+/** The row count of a guarded step from its error. Undefined for other errors. */
 export function wrongRows(error: { code?: unknown; message?: unknown }): number | undefined {
   if (error.code !== "22P02" || typeof error.message !== "string") return undefined;
   const [, rows] = new RegExp(`${WRONG_ROWS}(\\d+)`).exec(error.message) ?? [];
   return rows === undefined ? undefined : Number(rows);
 }
 
-/** The rows of a guarded step without its guard. */
+/** The rows of a guarded step without the guard column. */
 export function unguarded(step: Step, rows: Record<string, Value>[]): Record<string, Value>[] {
   if (step.rows === undefined) return rows;
   if (step.rows === 0 || !returnsRows(step.sql)) return [];

@@ -2,10 +2,10 @@ import { ApiError, StoreError } from "#core/errors.ts";
 import { LIMITS } from "#core/limits.ts";
 import { BatchError } from "./batch.ts";
 
-/** A call took all the time it had. */
+/** A call exceeded its deadline. */
 export class DeadlineError extends Error {
   override readonly name = "DeadlineError";
-  /** `connection`: the server said nothing. `pool`: no connection came free. */
+  /** `connection`: no response. `pool`: no free connection. */
   readonly waited_for: "connection" | "pool";
 
   constructor(waited_for: DeadlineError["waited_for"], ms: number) {
@@ -16,7 +16,7 @@ export class DeadlineError extends Error {
   }
 }
 
-/** None of the hosts in the URL is one that can be used. */
+/** No host of the URL is usable. */
 export class NoHostError extends Error {
   override readonly name = "NoHostError";
 }
@@ -43,11 +43,11 @@ const BY_CODE: readonly (readonly [RegExp, Trouble])[] = [
   [/^53100$/, "full"],
   // lock_timeout, statement_timeout, idle_in_transaction_session_timeout, transaction_timeout.
   [/^(55P03|57014|25P03|25P04)$/, "slow"],
-  // The server shuts down or starts up (57P0x), or the connection could not be made or broke (08xxx, system errors).
+  // The server shuts down or starts (57P0x), or the connection failed (08xxx, system errors).
   [/^57P0|^08|^E[A-Z_]+$/, "again"],
 ];
 
-/** PgBouncer says these with a code that it has for all protocol errors. */
+/** PgBouncer reports these with its generic protocol error code. */
 const CROWDED =
   /too many (clients|connections)|no more connections allowed|query_wait_timeout|remaining connection slots/i;
 
@@ -62,16 +62,16 @@ export function troubleOf(thrown: unknown): Trouble {
   return error instanceof Error && /terminated|timeout|not queryable/i.test(message) ? "again" : "bug";
 }
 
-/** Whether nothing of a batch of `count` statements happened that ended with this error, or before it was sent. */
+/** Whether a batch of `count` statements with this error had no effect. */
 export function isUndone(thrown: unknown, count: number): boolean {
   if (!(thrown instanceof BatchError)) return true;
   if (thrown.how !== "refused") return thrown.how === "unsent";
-  // It commits after the last statement: an error before that is before the commit. One behind it that ends the
-  // connection may come after the commit, any other one is the commit's own.
+  // The commit follows the last statement: an earlier error precedes it. A later one that ends the connection may
+  // follow the commit; any other is the commit's own.
   return thrown.completed < count || !String((thrown.cause as { code?: unknown }).code).startsWith("57P0");
 }
 
-/** What the caller is told. */
+/** The error for the caller. */
 export function storeError(thrown: unknown, trouble: Trouble): unknown {
   const cause = thrown instanceof BatchError ? thrown.cause : thrown;
   const said = cause instanceof Error ? cause.message : String(cause);

@@ -20,9 +20,9 @@ export function sqlAddressStore(database: Database): AddressStore {
     },
     async insertAssignment({ ip, app_id, type, region, shared, service_name, network, created_at }, limit) {
       const outcome = await database.write([
-        // Locks the app, so that two inserts do not both find room.
+        // Locks the app, so that concurrent inserts respect the limit.
         { sql: "UPDATE apps SET name = name WHERE id = ?", args: [app_id], rows: 1 },
-        // A guard changes nothing and counts: no row is the answer that lets the write go on.
+        // A guard that must return no row.
         { sql: "SELECT 1 AS found FROM ip_assignments WHERE app_id = ? AND ip = ?", args: [app_id, ip], rows: 0 },
         {
           sql: "SELECT 1 AS found FROM ip_assignments WHERE ip = ? AND (shared = 0 OR ? = 0)",

@@ -9,7 +9,7 @@ import { keyset } from "./keyset.ts";
 export const APP = "id, name, org_id, numeric_id, network, secrets_version, created_at";
 const SECRET = "name, sealed, digest, created_at, updated_at";
 
-/** The last app of a private network takes its prefix with it. */
+/** The last app of a private network deletes its prefix. */
 const FORGET_NETWORK = `DELETE FROM private_networks WHERE EXISTS
     (SELECT 1 FROM apps a WHERE a.id = ? AND a.org_id = private_networks.org_id AND a.network = private_networks.name)
   AND NOT EXISTS

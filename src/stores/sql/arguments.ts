@@ -1,10 +1,10 @@
 import type { Value } from "../database.ts";
 
-/** A place for each of a list. One that is empty holds nothing, also where the database has no empty lists. */
+/** Placeholders for a list. An empty one becomes NULL, which works in both databases. */
 export const placeholders = (list: readonly unknown[]): string =>
   list.length === 0 ? "NULL" : list.map(() => "?").join(", ");
 
-/** As a column keeps it: objects as JSON, booleans as 0 and 1. */
+/** Converts to a column value: objects as JSON, booleans as 0 and 1. */
 export function toValue(value: unknown): Value {
   if (typeof value === "boolean") return value ? 1 : 0;
   if (value instanceof Uint8Array) return value;

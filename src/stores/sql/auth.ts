@@ -7,7 +7,7 @@ import { keyset } from "./keyset.ts";
 export const ORG = "id, slug, name, numeric_id, created_at";
 export const TOKEN = "id, org_id, kind, name, secret, created_at, expires_at, revoked_at, parent_id";
 
-/** Holds the organization against being deleted meanwhile, and against another insert past a limit of it. */
+/** Locks the organization against deletion and concurrent inserts past a limit. */
 export const lockOrg = (id: string): Step => ({ sql: "UPDATE orgs SET name = name WHERE id = ?", args: [id], rows: 1 });
 
 export function sqlAuthStore(database: Database): AuthStore {

@@ -46,7 +46,7 @@ function connections(database: Database): Connections {
     async insertConnection(connection, audit, limit) {
       const { org_id } = connection;
       const outcome = await database.write([
-        // Locks the organization, so that two inserts do not both find room.
+        // Locks the organization, so that concurrent inserts respect the limit.
         { sql: "UPDATE orgs SET name = name WHERE id = ?", args: [org_id], rows: 1 },
         {
           sql: `INSERT INTO connections (${CONNECTION}) SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?

@@ -3,7 +3,7 @@ import { type Database, readOne } from "../database.ts";
 import { lookup } from "../lookup.ts";
 import { placeholders } from "./arguments.ts";
 
-/** How many rows of a table apps have, without those that are destroyed. */
+/** Number of rows per app, without destroyed ones. */
 export function counted(database: Database, table: "machines" | "volumes"): Counted {
   const ofApp = `SELECT count(*) AS n FROM ${table} WHERE app_id = ? AND state <> 'destroyed'`;
   const ofOrg = `SELECT t.app_id, count(*) AS n FROM apps a JOIN ${table} t ON t.app_id = a.id

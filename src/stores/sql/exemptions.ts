@@ -3,7 +3,7 @@ import { ON_HOST_LOSS } from "#machines/exemptions.ts";
 import type { MachineStore } from "#machines/store.ts";
 import type { Database, Step } from "../database.ts";
 
-/** Another host may start it, or what stands by for it, when this one is lost. */
+/** Another host may start it, or its standby, when this one is lost. */
 const MAY_LEAVE = `(
   (EXISTS (SELECT 1 FROM machine_metadata d
            WHERE d.machine_id = m.id AND d.key = '${ON_HOST_LOSS.key}' AND d.value = '${ON_HOST_LOSS.value}')
@@ -21,7 +21,7 @@ const ADD = `INSERT INTO unfenced_machines (machine_id, host_id, boot)
   SELECT m.id, m.host_id, m.boot FROM machines m WHERE m.id = ? AND m.host_id = ? AND m.boot = ? AND NOT ${MAY_LEAVE}
   ON CONFLICT (machine_id) DO UPDATE SET host_id = excluded.host_id, boot = excluded.boot RETURNING machine_id`;
 
-/** The host's row is locked until the write is done: losing the host happens wholly before or wholly after. */
+/** Locks the host's row until the commit, so that losing the host happens before or after. */
 const held = ({ id, node_id, epoch }: Tenure): Step => ({
   sql: "UPDATE hosts SET epoch = epoch WHERE id = ? AND node_id = ? AND epoch = ? AND state = 'ok'",
   args: [id, node_id, epoch],

@@ -6,7 +6,7 @@ import { type Database, readOne, type Step, type Value } from "../database.ts";
 const PLACING = "id, region, zone, cpus, memory_mb";
 const HOST = `${PLACING}, state, used_cpus, used_memory_mb, cordoned, draining, node_id, epoch, beat, lease_ms, handled, held,
   address, facts, joined_at, seen_at`;
-/** What is really taken, counted from the machines. */
+/** Actual usage, counted from the machines. */
 const COUNT = `used_cpus = (SELECT coalesce(sum(m.cpus), 0) FROM machines m WHERE m.host_id = hosts.id AND m.reserved = 1),
   used_memory_mb = (SELECT coalesce(sum(m.memory_mb), 0) FROM machines m WHERE m.host_id = hosts.id AND m.reserved = 1)`;
 const EMPTY = `NOT EXISTS (SELECT 1 FROM machines m WHERE m.host_id = hosts.id)
@@ -36,7 +36,7 @@ export function sqlHostStore(database: Database): HostStore {
       return row && toHost(row);
     },
     declare: (hosts) => declare(database, hosts),
-    // A word from an operator ends the tenure too: a host that still runs finds out at its next beat.
+    // An operator's change also ends the tenure: a running host notices at its next renewal.
     setState: (id, state, held) =>
       done("UPDATE hosts SET state = ?, held = ?, epoch = epoch + 1 WHERE id = ?", [state, held ? 1 : 0, id]),
     setCordoned: (id, { cordoned, draining }) =>
@@ -107,7 +107,7 @@ function joining(database: Database): Pick<HostStore, "addToken" | "findToken" |
   };
 }
 
-/** Tokens are forgotten this long after they ran out. */
+/** Expired tokens are deleted after this. */
 const KEPT_MS = 24 * 3600 * 1000;
 
 function tenures(database: Database): Pick<HostStore, "take" | "renew" | "leave" | "lose" | "handled"> {

@@ -10,7 +10,7 @@ export function sqlIdempotencyStore(database: Database): IdempotencyStore {
       const { key, fingerprint, seed, runner, started_at } = entry;
       const outcome = await database.write([
         {
-          // A taken-over key keeps its seed and its time: the second run makes the ids the first one made.
+          // A taken-over key keeps its seed and time: the second run generates the same ids.
           sql: `INSERT INTO idempotency (${ENTRY}) VALUES (?, ?, ?, ?, ?, NULL)
                 ON CONFLICT (key) DO UPDATE SET runner = excluded.runner
                 WHERE idempotency.answer IS NULL AND idempotency.fingerprint = excluded.fingerprint
@@ -22,7 +22,7 @@ export function sqlIdempotencyStore(database: Database): IdempotencyStore {
       const taken = (outcome.ok ? outcome.returned[0]?.[0] : undefined) as IdempotencyEntry | undefined;
       if (taken) return taken;
       const held = await readOne<IdempotencyEntry>(database, `SELECT ${ENTRY} FROM idempotency WHERE key = ?`, [key]);
-      // Forgotten between the two statements: begin anew.
+      // Deleted between the two statements: start again.
       return held ?? (await this.begin(entry, stale_before_ms));
     },
 

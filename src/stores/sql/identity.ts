@@ -13,7 +13,7 @@ export function sqlKeyStore(database: Database): KeyStore {
       const { id, org_id, alg, public_jwk, private_key, created_at, sign_from, publish_until } = key;
       const own: Value[] = [id, org_id, alg, public_jwk, private_key, created_at, sign_from, publish_until];
       const outcome = await database.write([
-        // Locks the organization, so that two processes do not both make a key.
+        // Locks the organization, so that two processes do not both create a key.
         { sql: "UPDATE orgs SET name = name WHERE id = ?", args: [org_id], rows: 1 },
         {
           sql: `INSERT INTO signing_keys (${KEY}) SELECT ?, ?, ?, ?, ?, ?, ?, ?

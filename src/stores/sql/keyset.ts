@@ -3,8 +3,8 @@ import type { Value } from "../database.ts";
 import { placeholders } from "./arguments.ts";
 
 /**
- * A page of a list: what comes after a key, in the order of the columns that the key is made of. An index in that order
- * makes every page cost the same. `after` belongs at the end of the conditions, `order` at the end of the query.
+ * Keyset pagination: rows after a key, ordered by its columns. With an index in that order every page costs the same.
+ * `after` is the last condition, `order` the end of the query.
  */
 export function keyset(
   columns: readonly string[],

@@ -10,7 +10,7 @@ import type {
 import type { Value } from "../database.ts";
 import { toValue } from "./arguments.ts";
 
-/** What is fixed when a machine is made, and what every change writes anew. Objects are kept as JSON. */
+/** Columns set at creation, and columns that every change writes. Objects are JSON. */
 const FIXED = ["id", "org_id", "app_id", "app_name", "name", "region", "host_id", "private_ip", "created_at"] as const;
 const CHANGING = [
   "revision",
@@ -80,7 +80,7 @@ export type MachineRow = Omit<
   config: string;
 };
 
-/** Written out field by field: lists make thousands of these, and a spread of thirty fields costs more than the query. */
+/** Field by field: lists build thousands of these, and a spread of thirty fields costs more than the query. */
 export function toMachine(row: MachineRow): Machine {
   return {
     id: row.id,
@@ -120,7 +120,7 @@ export function toMachine(row: MachineRow): Machine {
   };
 }
 
-/** The columns of `ShownMachine`, and how they become one. */
+/** The columns of `ShownMachine`, and their conversion. */
 export const SHOWN = [
   "id",
   "name",
@@ -180,7 +180,7 @@ export function toEvent({ request, ...row }: EventRow): LoggedEvent {
   return { ...row, ...(request === null ? {} : { request: JSON.parse(request) as EventRequest }) };
 }
 
-/** An operation beside its machine; all null when there is none. */
+/** An operation joined to its machine; all null when there is none. */
 export interface WorkRow {
   o_id: string | null;
   o_position: number;

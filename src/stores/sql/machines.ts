@@ -48,7 +48,7 @@ export function sqlMachineStore(database: Database): MachineStore {
     async findWork(id) {
       const prefetched = await takePrefetched<Work>("work", id);
       if (prefetched) return prefetched;
-      // One statement, so that state and operations belong together.
+      // One statement, so that state and operations are consistent.
       const rows = await database.read<MachineRow & WorkRow>(WORK, [id]);
       const [first] = rows;
       return first && { machine: toMachine(first), operations: rows.flatMap(operationIn) };
@@ -99,7 +99,7 @@ function listQuery(app_id: string, filter: ListFilter): [string, Value[]] {
     where.push(condition);
     args.push(...values);
   };
-  // The first pair leads: its index finds the few machines that have it, however many there are.
+  // The first pair drives the query: its index finds the few machines that have it.
   if (first) also("p.app_id = ? AND p.key = ? AND p.value = ?", app_id, ...first);
   for (const pair of others) {
     also("EXISTS (SELECT 1 FROM machine_metadata o WHERE o.machine_id = m.id AND o.key = ? AND o.value = ?)", ...pair);
@@ -119,7 +119,7 @@ function orgListQuery(org_id: string, filter: OrgListFilter): [string, Value[]] 
   return [`${SELECT} WHERE m.org_id = ?${kind.sql}${page.after}${page.order}`, [org_id, ...kind.args, ...page.args]];
 }
 
-/** In which states and where the machines of a list are. */
+/** Filters by state and place. */
 function kindCondition({ states, include_deleted, region }: OrgListFilter | ListFilter): {
   sql: string;
   args: Value[];
@@ -181,7 +181,7 @@ async function commit(database: Database, change: Change): Promise<Committed> {
   const { machine } = change;
   const gone = machine.state === "destroyed" && change.events.some((event) => event.status === "destroyed");
   const outcome = await database.write([
-    // The revision stands for everything that was read: state, version, lease. If it still is the same, so are they.
+    // The revision covers everything that was read: state, version, lease.
     { sql: UPDATE_MACHINE, args: updateArgs(machine), rows: 1 },
     ...moveSteps(change),
     ...reserveStep(change),
@@ -202,7 +202,7 @@ const goneSteps = ({ id, org_id }: Machine): Step[] => [
   { sql: "UPDATE machine_counters SET machines = machines - 1 WHERE org_id = ?", args: [org_id] },
 ];
 
-/** In the same write as the machine, so that a volume never has two and a crash leaves no doubt. */
+/** In the same write as the machine, so that a volume never has two. */
 function attachStep({ machine, attach }: Change): Step[] {
   if (attach === undefined) return [];
   return [
@@ -215,20 +215,20 @@ function attachStep({ machine, attach }: Change): Step[] {
   ];
 }
 
-/** What it leaves behind is written down with the move, so that the host it left clears it away whenever it can. */
+/** Orphans are recorded with the move, so that the old host removes them when it can. */
 function moveSteps({ machine, moved_from }: Change): Step[] {
   if (!moved_from) return [];
   const { id, host_id, region, private_ip } = machine;
   return [
     {
-      // Not to a host that still has something of an earlier stay.
+      // Not to a host that still has orphans of it.
       sql: `UPDATE machines SET host_id = ?, region = ?, private_ip = ? WHERE id = ?
             AND NOT EXISTS (SELECT 1 FROM host_leftovers l WHERE l.host_id = ? AND l.machine_id = machines.id)`,
       args: [host_id, region, private_ip, id, host_id],
       rows: 1,
     },
     {
-      // The host's row is locked until the write is done: coming back happens wholly before or wholly after.
+      // Locks the host's row until the commit: its return happens before or after.
       sql: `UPDATE hosts SET used_cpus = used_cpus - ?, used_memory_mb = used_memory_mb - ? WHERE id = ?
             ${moved_from.epoch === null ? "" : "AND state = 'failed' AND epoch = ?"}`,
       args: [
@@ -245,7 +245,7 @@ function moveSteps({ machine, moved_from }: Change): Step[] {
     },
     { sql: "UPDATE machine_operations SET host_id = ? WHERE machine_id = ?", args: [host_id, id] },
     {
-      // After the host's row is locked. One that runs on there without a lease is started by nobody else.
+      // After locking the host's row. An exempt machine there is not started elsewhere.
       sql: "DELETE FROM unfenced_machines WHERE machine_id = ?",
       args: [id],
       ...(moved_from.epoch === null ? {} : { rows: 0 }),
@@ -292,8 +292,8 @@ function contentSteps(change: Change): Step[] {
 }
 
 /**
- * Last in every write: the organization's counter is what all its writes have in common, so it is held from here to the
- * commit alone.
+ * Last in every write: all writes of an organization share its counter, so that row is locked only from here to the
+ * commit.
  */
 const logSteps = ({ machine, events }: Change): Step[] => events.flatMap((event) => eventSteps(machine, event));
 
@@ -320,7 +320,7 @@ const putConfig = ({ id, instance_id, config }: Machine): Step => ({
   rows: 1,
 });
 
-/** What lists and stand-bys are found by. A first version has nothing to take away. */
+/** Index rows for lists and standbys. A first version has none to delete. */
 function indexSteps({ id, app_id, revision, config }: Machine): Step[] {
   const first = revision === 1;
   const clear = ["machine_metadata", "machine_standbys"].map((table) => ({
@@ -340,7 +340,7 @@ function indexSteps({ id, app_id, revision, config }: Machine): Step[] {
   ];
 }
 
-/** The counter's row is locked until the write is done, so places in the log come in the order they become visible. */
+/** The counter's row is locked until the commit, so log positions become visible in order. */
 function eventSteps({ org_id, app_id, id: machine_id, instance_id }: Machine, event: MachineEvent): Step[] {
   const { id, type, status, source, timestamp, request } = event;
   return [

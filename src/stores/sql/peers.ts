@@ -32,7 +32,7 @@ export function sqlPeerStore(database: Database): PeerStore {
         if (own) return own.block;
         const free = blocks.find((block) => !taken.some((one) => one.block === block));
         if (free === undefined) return undefined;
-        // Somebody else may have been faster: then it is looked for again.
+        // After a concurrent insert it is read again.
         await database.write([{ sql, args: [node_id, free, node_id] }]);
       }
     },

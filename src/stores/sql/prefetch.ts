@@ -15,7 +15,7 @@ const columns = (list: string, table: string): string =>
     .map((column) => `${table}.${column}`)
     .join(", ");
 
-/** A token and those it was made from, which it falls with. */
+/** A token and its ancestors, which it is revoked with. */
 const TOKENS = `WITH RECURSIVE chain AS (
     SELECT ${TOKEN}, 0 AS depth FROM tokens WHERE id = ?
     UNION ALL SELECT ${columns(TOKEN, "t")}, c.depth + 1 FROM tokens t JOIN chain c ON t.id = c.parent_id
@@ -48,7 +48,7 @@ const appLookups = (name: string): Lookup[] => [
   {
     sql: `SELECT ${APP} FROM apps WHERE name = ?`,
     args: [name],
-    // Looked up by who may, and again by what is done.
+    // Used by authorization and again by the handler.
     keep: ([row], keep) => {
       if (row) for (let use = 0; use < 2; use++) keep("app", name, row);
     },
@@ -56,7 +56,7 @@ const appLookups = (name: string): Lookup[] => [
   org("id = (SELECT org_id FROM apps WHERE name = ?)", [name]),
 ];
 
-/** What a new machine of the app is placed by. */
+/** Rows for placing a new machine. */
 const placeLookups = (app_name: string): Lookup[] => [
   { sql: HOSTS, keep: (rows, keep) => keep("hosts", "all", rows) },
   {
@@ -82,7 +82,7 @@ const machineLookup = (id: string): Lookup => ({
   keep: ([row], keep) => row && keep("machine", id, toMachine(row as MachineRow)),
 });
 
-/** Whoever changes a machine reads it twice: to see that it is there, and with its operations, to decide. */
+/** A change reads a machine twice: to check that it exists, and with its operations. */
 const workLookup = (id: string): Lookup => ({
   sql: WORK,
   args: [id],
@@ -95,12 +95,12 @@ const workLookup = (id: string): Lookup => ({
   },
 });
 
-/** Reads what a request names in one round trip. Undefined where a read costs none. */
+/** Prefetches what a request names in one round trip. Undefined where a read costs none. */
 export function sqlPrefetch(database: Database): Prefetch | undefined {
   if (!database.readAll) return undefined;
   const readAll = database.readAll.bind(database);
   return ({ token_id, app_name, org_slug, machine_id, writes }) => {
-    // Nothing is read for a stranger.
+    // Nothing is read without a token.
     if (!token_id) return new Prefetched(async () => {});
     const lookups: Lookup[] = [
       ...tokenLookups(token_id),

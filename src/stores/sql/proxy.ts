@@ -15,7 +15,7 @@ export function sqlProxyStore(database: Database): ProxyStore {
     async insertCertificate(certificate, limit) {
       const { hostname, app_id, kind, state, chain, key, problem, created_at, updated_at, expires_at } = certificate;
       const outcome = await database.write([
-        // Locks the app, so that two inserts do not both find room.
+        // Locks the app, so that concurrent inserts respect the limit.
         { sql: "UPDATE apps SET name = name WHERE id = ?", args: [app_id], rows: 1 },
         {
           sql: "SELECT 1 AS found FROM certificates WHERE hostname = ? AND (app_id = ? OR proved_at IS NOT NULL)",
@@ -39,7 +39,7 @@ export function sqlProxyStore(database: Database): ProxyStore {
     },
     async proveHostname(app_id, hostname, at) {
       const outcome = await database.write([
-        // Locks every claim, so that of two proofs at the same moment the second finds the first.
+        // Locks all claims of the name, so that the second of two concurrent proofs sees the first.
         { sql: "UPDATE certificates SET updated_at = updated_at WHERE hostname = ?", args: [hostname] },
         {
           sql: `UPDATE certificates SET proved_at = COALESCE(proved_at, ?) WHERE hostname = ? AND app_id = ? AND NOT EXISTS

@@ -6,7 +6,7 @@ const BLOB = "org_id, repository, digest, size, key, node_id, touched_at";
 const MANIFEST = "org_id, repository, digest, media_type, size, subject, artifact_type, annotations, touched_at";
 const IN = "org_id = ? AND repository = ?";
 
-/** No manifest of the repository names the blob `b`, and it is none itself. */
+/** No manifest of the repository references the blob `b`, and it is no manifest. */
 const UNREFERENCED = `NOT EXISTS (SELECT 1 FROM registry_references r
     WHERE r.org_id = b.org_id AND r.repository = b.repository AND r.digest = b.digest)
   AND NOT EXISTS (SELECT 1 FROM registry_manifests m
@@ -177,7 +177,7 @@ function insertBlob({ org_id, repository, digest, size, key, node_id, touched_at
   return { sql, args: [org_id, repository, digest, size, key, node_id, touched_at] };
 }
 
-/** What the manifest names is touched in the same write, so that no clean-up takes it in between. */
+/** Referenced blobs are touched in the same write, so that clean-up keeps them. */
 function manifestSteps({ manifest, blob, tag, blobs, manifests: listed }: ManifestWrite): Step[] {
   const { org_id, repository, digest, touched_at } = manifest;
   const { media_type, size, subject, artifact_type, annotations } = manifest;

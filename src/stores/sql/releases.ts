@@ -33,7 +33,7 @@ export function sqlReleaseStore(database: Database): ReleaseStore {
     async insertRelease(release, keep, after) {
       const { app_id } = release;
       const outcome = await database.write([
-        // Locks the app, so that two releases do not get the same version.
+        // Locks the app, so that versions are unique.
         { sql: "UPDATE apps SET name = name WHERE id = ?", args: [app_id], rows: 1 },
         {
           sql: `INSERT INTO releases (${RELEASE})

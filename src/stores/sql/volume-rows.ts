@@ -2,7 +2,7 @@ import type { Operation, Snapshot, Volume } from "#volumes/types.ts";
 import type { Step, Value } from "../database.ts";
 import { toValue } from "./arguments.ts";
 
-/** What is fixed when a volume is made, and what every change writes anew. Objects are kept as JSON. */
+/** Columns set at creation, and columns that every change writes. Objects are JSON. */
 const FIXED = [
   "id",
   "org_id",
@@ -14,7 +14,7 @@ const FIXED = [
   "sealed_key",
   "created_at",
 ] as const;
-/** `attached_machine_id` is not among them: it is written with the machine that mounts the volume. */
+/** Without `attached_machine_id`, which is written with the machine that mounts the volume. */
 const CHANGING = [
   "revision",
   "updated_at",
@@ -104,7 +104,7 @@ const PROGRESS = [
   "digest",
 ] as const;
 
-/** Only while it is being stored: what is stored does not change. */
+/** Only while it is being stored; a stored one is immutable. */
 export const updateSnapshot = (snapshot: Snapshot): Step => ({
   sql: `UPDATE volume_snapshots SET ${PROGRESS.map((column) => `${column} = ?`).join(", ")}
         WHERE id = ? AND status IN ('waiting', 'running')`,
@@ -112,10 +112,10 @@ export const updateSnapshot = (snapshot: Snapshot): Step => ({
   rows: 1,
 });
 
-/** The operation beside a volume; all null when it has none. */
+/** The operation joined to a volume; all null when it has none. */
 export interface WorkRow {
   o_id: string | null;
-  /** Not always the volume's: what it left on another host is cleared away there. */
+  /** Not always the volume's host: orphans are removed where they are. */
   o_host_id: string;
   o_position: number;
   o_kind: Operation["kind"];
@@ -140,7 +140,7 @@ export function operationIn(row: VolumeRow & WorkRow): Operation[] {
 
 export const insertOperation = (operation: Operation): Step => {
   const { id, volume_id, host_id, position, kind, payload, tries } = operation;
-  // What it reads from stays as long as it is not finished.
+  // Its source is kept until it has finished.
   const reads = kind === "restore" ? payload.snapshot_id : payload.source_volume_id;
   return {
     sql: `INSERT INTO volume_operations (id, volume_id, host_id, position, kind, payload, reads, tries)

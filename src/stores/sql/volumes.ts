@@ -25,10 +25,10 @@ const FROM = `SELECT ${VOLUME} FROM volumes v`;
 const SNAPSHOTS = `SELECT ${SNAPSHOT} FROM volume_snapshots s`;
 const WORK = `SELECT ${VOLUME}, o.id AS o_id, o.host_id AS o_host_id, o.position AS o_position, o.kind AS o_kind, o.payload AS o_payload,
   o.tries AS o_tries FROM volumes v LEFT JOIN volume_operations o ON o.volume_id = v.id WHERE v.id = ? ORDER BY o.position`;
-/** A snapshot that another is just being built on, or a volume filled from, is needed. */
+/** A snapshot that is the base of one being stored, or the source of a restore, is in use. */
 const NEEDED = `EXISTS (SELECT 1 FROM volume_snapshots o WHERE o.base_snapshot_id = s.id AND o.status IN ('waiting', 'running'))
   OR EXISTS (SELECT 1 FROM volume_operations o WHERE o.reads = s.id)`;
-/** A volume whose machine, if it has one, is on its way out. */
+/** Unattached, or its machine is being destroyed. */
 const RELEASED = `(attached_machine_id IS NULL OR EXISTS (
   SELECT 1 FROM machines m WHERE m.id = attached_machine_id AND m.state IN ('destroying', 'destroyed')))`;
 const PACKS_PER_STEP = 200;
@@ -82,7 +82,7 @@ export function sqlVolumeStore(database: Database): VolumeStore {
         volumes(`${own} AND v.state = 'created' AND (v.next_backup_at <= ? OR v.next_backup_at > ?)`, [
           ...host_ids,
           now,
-          // Further off than any is ever put: the clock was ahead when it was, and is not any more.
+          // Further ahead than ever scheduled: the clock was wrong when it was set.
           now + 2 * VOLUME_LIMITS.backup_every_ms,
         ]),
         volumes(
@@ -139,7 +139,7 @@ async function findWork(
   database: Database,
   id: string,
 ): Promise<{ volume: Volume; operations: Operation[] } | undefined> {
-  // One statement, so that state and operations belong together.
+  // One statement, so that state and operations are consistent.
   const rows = await database.read<VolumeRow & WorkRow>(WORK, [id]);
   const [first] = rows;
   if (!first) return undefined;
@@ -162,7 +162,7 @@ async function insert(
   const rival = unique_zone ? rivals[unique_zone] : undefined;
   const alone = rival ? `NOT EXISTS (SELECT 1 FROM volumes WHERE ${rival.where} AND state <> 'destroyed')` : "1 = 1";
   const outcome = await database.write([
-    // Locks the app against being deleted meanwhile, and against another insert into the same zone.
+    // Locks the app against deletion and concurrent inserts into the same zone.
     { sql: "UPDATE apps SET name = name WHERE id = ?", args: [app_id], rows: 1 },
     ...sourceSteps(source),
     {
@@ -182,7 +182,7 @@ async function insert(
   return outcome.failed === sources + 1 ? "limit" : "zone_taken";
 }
 
-/** Locks what the volume is made from, so that it is not forgotten before the operation that reads it is written. */
+/** Locks the source, so that it is not deleted before the operation is written. */
 function sourceSteps(source: { snapshot_id?: string; volume_id?: string } | undefined): Step[] {
   if (source?.snapshot_id !== undefined) {
     const sql = "UPDATE volume_snapshots SET status = status WHERE id = ? AND status = 'created'";
@@ -248,7 +248,7 @@ async function finishSnapshot(database: Database, snapshot: Snapshot, packs: rea
 
 async function forgetSnapshot(database: Database, id: string): Promise<string[] | false> {
   const outcome = await database.write([
-    // First a lock, so that the next step sees everything that was built on it up to now.
+    // Locks first, so that the next step sees all dependants.
     { sql: "UPDATE volume_snapshots SET status = status WHERE id = ?", args: [id] },
     { sql: "DELETE FROM snapshot_packs WHERE snapshot_id = ? RETURNING pack", args: [id] },
     { sql: `SELECT 1 AS needed FROM volume_snapshots s WHERE s.id = ? AND (${NEEDED})`, args: [id], rows: 0 },

@@ -12,7 +12,7 @@ export function sqlWebhookStore(database: Database): WebhookStore {
     async insertWebhook(hook, limit) {
       const { id, org_id, app_id, url, secret, created_at, token_id, position, failures, retry_at, last_error } = hook;
       const outcome = await database.write([
-        // Locks the organization, so that two inserts do not both find room.
+        // Locks the organization, so that concurrent inserts respect the limit.
         { sql: "UPDATE orgs SET name = name WHERE id = ?", args: [org_id], rows: 1 },
         {
           sql: `INSERT INTO webhooks (${WEBHOOK}) SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?

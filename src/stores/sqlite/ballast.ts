@@ -3,14 +3,14 @@ import { closeSync, fstatSync, ftruncateSync, openSync, statfsSync, writeSync } 
 import { dirname } from "node:path";
 import { LIMITS } from "#core/limits.ts";
 
-/** At most this share of what is free goes into the ballast: a small disk keeps its room. */
+/** Maximum fraction of free space: a small disk keeps its space. */
 const SHARE = 1 / 16;
 const CHUNK = 1 << 20;
 const FILL_LATER_MS = 10_000;
 
 /**
- * Room that is kept back on the disk, so that on a full one something can still be deleted: a write that
- * frees space needs some itself, for the log.
+ * Ballast: disk space reserved so that deletes still work on a full disk, because they need some themselves, for the
+ * WAL.
  */
 export class Ballast {
   readonly #file: string;
@@ -19,31 +19,31 @@ export class Ballast {
     this.#file = file;
   }
 
-  /** At once where room is scarce; where there is plenty it can wait until the start is over. */
+  /** At once where space is scarce, otherwise after the start. */
   fillSoon(): void {
     const { bavail, bsize } = statfsSync(dirname(this.#file));
     if (bavail * bsize * SHARE < 4 * LIMITS.ballast_bytes) this.fill();
     else setTimeout(() => this.fill(), FILL_LATER_MS).unref();
   }
 
-  /** What is kept back now. */
+  /** Currently reserved bytes. */
   get bytes(): number {
     return this.#opened((fd) => fstatSync(fd).size) ?? 0;
   }
 
-  /** Takes what it may; on a disk without room that is little or nothing, and no error. */
+  /** Reserves what it can; less on a full disk, without an error. */
   fill(): void {
     this.#opened((fd) => {
       const { bavail, bsize } = statfsSync(dirname(this.#file));
       let size = fstatSync(fd).size;
       const goal = Math.min(LIMITS.ballast_bytes, size + Math.floor(bavail * bsize * SHARE));
-      // Noise, because some file systems keep zeros without taking room for them.
+      // Random data, because some file systems store zeros without allocating.
       const noise = randomBytes(CHUNK);
       while (size < goal) size += writeSync(fd, noise, 0, Math.min(CHUNK, goal - size), size);
     });
   }
 
-  /** Runs `work` with the room it kept, and takes back what is left of it. */
+  /** Runs `work` with the reserved space, then reserves the rest again. */
   spend<Result>(work: () => Result): Result {
     const size = this.#opened((fd) => {
       const { size: before } = fstatSync(fd);
@@ -64,7 +64,7 @@ export class Ballast {
     });
   }
 
-  /** A disk that has no room for the ballast, or none for the file's name, is no reason to fail. */
+  /** A disk without space for the ballast is no error. */
   #opened<Result>(work: (fd: number) => Result): Result | undefined {
     let fd: number | undefined;
     try {

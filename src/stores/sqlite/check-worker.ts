@@ -5,16 +5,16 @@ import { assert, messageOf } from "#core/assert.ts";
 import { count } from "#core/words.ts";
 import { countInside, countOutside } from "./commit-count.ts";
 
-/** What is wrong, if anything: first whether something is missing, then whether the pages hang together. */
+/** What is wrong, if anything: first missing commits, then corrupt pages. */
 export interface Looked {
   at: "commits" | "pages";
   problem?: string;
 }
 
-/** Problems that are told; one damaged page makes many. */
+/** Reported problems; one damaged page causes many. */
 const TOLD = 3;
 
-/** Closed without a checkpoint, since it may not write: what is in the log stays there for whoever wants to save it. */
+/** Closed without a checkpoint, because it must not write: the WAL stays for recovery. */
 function look(file: string, tell: (looked: Looked) => void): void {
   const outside = countOutside(file) ?? 0;
   const db = new DatabaseSync(file, { readOnly: true, timeout: 10_000 });
@@ -29,7 +29,7 @@ function look(file: string, tell: (looked: Looked) => void): void {
       return;
     }
     tell({ at: "commits" });
-    // Not `quick_check`: a key that was changed in an index alone hides a row, and only this one compares the two.
+    // Not `quick_check`, which does not compare indexes with rows.
     const found = db
       .prepare(`PRAGMA integrity_check(${TOLD})`)
       .all()

@@ -15,7 +15,7 @@ import { countFile, countOutside } from "./commit-count.ts";
 export class DatabaseCheck {
   readonly #worker: Worker | undefined;
   readonly #commits: Promise<void>;
-  /** Settles when all of it was looked at. */
+  /** Settles when everything was checked. */
   readonly done: Promise<void>;
 
   constructor(file: string) {
@@ -44,7 +44,7 @@ export class DatabaseCheck {
     });
   }
 
-  /** Rejects with what is wrong, as far as that is known in time. */
+  /** Rejects with problems found within the time limit. */
   async start(): Promise<void> {
     this.#worker?.ref();
     await this.#commits;
@@ -52,7 +52,7 @@ export class DatabaseCheck {
     this.#worker?.unref();
   }
 
-  /** The same, however long it takes. */
+  /** The same without a time limit. */
   async whole(): Promise<void> {
     this.#worker?.ref();
     await this.#commits;

@@ -7,12 +7,12 @@ import { closeSync, existsSync, openSync, readFileSync, writeSync } from "node:f
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 
 const TABLE = "commit_count";
-/** As many digits as a safe integer has: every number takes the place of the one before. */
+/** The digits of a safe integer: every number overwrites the previous one. */
 const DIGITS = 16;
 
 export const countFile = (database: string): string => `${database}-commits`;
 
-/** Undefined when there is none, as before the first write. */
+/** Undefined before the first write. */
 export function countOutside(database: string): number | undefined {
   const file = countFile(database);
   if (!existsSync(file)) return undefined;
@@ -35,22 +35,22 @@ export class CommitCount {
     db.exec(`INSERT INTO ${TABLE} (n) SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM ${TABLE})`);
     this.#add = db.prepare(`UPDATE ${TABLE} SET n = n + 1 RETURNING n`);
     this.#last = countInside(db);
-    // Made, and opened for writing at its beginning: what is in it stays until the next commit.
+    // Created, and opened for writing at its beginning: the content stays until the next commit.
     closeSync(openSync(countFile(database), "a", 0o600));
     this.#fd = openSync(countFile(database), "r+");
   }
 
-  /** In the transaction. */
+  /** Called inside the transaction. */
   add(): void {
     this.#last = Number(this.#add.get()?.["n"]);
   }
 
-  /** After it. A number that could not be written is one that is too small, which costs nothing but what it would show. */
+  /** Called after it. If this fails the number is too low, which only weakens the check. */
   committed(): void {
     try {
       writeSync(this.#fd, `${String(this.#last).padStart(DIGITS, "0")}\n`, 0);
     } catch {
-      // The disk is full, or worse: the database itself finds that out.
+      // The disk is full or broken: the database itself reports it.
     }
   }
 

@@ -2,7 +2,7 @@ import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { type Outcome, returnsRows, type Step, type Value } from "../database.ts";
 import type { CommitCount } from "./commit-count.ts";
 
-/** A statement is compiled once per connection. All SQL is written in this program, so the number is bounded. */
+/** Compiles each statement once per connection. All SQL is part of this program, so the number is bounded. */
 export class Statements {
   readonly #db: DatabaseSync;
   readonly #cache = new Map<string, StatementSync>();
@@ -24,9 +24,9 @@ export class Statements {
 export type Verdict = { outcome: Outcome } | { error: unknown };
 
 /**
- * Runs several writes in one transaction, so that they share one fsync, and each as if it were alone: one
- * whose counts are wrong, or whose SQL fails, is undone by itself. Throws when the transaction as a whole
- * failed (disk full, I/O error); then nothing of the group happened.
+ * Runs several writes in one transaction with one fsync, each isolated by a savepoint: one with a wrong row count or an
+ * SQL error is rolled back alone. Throws when the whole transaction failed (disk full, I/O error); then nothing was
+ * written.
  */
 export function commitGroup(
   db: DatabaseSync,
@@ -37,7 +37,7 @@ export function commitGroup(
   db.exec("BEGIN IMMEDIATE");
   try {
     const verdicts = group.map((steps) => runAlone(db, statements, steps));
-    // Nothing to make durable when every write was refused.
+    // Nothing to commit when every write was refused.
     const kept = verdicts.some((verdict) => "outcome" in verdict && verdict.outcome.ok);
     if (kept) counted?.add();
     db.exec(kept ? "COMMIT" : "ROLLBACK");
@@ -65,7 +65,7 @@ function attempt(db: DatabaseSync, statements: Statements, steps: readonly Step[
       if (step.rows !== undefined && rows !== step.rows) return { outcome: { ok: false, failed: index, rows } };
       returned.push(values);
     } catch (error) {
-      // A full disk or a broken one ends the whole transaction, and with it the group.
+      // A full or broken disk ends the whole transaction.
       if (!db.isTransaction || isStorageError(error)) throw error;
       return { error };
     }
@@ -83,10 +83,10 @@ function run(statements: Statements, step: Step): { rows: number; values: Record
   return { rows: Number(statement.run(...args).changes), values: [] };
 }
 
-/** SQLite's primary result codes for a disk that is full, and for one that cannot be trusted. */
+/** SQLite's primary result codes for a full disk, and for a broken one. */
 const FULL = 13;
 const BROKEN = new Set([8, 10, 11, 14, 26]); // READONLY, IOERR, CORRUPT, CANTOPEN, NOTADB
-const IOERR_SHMSIZE = 4874; // No room to grow the wal-index: full, not broken.
+const IOERR_SHMSIZE = 4874; // No space to grow the wal-index: full, not broken.
 
 export function storageTrouble(thrown: unknown): "full" | "broken" | undefined {
   const code = (thrown as { errcode?: unknown } | null)?.errcode;

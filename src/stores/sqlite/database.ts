@@ -57,7 +57,7 @@ class SqliteDatabase implements Database {
   #reader: Reader | undefined;
   #version: number | undefined;
   #lastId = 0;
-  /** Why no write is accepted any more. */
+  /** Why no more writes are accepted. */
   #ended: Error | undefined;
 
   constructor(file: string, worker: Worker, onBroken: (error: Error) => void, check?: DatabaseCheck) {
@@ -77,7 +77,7 @@ class SqliteDatabase implements Database {
       for (const answer of answers) this.#settle(answer);
     });
     worker.on("error", (cause) => {
-      // Before it is ready, nobody builds on it: whoever opens it is told, and that is all.
+      // Before it is ready only the opener is told.
       if (!ready) reject(cause);
       else this.#break(new StoreError("storage_failed", "the store's writer stopped", { cause }));
     });
@@ -88,9 +88,8 @@ class SqliteDatabase implements Database {
   }
 
   /**
-   * Of this connection, which never writes: it counts what all others commit. Asked once in a turn of the
-   * event loop, and again after a write of ours was answered, so nobody who knows of a commit gets a number
-   * from before it.
+   * data_version of this connection, which never writes: it changes with others' commits. Read once per turn of the
+   * event loop, and again after an acknowledged write, so that nobody who knows of a commit gets an older value.
    */
   version(): number {
     if (this.#version === undefined) {
@@ -133,7 +132,7 @@ class SqliteDatabase implements Database {
   async *snapshot(tables: readonly string[]): AsyncIterable<{ table: string; row: Record<string, Value> }> {
     const db = openConnection(this.#file);
     try {
-      db.exec("BEGIN"); // The first read fixes what this transaction sees.
+      db.exec("BEGIN"); // The first read fixes the snapshot.
       for (const table of tables) {
         for (const row of db.prepare(`SELECT * FROM ${table}`).iterate()) {
           yield { table, row: row as Record<string, Value> };
@@ -147,7 +146,7 @@ class SqliteDatabase implements Database {
   async close(): Promise<void> {
     this.#ended ??= new StoreError("shutting_down", "the store is closed");
     await this.#check?.close();
-    // Messages arrive in order, so every write asked for before is finished first.
+    // Messages are ordered, so earlier writes finish first.
     this.#worker.postMessage("close");
     await this.#exited;
     this.#reader?.db.close();
@@ -156,7 +155,7 @@ class SqliteDatabase implements Database {
 
   #settle({ id, outcome, trouble, message }: WriteResponse): void {
     const waiting = this.#waiting.get(id);
-    if (!waiting && this.#ended) return; // Was told so when the store broke.
+    if (!waiting && this.#ended) return; // Already reported when the store broke.
     assert(waiting, `write ${id} is waited for`);
     this.#waiting.delete(id);
     if (outcome) {
@@ -168,7 +167,7 @@ class SqliteDatabase implements Database {
     if (trouble === "broken") this.#break(error);
   }
 
-  /** After an I/O error nothing is known about what is on the disk: no further write, never a retried fsync. */
+  /** After an I/O error the disk's content is unknown: no more writes, never a retried fsync. */
   #break(error: Error): void {
     if (this.#ended) return;
     this.#ended = error;

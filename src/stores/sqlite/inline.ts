@@ -4,8 +4,8 @@ import type { Database, Outcome, Step, Value } from "../database.ts";
 import { commitGroup, Statements } from "./commit.ts";
 
 /**
- * The same database without the thread: every call finishes before it returns. For simulations, where one
- * seed must give one run, and for tests that interpose between statements. In memory unless given one.
+ * The same database without a thread: calls are synchronous. For deterministic simulations and tests that interpose
+ * between statements. In memory by default.
  */
 export function inlineSqlite(
   db: DatabaseSync = new DatabaseSync(":memory:", { enableForeignKeyConstraints: true }),
@@ -20,7 +20,7 @@ export function inlineSqlite(
       return verdict.outcome;
     },
     async *snapshot(tables) {
-      // All of it at once, because others write while whoever asked looks at a row.
+      // All rows at once, because others write while the consumer iterates.
       yield* tables.flatMap((table) =>
         db
           .prepare(`SELECT * FROM ${table}`)

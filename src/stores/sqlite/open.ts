@@ -2,8 +2,8 @@ import { DatabaseSync } from "node:sqlite";
 import { ownerOnly } from "#core/file-lock.ts";
 
 /**
- * NORMAL would be faster and loses acknowledged writes at a power cut, every time; OFF breaks the file. Both
- * are kept for the tests that show it (`test/system/store-powercut.test.ts`).
+ * NORMAL is faster but loses acknowledged writes at a power cut; OFF corrupts the file. Both exist for the tests that
+ * show it (`test/system/store-powercut.test.ts`).
  */
 export type Synchronous = "FULL" | "NORMAL" | "OFF";
 

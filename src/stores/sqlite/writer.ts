@@ -29,9 +29,9 @@ export interface WriteResponse {
 export interface WriterData {
   file: string;
   synchronous: Synchronous;
-  /** Whether to keep back room for deletes. */
+  /** Whether to reserve space for deletes. */
   ballast: boolean;
-  /** Whether to count commits in a file beside it. */
+  /** Whether to count commits in a separate file. */
   counted: boolean;
 }
 
@@ -40,7 +40,7 @@ class Writer {
   readonly #statements: Statements;
   readonly #ballast: Ballast | undefined;
   readonly #counted: CommitCount | undefined;
-  /** Why nothing is written any more: a commit that works after one that failed would prove nothing. */
+  /** Why nothing is written any more: a successful commit after a failed one proves nothing. */
   #broken: string | undefined;
   #full = false;
 
@@ -55,13 +55,13 @@ class Writer {
     if (this.#broken !== undefined) return refuseAll(group, "broken", this.#broken);
     const answers = this.#commit(group);
     const full = answers[0]?.trouble === "full";
-    // There is room again: also for what is kept back.
+    // There is space again, so the ballast is refilled.
     if (this.#full && !full) this.#ballast?.fill();
     this.#full = full;
     return full ? this.#freeing(group, answers) : answers;
   }
 
-  /** On a full disk, whoever deletes something is let through with the room that was kept back for them. */
+  /** On a full disk, deletes use the reserved space. */
   #freeing(group: readonly WriteRequest[], refusals: WriteResponse[]): WriteResponse[] {
     const urgent = group.filter(({ steps }) => steps.some(({ sql }) => /^\s*DELETE\b/i.test(sql)));
     if (urgent.length === 0 || !this.#ballast) return refusals;
@@ -74,12 +74,12 @@ class Writer {
     return refusals.map((refusal) => told.get(refusal.id) ?? refusal);
   }
 
-  /** Once it is moved into the database, the log is written from its beginning again and grows no further. */
+  /** After a checkpoint the WAL is reused from its beginning and stops growing. */
   #checkpoint(): void {
     try {
       this.#db.exec("PRAGMA wal_checkpoint(PASSIVE)");
     } catch (thrown) {
-      // Without the room for it, the log stays as it is.
+      // Without space the WAL stays as it is.
       if (storageTrouble(thrown) !== "full") this.#broken = messageOf(thrown);
     }
   }
@@ -134,8 +134,8 @@ function serve(port: MessagePort, { file, synchronous, ballast, counted }: Write
 }
 
 /**
- * On a small disk the log is moved into the database before that takes more room than is kept back: a full disk would
- * leave no way to do it, and each delete would need more of the log.
+ * On a small disk the WAL is checkpointed before that needs more space than the ballast: on a full disk it would be
+ * impossible, while each delete grows the WAL.
  */
 function boundLog(db: DatabaseSync, ballast_bytes: number): void {
   const page_bytes = Number(db.prepare("PRAGMA page_size").get()?.["page_size"]);
