@@ -29,10 +29,10 @@ import type { Platform } from "./platform.ts";
 const say = (text: string): void => void process.stdout.write(`${text}\n`);
 const warn = (text: string): void => void process.stderr.write(`hangar: ${text}\n`);
 
-/** How the command is called: a checkout has it for npx alone. */
+/** How to call the command: in a checkout through npx. */
 const COMMAND = existsSync(new URL("../scripts/bootstrap.mjs", import.meta.url)) ? "npx hangar" : "hangar";
 
-/** Mistakes of the person or the box: one line, no stack. */
+/** User and host errors: one line, no stack. */
 const PLAIN = new Set(["SettingsError", "DataDirError", "MigrationError", "BackupError", "ApiError"]);
 
 const REPORTS: Record<string, (settings: Settings) => Promise<object>> = {
@@ -63,10 +63,10 @@ async function run(): Promise<void> {
 
 async function serve(settings: Settings, before?: typeof replaceRunning): Promise<void> {
   for (const warning of settings.warnings) say(`warning: ${warning}`);
-  // Whoever starts it twice is told before everything is loaded.
+  // A second start fails before everything is loaded.
   if (!before && holderOf(settings.data_dir) !== undefined) claimDataDir(settings.data_dir).release();
   const manager = openServiceManager({ env: process.env, clock: systemClock, complain: warn });
-  // Loaded here, because a backup needs none of it.
+  // Loaded on demand, because a backup does not need it.
   const { startPlatform } = await import("./platform.ts");
   const replaced = await before?.(settings, say);
   const onWaiting = (reason: string): void => {
@@ -77,12 +77,12 @@ async function serve(settings: Settings, before?: typeof replaceRunning): Promis
   if (replaced) await platform.listening().then(() => replaced.leave());
   let stopping = false;
   const stop = (signal: NodeJS.Signals): void => {
-    // The second time it is meant.
+    // A second signal exits at once.
     if (stopping) process.exit(1);
     stopping = true;
     manager.stopping();
     say(`${signal}: stopping; requests in flight may finish`);
-    // Whatever hangs, a database or a disk: it does not keep the process. The next start finds what is there.
+    // A hanging database or disk must not prevent the exit. The next start recovers.
     setTimeout(() => {
       warn(`not everything could be closed within ${LIMITS.stop_ms / 1000} s (limit stop_ms); ending all the same`);
       process.exit(1);
@@ -104,11 +104,11 @@ async function serve(settings: Settings, before?: typeof replaceRunning): Promis
   await untilReady(problem);
   manager.ready(`Hangar ${VERSION}, ${platform.base_url || "a host without an API"}`, platform.alive, problem);
   void collectWhenIdle(idleParts(systemClock), new AbortController().signal);
-  // Otherwise written at the end of the process, which is never reached when it is killed.
+  // Otherwise written at exit, which a kill skips.
   flushCompileCache();
 }
 
-/** What depends on the service starts when it can be used; one that cannot for long is up all the same, and says why. */
+/** Notifies systemd when ready; after a while also when not, with the reason. */
 async function untilReady(problem: () => Promise<string | undefined>): Promise<void> {
   const give_up = systemClock.monotonic() + LIMITS.ready_wait_ms;
   while ((await problem()) !== undefined && systemClock.monotonic() < give_up)
@@ -116,8 +116,7 @@ async function untilReady(problem: () => Promise<string | undefined>): Promise<v
 }
 
 /**
- * A link that opens the dashboard signed in, once. Only for a terminal: a service's output is kept, and others
- * may read it.
+ * A one-time sign-in link to the dashboard. Only for a terminal: a service's output is stored and readable by others.
  */
 async function dashboardLink({ base_url, token_file, inject }: Platform): Promise<string> {
   if (!process.stdout.isTTY || token_file === "")
@@ -138,7 +137,7 @@ function banner(platform: Platform, dashboard: string): string {
     ].join("\n");
   }
   const token = relative(process.cwd(), token_file);
-  // Whoever reads what a service prints stands elsewhere.
+  // A service's output is read elsewhere, so the path is absolute.
   const shown = token.startsWith("..") || process.cwd() === "/" ? token_file : token;
   return [
     `Hangar ${VERSION} is ready (${Math.round(process.uptime() * 1000)} ms).`,
@@ -153,10 +152,10 @@ function banner(platform: Platform, dashboard: string): string {
   ].join("\n");
 }
 
-/** The disk lied once: what is in memory may not be what is kept. Starting anew reads what is really there. */
+/** After an I/O error memory may differ from the disk. A restart reads what is stored. */
 function stopBroken(error: Error): void {
   process.stderr.write(`The store failed (${error.message}); stopping, so that nothing is built on it.\n`);
-  // Answers that say so may still go out.
+  // Pending responses may still be sent.
   setTimeout(() => process.exit(1), 1000).unref();
 }
 

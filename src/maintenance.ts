@@ -52,7 +52,7 @@ export async function runRestore(settings: Settings, file: string): Promise<stri
   }
 }
 
-/** All of the database is looked at, whether the platform runs or not, and nothing is changed. */
+/** Checks the whole database, whether or not the platform runs, without changes. */
 export async function runCheck(settings: Settings): Promise<{ problem?: string }> {
   const file = join(settings.data_dir, "hangar.db");
   if (settings.database_url) return {};
@@ -69,14 +69,14 @@ export async function runCheck(settings: Settings): Promise<{ problem?: string }
 }
 
 /**
- * Ends every machine, closes every volume, and looks for what is left in the kernel. The platform itself must have
- * stopped before, and the lock on the data dir makes sure of it.
+ * Ends every machine, closes every volume, and lists what is left in the kernel. The lock on the data dir ensures that
+ * the platform is stopped.
  */
 export async function runDown({ data_dir }: Settings): Promise<DownReport> {
   const nothing = { machines: 0, volumes: 0, objects: [], unseen: [], problems: [], data_dir };
   if (!existsSync(join(data_dir, "node_id"))) return nothing;
   const dir = claimDataDir(data_dir);
-  // The clock holds no process open, and here nothing else does.
+  // Keeps the process alive, because the clock does not.
   const awake = setInterval(() => {}, 1000);
   try {
     const missing = runcMissing();
@@ -95,7 +95,7 @@ export async function runDown({ data_dir }: Settings): Promise<DownReport> {
   }
 }
 
-/** What the installation has in the kernel now, and which processes of others hold some of it. */
+/** Lists the installation's kernel objects, and foreign processes that hold them. */
 export async function runInventory({ data_dir }: Pick<Settings, "data_dir">): Promise<KernelInventory> {
   const file = join(data_dir, "node_id");
   if (process.platform !== "linux" || !existsSync(file)) return { objects: [], unseen: [] };

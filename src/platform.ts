@@ -58,47 +58,47 @@ import { openMachines } from "#wiring/machines.ts";
 import { sealingKey, shareBaseUrl } from "#wiring/roles.ts";
 
 export interface Platform {
-  /** Where it can be reached; of a host, where the API is. */
+  /** Its URL; for a host, that of the API. */
   base_url: string;
-  /** The file with the full-access token; empty for a host, which answers nobody. */
+  /** The file with the full-access token; empty for a host, which has no API. */
   token_file: string;
-  /** The hosts that this process is. */
+  /** The hosts of this process. */
   host_ids: readonly string[];
   driver: DriverChoice;
   database: string;
   log_file: string;
   rows: readonly Row[];
   metrics(): MetricsEngine;
-  /** What answers inside machines. */
+  /** The API inside machines. */
   local_api: LocalApi;
-  /** What the edge proxy counted, as of now. */
+  /** Current counters of the edge proxy. */
   proxySamples: ProxyModule["proxySamples"];
   inject: Server["inject"];
-  /** What is not ready, and why; empty when everything is. */
+  /** What is not ready, and why; empty when all is. */
   notReady(): Promise<NotReady[]>;
-  /** Ends when the store has been asked and answered, also when it refuses; never while it hangs. */
+  /** Resolves when the store responds, even with a refusal; never while it hangs. */
   alive(): Promise<unknown>;
-  /** Resolves when every port that is open to the world really is. */
+  /** Resolves when every public port is open. */
   listening(): Promise<void>;
-  /** Closes all but the open ports, which go on by what they know; answers what closes those as well. */
+  /** Closes everything but the public listeners, which keep serving; returns the function that closes those. */
   handOver(): Promise<() => Promise<void>>;
   close(): Promise<void>;
 }
 
 export interface PlatformOptions {
   clock?: Clock;
-  /** Called once when the store can no longer be trusted; the process should end. */
+  /** Called once when the store can no longer be trusted; the process should exit. */
   onBroken?: (error: Error) => void;
-  /** Called when the database is away at the start and is waited for, with what that means. */
+  /** Called when the start waits for the database, with the consequences. */
   onWaiting?: (text: string) => void;
-  /** Where machines' images come from, when it is not the store of this data dir. */
+  /** Image source, if not the store of this data dir. */
   images?: ImageSource;
-  /** Where a machine's port is, when it is not at the machine's private address. */
+  /** Where a machine's port is, if not at its private address. */
   reach?: Reach;
-  /** What is put around the driver, and what fences this host: a test's way to see what is begun, and until when. */
+  /** Wraps the driver, and replaces the fence, for tests. */
   around?: (driver: RuntimeDriver) => RuntimeDriver;
   fence?: Fence;
-  /** What the emulator has instead of a box. */
+  /** Replaces the host in the emulator. */
   emulated?: Emulated;
 }
 
@@ -139,7 +139,7 @@ async function startOnce(
 ): Promise<Started> {
   const { emulated } = options;
   const choice = chooseDriver(settings.driver);
-  // What was opened is closed in the reverse order: at the end, or at once when the start fails halfway.
+  // Closed in reverse order: at the end, or when the start fails.
   await using opened = new AsyncDisposableStack();
   const database = emulated?.database ?? (await openStore(settings, options, log));
   opened.defer(() => database.close());
@@ -201,14 +201,14 @@ async function startOnce(
     local_api,
     inject: server.inject,
     notReady: () => readiness.problems(),
-    // Nothing is written, but whoever writes is asked: a thread of its own, or the connection to PostgreSQL.
+    // A write without effect: it checks the writer thread or the connection to PostgreSQL.
     alive: () => database.write([{ sql: "SELECT 1" }]),
     proxy: machines.proxy,
     running: opened.move(),
   };
 }
 
-/** What is open to the world, how another platform takes its place, and how all of it ends. */
+/** The public listeners, hand-over and shutdown. */
 function edgeAddress(
   proxy: ProxyModule,
   running: AsyncDisposableStack,
@@ -235,7 +235,7 @@ function keepLog(file: string, { log_level }: Settings, opened: AsyncDisposableS
   return log;
 }
 
-/** The database of the settings. Whoever builds on one that failed fails from then on, and need not say so. */
+/** Opens the configured database. After a failure all users of it fail. */
 async function openStore(
   settings: Settings,
   { onBroken }: PlatformOptions,
@@ -250,10 +250,7 @@ async function openStore(
   );
 }
 
-/**
- * Brings the tables to this version, and refuses a database that is half restored or sealed with another key. Answers
- * the key.
- */
+/** Migrates the tables, refuses a half-restored database or another master key, and returns the key. */
 async function prepare(database: Database, settings: Settings, dir: DataDir, clock: Clock): Promise<Buffer> {
   await migrate(database);
   await refuseHalfRestored(database);
@@ -262,7 +259,7 @@ async function prepare(database: Database, settings: Settings, dir: DataDir, clo
   return key;
 }
 
-/** What the platform says about itself; where it is reached is known once it listens. */
+/** Facts about the platform; its URL is known once it listens. */
 const factsOf = (settings: Settings, { name, reason }: DriverChoice, clock: Clock): PlatformFacts => ({
   base_url: settings.base_url,
   driver: `${name} (${reason})`,
@@ -272,7 +269,7 @@ const factsOf = (settings: Settings, { name, reason }: DriverChoice, clock: Cloc
   started_ms: clock.now(),
 });
 
-/** Asked as every request asks it. */
+/** A read, like that of every request. */
 const databaseCheck = (database: Database): ReadinessCheck => ({
   part: "database",
   problem: () =>
@@ -288,7 +285,7 @@ const REASONS: Partial<Record<ErrorCode, string>> = {
   shutting_down: "the platform is shutting down",
 };
 
-/** The full-access token of this data dir: made at first start, and again when the database does not know it. */
+/** The full-access token of this data dir: created at first start, and again when the database does not know it. */
 async function ensureToken(tokens: TokenService, file: string, clock: Clock): Promise<string> {
   if (existsSync(file)) {
     const known = await tokens.verify(readFileSync(file, "utf8").trim()).catch(() => undefined);
@@ -301,7 +298,7 @@ async function ensureToken(tokens: TokenService, file: string, clock: Clock): Pr
 const rateLimiter = ({ rate_limit }: Settings, clock: Clock): { rate?: RateLimiter } =>
   rate_limit > 0 ? { rate: new RateLimiter(rate_limit, clock) } : {};
 
-/** Forgets what is old now and then: repeated requests, lines of audit. Answers what ends it. */
+/** Deletes expired data regularly. Returns the function that stops it. */
 function keepSweeping(kept: readonly { expire(): Promise<unknown> }[], clock: Clock, log: Log): () => void {
   const stopping = new AbortController();
   const { signal } = stopping;
@@ -317,7 +314,7 @@ function keepSweeping(kept: readonly { expire(): Promise<unknown> }[], clock: Cl
   return () => stopping.abort();
 }
 
-/** Answers where it listens, and leaves word of it where the command looks for this platform. */
+/** Listens, and writes the address where the CLI finds it. */
 async function listen(server: Server, settings: Settings, dir: DataDir, emulated?: Emulated): Promise<string> {
   const { host, port } = settings.listen;
   const address = reachable(await (emulated?.listen(server) ?? server.listen(host, port)));
@@ -325,7 +322,7 @@ async function listen(server: Server, settings: Settings, dir: DataDir, emulated
   return address;
 }
 
-/** Listening everywhere is not an address one can call. */
+/** A wildcard address cannot be connected to. */
 function reachable({ host, port }: { host: string; port: number }): string {
   const name = { "0.0.0.0": "127.0.0.1", "::": "[::1]" }[host] ?? (host.includes(":") ? `[${host}]` : host);
   return `http://${name}:${port}`;

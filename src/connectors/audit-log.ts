@@ -18,7 +18,7 @@ export class AuditLog {
   #counted = new Map<string, Usage>();
   #writing: Promise<void> = Promise.resolve();
   #timer: NodeJS.Timeout | undefined;
-  /** Lines that were not kept because too many waited. */
+  /** Entries dropped because too many were waiting. */
   dropped = 0;
 
   constructor(parts: { store: ConnectorStore; clock: Clock; log: Log }) {
@@ -26,7 +26,7 @@ export class AuditLog {
     this.#ids = randomIds(parts.clock);
   }
 
-  /** A line as it is written with a change, or handed to `add`. */
+  /** An entry for a change, or for `add`. */
   entry(
     connection: Pick<Connection, "id" | "org_id">,
     action: AuditEntry["action"],
@@ -64,7 +64,7 @@ export class AuditLog {
     this.#timer ??= setTimeout(() => void this.flush(), LIMITS.audit_flush_ms).unref();
   }
 
-  /** Resolves when everything that was added is written, or could not be. */
+  /** Resolves when all added entries are written or have failed. */
   async flush(): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;

@@ -13,10 +13,10 @@ interface CustomApi {
   encoded_paths?: boolean | undefined;
 }
 
-/** Header and parameter names are one word; a prefix is words that can stand before a token. */
+/** Header and parameter names are tokens; a prefix is text before a token. */
 const NAME = /^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/;
 const PREFIX = /^[!-~]*(?: [!-~]+)*$/;
-/** A credential has no business in what says how long or how a message goes, or where to. */
+/** Credentials are not allowed in framing and routing headers. */
 const FRAMING = /^(host|connection|content-length|transfer-encoding|te|trailer|upgrade|expect)$/i;
 
 export function customInfo(body: CustomApi): ProviderInfo {
@@ -39,7 +39,7 @@ export function customInfo(body: CustomApi): ProviderInfo {
   };
 }
 
-/** An address in the one form in which it is kept and used: however it was written, it is read once. */
+/** Normalizes a URL once, to the form that is stored and used. */
 export function baseUrl(text: string, path: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (!url || !/^https?:$/.test(url.protocol)) return bad(path, "is not an http or https address", "https://…");
@@ -49,14 +49,14 @@ export function baseUrl(text: string, path: string): string {
   return url.href.replace(/\/$/, "").replace(/%7Btoken%7D/i, "{token}");
 }
 
-/** A path, or an address below the base. */
+/** A path, or a URL below the base. */
 function testPath(test_url: string, base_url: string): string {
   if (test_url.startsWith("/")) return test_url;
   if (!test_url.startsWith(`${base_url}/`)) bad("body.test_url", "is not below body.base_api_url");
   return test_url.slice(base_url.length);
 }
 
-/** Told when the connector is made; what happens is decided when it is used. */
+/** Warnings at creation; access is checked at use. */
 export function addressWarnings({ base_url }: ProviderInfo, allow_private: boolean): string[] {
   if (base_url === undefined) return [];
   const { hostname, protocol } = new URL(base_url);

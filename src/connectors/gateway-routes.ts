@@ -17,10 +17,10 @@ interface Parts {
   sprites_base_url(): string;
 }
 
-/** HEAD comes with GET. */
+/** HEAD is included in GET. */
 const METHODS: readonly Method[] = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
-/** What machines ask. The same rows answer at the platform's address and at every machine's socket. */
+/** Routes for machines, at the platform's address and at every machine's socket. */
 export function gatewayRoutes({ gateway, store, oauth, sprites_base_url }: Parts): Row[] {
   return [
     route("GET /v1/gateway/list", {

@@ -29,7 +29,7 @@ interface GatewayParts {
   audit_log: AuditLog;
   clock: Clock;
   settings: Readonly<Record<string, ProviderSetting>>;
-  /** Where the platform itself is, for connectors to it. */
+  /** The platform's own address, for connectors to it. */
   self_url(): string;
 }
 
@@ -76,14 +76,14 @@ export class Gateway {
     }
   }
 
-  /** What a request of this sprite for this path would be told. */
+  /** The policy's decision about a request of this machine for this path. */
   verdict(policy: AccessPolicy, sprite: Pick<Sprite, "name" | "labels">, path: string, encoded: boolean): Verdict {
     const problem = pathProblem(path, { encoded: encoded && !hasPathRules(policy) });
     if (problem === undefined) return judge(policy, sprite, path);
     return { allowed: false, rule: "canonical path", reason: `the path ${problem}` };
   }
 
-  /** The request as it goes out, with a credential that is good. */
+  /** Builds the outgoing request with a valid credential. */
   async compose(
     connection: Connection,
     asked: GatewayRequest,
@@ -94,7 +94,7 @@ export class Gateway {
     const { provider, placement } = destination;
     const headers = requestHeaders(asked.headers, provider.headers, secretHeader(placement));
     const { region } = connection.provider_info;
-    // What comes back must be readable, so that a credential in it can be masked.
+    // The response must be uncompressed, so that a credential in it can be masked.
     const own = { ...headers, "accept-encoding": "identity", "user-agent": headers["user-agent"] ?? "hangar-gateway" };
     const input = { method: asked.method, path: asked.path, query: asked.query, headers: own, region };
     return { destination, outgoing: place(destination, fresh.credential, { ...input, now_ms: clock.now() }) };
@@ -102,7 +102,7 @@ export class Gateway {
 
   async #find({ provider, id }: Target, sprite: Sprite): Promise<Connection> {
     const found = await this.#parts.store.findConnection(id);
-    // Another organization's connector looks like one that does not exist.
+    // Another organization's connector looks like a missing one.
     if (found?.org_id !== sprite.org.id || found.provider !== provider)
       return fail("not_found", `there is no connector ${JSON.stringify(id)} of provider ${JSON.stringify(provider)}`);
     return found;
@@ -126,7 +126,7 @@ export class Gateway {
     throw error;
   }
 
-  /** One more of this connector; what is answered takes it back. */
+  /** Counts a call of this connector; the returned function ends it. */
   #enter(id: string): () => void {
     const before = this.#in_flight.get(id) ?? 0;
     if (before >= LIMITS.calls_in_flight)
@@ -195,7 +195,7 @@ function begin(
 ): ServerResponse {
   takeOver();
   response.writeHead(status, [...headers, ["svc-request-id", request_id]].flat());
-  // Headers go out with the first piece of the body, or by themselves when that is late: a caller may wait for them.
+  // Headers are sent with the first chunk of the body, or alone when that is late.
   setImmediate(() => response.flushHeaders());
   return response;
 }

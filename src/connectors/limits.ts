@@ -8,50 +8,50 @@ export const CONNECTOR_LIMITS = {
   connections_per_org: 500,
   /** Endpoints in one list of a policy. Past it: 400. */
   policy_endpoints: 500,
-  /** Labels that a policy may ask for. Past it: 400. */
+  /** Labels in a policy. Past it: 400. */
   policy_labels: 64,
-  /** One endpoint, label, prefix or name. Past it: 400. */
+  /** Length of an endpoint, label, prefix or name. Past it: 400. */
   policy_text_chars: 1024,
-  /** A key, token or secret that is kept. Past it: 400. */
+  /** Length of a stored key, token or secret. Past it: 400. */
   credential_chars: 16_384,
 
-  /** Credentials that are kept open in memory; the oldest is opened anew when it is needed. */
+  /** Decrypted credentials cached in memory; the oldest is dropped. */
   credentials_open: 1000,
 
-  /** Requests of one connector that are being passed on. One more: 503 `overloaded`. */
+  /** Calls of one connector in flight. One more: 503 `overloaded`. */
   calls_in_flight: 256,
-  /** Connections to one provider; requests wait for one. */
+  /** Connections to one provider; further requests wait. */
   upstream_connections: 64,
-  /** Providers that connections are kept to. One more: 503 `overloaded`. */
+  /** Providers with open connections. One more: 503 `overloaded`. */
   upstream_origins: 1000,
-  /** Until a connection to the provider stands. Past it: 504. */
+  /** Timeout of connecting to the provider. Past it: 504. */
   connect_timeout_ms: 10 * SECOND,
-  /** Until the provider begins to answer. Past it: 504. */
+  /** Timeout of the provider's response headers. Past it: 504. */
   answer_timeout_ms: 10 * MINUTE,
-  /** A provider that falls silent in the middle of an answer, or a caller in the middle of a body, is cut off. */
+  /** Idle timeout of a provider's response or a caller's body. Past it: closed. */
   silence_timeout_ms: 10 * MINUTE,
-  /** All headers of the provider's answer. Past it: 502. */
+  /** Size of the provider's response headers. Past it: 502. */
   upstream_header_bytes: 64 * 1024,
-  /** How long a test of a connector may take. Past it the test says so. */
+  /** Timeout of a connector test. Past it the test fails. */
   test_timeout_ms: 15 * SECOND,
 
-  /** Between an authorization's beginning and its end. Past it: 400, begin again. */
+  /** Lifetime of a pending authorization. Past it: 400. */
   oauth_state_ms: 15 * MINUTE,
-  /** Authorizations begun and not finished, per organization. One more: 422 `limit_reached`. */
+  /** Pending authorizations per organization. One more: 422 `limit_reached`. */
   oauth_states_per_org: 100,
-  /** A token that ends within this time is renewed before it is used. */
+  /** A token that expires within this time is refreshed before use. */
   oauth_refresh_ms: 5 * MINUTE,
-  /** Until a provider's token endpoint has answered. Past it: 502. */
+  /** Timeout of a provider's token endpoint. Past it: 502. */
   oauth_timeout_ms: 15 * SECOND,
-  /** What is read of its answer. Past it: 502. */
+  /** Size of its response. Past it: 502. */
   oauth_answer_bytes: 256 * 1024,
 
-  /** Lines of audit and usage wait this long to be written together; a crash loses at most these. */
+  /** Audit and usage entries are batched for this long; a crash loses at most these. */
   audit_flush_ms: SECOND,
-  /** Lines that wait to be written. One more is counted, not kept. */
+  /** Entries waiting to be written. One more is counted, not stored. */
   audit_waiting: 10_000,
-  /** Lines in one write. */
+  /** Entries per write. */
   audit_batch: 500,
-  /** A line is kept for this long. */
+  /** Retention of audit entries. */
   audit_kept_ms: 30 * DAY,
 } as const;

@@ -4,7 +4,7 @@
  * chunk that might be the beginning of the credential.
  */
 const STAR = 42;
-/** Shorter ones appear by chance. */
+/** Shorter ones occur by chance. */
 const MIN_BYTES = 8;
 
 export class Mask {
@@ -20,12 +20,12 @@ export class Mask {
     this.#needles = [...new Set(forms)].filter((form) => form.length >= MIN_BYTES).map((form) => Buffer.from(form));
   }
 
-  /** A text that is whole, such as a header. */
+  /** Masks a complete text, such as a header. */
   text(text: string): string {
     return this.#covered(Buffer.from(text, "latin1")).toString("latin1");
   }
 
-  /** What may be sent on now. */
+  /** Returns what can be sent now. */
   push(chunk: Buffer): Buffer {
     const data = this.#covered(this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk]));
     const keep = this.#beginning(data);
@@ -33,7 +33,7 @@ export class Mask {
     return data.subarray(0, data.length - keep);
   }
 
-  /** What was held back. */
+  /** Returns what was held back. */
   end(): Buffer {
     const rest = this.#held;
     this.#held = Buffer.alloc(0);
@@ -44,7 +44,7 @@ export class Mask {
     let copy: Buffer | undefined;
     for (const needle of this.#needles) {
       for (let at = data.indexOf(needle); at >= 0; at = data.indexOf(needle, at + needle.length)) {
-        // The chunk may be shared with whoever made it.
+        // The chunk may be shared with its producer.
         copy ??= Buffer.from(data);
         copy.fill(STAR, at, at + needle.length);
       }
@@ -52,7 +52,7 @@ export class Mask {
     return copy ?? data;
   }
 
-  /** How many bytes at the end begin one of the credentials. */
+  /** Length of a suffix that may begin a credential. */
   #beginning(data: Buffer): number {
     return Math.max(0, ...this.#needles.map((needle) => beginningOf(needle, data)));
   }

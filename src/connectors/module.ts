@@ -37,9 +37,9 @@ interface ConnectorModuleParts extends UpstreamOptions {
 
 export class ConnectorModule {
   readonly gateway: Gateway;
-  /** For people and their programs. */
+  /** Routes for users and their programs. */
   readonly rows: Row[];
-  /** For machines. */
+  /** Routes for machines. */
   readonly gateway_rows: Row[];
   readonly #audit_log: AuditLog;
   readonly #upstream: Upstream;
@@ -64,7 +64,7 @@ export class ConnectorModule {
     this.#parts = parts;
   }
 
-  /** Forgets what is too old to be kept. */
+  /** Deletes expired data. */
   async expire(): Promise<void> {
     await this.#parts.store.purgeAudit(this.#parts.clock.now() - LIMITS.audit_kept_ms);
   }

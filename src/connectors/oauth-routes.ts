@@ -43,7 +43,7 @@ export function oauthRoutes({ oauth, settings, sprites_base_url }: Parts): Row[]
     route("GET /v1/oauth/:provider/authorize", {
       summary: "Begin an authorization: the address to send a person to",
       part: "connectors",
-      // It leads to a new connector, and remembers something until then.
+      // It leads to a new connector and stores state until then.
       access: "create org",
       credential: true,
       query: schema.AuthorizeQuery,
@@ -87,7 +87,7 @@ export function oauthRoutes({ oauth, settings, sprites_base_url }: Parts): Row[]
   ];
 }
 
-/** Only someone with a token of the organization can finish: what stands in an address bar proves nothing. */
+/** Only the holder of a token of the organization can finish: a URL proves nothing. */
 function landingPage(
   provider: string,
   query: { code?: string; state?: string; error?: string; error_description?: string },

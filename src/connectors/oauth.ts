@@ -22,18 +22,18 @@ interface FlowParts {
   clock: Clock;
   log: Log;
   settings: Readonly<Record<string, ProviderSetting>>;
-  /** The public origin, where browsers come back to. */
+  /** The public origin for redirects. */
   base_url(): string;
 }
 
-/** A provider's endpoints together with the operator's registration there. */
+/** A provider's endpoints and the operator's client registration. */
 interface Registration extends OAuth {
   client_id: string;
   client_secret: string;
   base_url: string | null;
 }
 
-/** A connector and its secrets, at the moment they were both good. */
+/** A connector with its valid secrets. */
 interface Fresh {
   connection: Connection;
   credential: Credential;
@@ -41,19 +41,19 @@ interface Fresh {
 
 export class OAuthFlow {
   readonly #parts: FlowParts;
-  /** Renewals in progress: whoever comes meanwhile waits for the same one. */
+  /** Refreshes in progress; concurrent callers share one. */
   readonly #renewing = new Map<string, Promise<Fresh>>();
 
   constructor(parts: FlowParts) {
     this.#parts = parts;
   }
 
-  /** Whether the operator registered this platform at the provider. */
+  /** Whether the operator registered a client at the provider. */
   offers(provider: string): boolean {
     return this.#parts.settings[provider]?.client_id !== undefined;
   }
 
-  /** Where to send the person. */
+  /** Returns the authorization URL. */
   async begin(
     org_id: string,
     provider: string,
@@ -93,7 +93,7 @@ export class OAuthFlow {
     return { authorize_url: url.href, state };
   }
 
-  /** With what the person brought back. */
+  /** Finishes with the code of the redirect. */
   async finish(
     owner: Owner,
     provider: string,
@@ -133,7 +133,7 @@ export class OAuthFlow {
     );
   }
 
-  /** The connector's credential, renewed when it is about to end. */
+  /** The connector's credential, refreshed if it is about to expire. */
   async fresh(connection: Connection): Promise<Fresh> {
     const { clock, connectors } = this.#parts;
     const credential = connectors.reveal(connection);
@@ -150,7 +150,7 @@ export class OAuthFlow {
     try {
       return await renewing;
     } catch (error) {
-      // The old one is good for a while yet; the next call tries again.
+      // The old token is still valid; the next call retries.
       if (left <= 0) throw error;
       this.#parts.log.warn({ error, connection: id }, "a connector's token could not be renewed yet");
       return { connection, credential };
@@ -164,7 +164,7 @@ export class OAuthFlow {
     try {
       answer = await this.#ask(this.#registration(connection.provider), grant);
     } catch (thrown) {
-      // Another process may have renewed it: then what we sent was used up, and what is there now is good.
+      // Another process may have refreshed it: then our refresh token was used up, and the stored one is valid.
       const now = await store.findConnection(connection.id);
       if (now && now.revision !== connection.revision) return { connection: now, credential: connectors.reveal(now) };
       throw thrown;

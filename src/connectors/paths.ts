@@ -8,7 +8,7 @@ interface Fault {
   problem: string;
 }
 
-/** What never passes, whatever a connector allows. */
+/** Always refused. */
 const NEVER: readonly Fault[] = [
   { pattern: /^(?!\/)/, problem: "does not begin with a slash" },
   { pattern: /[^!-~]|["<>\\^`{|}#?]/, problem: "holds a character that must be encoded" },
@@ -16,7 +16,7 @@ const NEVER: readonly Fault[] = [
   { pattern: /%(?:[01][0-9a-f]|7f)/i, problem: "holds an encoded control character" },
 ];
 
-/** What passes only for a connector that asks for it and has no rules about paths. */
+/** Allowed only for a connector with `encoded_paths` and without path rules. */
 const AMBIGUOUS: readonly Fault[] = [
   { pattern: /\/\//, problem: "holds two slashes in a row" },
   { pattern: /;/, problem: "holds a semicolon" },
@@ -29,10 +29,10 @@ const AMBIGUOUS: readonly Fault[] = [
   { pattern: /(?:\.|%20)(?:\/|$)/, problem: "has a segment that ends with a dot or a blank" },
 ];
 
-/** As often as anyone decodes, and once more. */
+/** More decodings than any server does. */
 const DECODINGS = 8;
 
-/** What is wrong with a path, or undefined when it is canonical. */
+/** Why a path is not canonical, or undefined. */
 export function pathProblem(path: string, { encoded }: { encoded: boolean }): string | undefined {
   return faultIn(NEVER, path) ?? decodedProblem(path, encoded) ?? (encoded ? undefined : faultIn(AMBIGUOUS, path));
 }
@@ -46,17 +46,17 @@ function decodedProblem(path: string, encoded: boolean): string | undefined {
     if (hasDotSegment(text)) return "holds a `.` or `..` segment";
     if (/[\\\p{Cc}]/u.test(text)) return "holds an encoded backslash or control character";
     const decoded = decode(text);
-    // Deeper down, what looks like an encoding may be plain text.
+    // At deeper levels, a percent sign may be plain text.
     if (decoded === undefined) return i === 0 ? "encodes bytes that are not UTF-8" : undefined;
     if (decoded === text) break;
     text = decoded;
   }
-  // Some servers fold look-alikes (full-width letters and slashes) into the plain ones.
+  // Some servers normalize look-alikes (full-width letters and slashes).
   if (!encoded && text.normalize("NFKC") !== text) return "holds a look-alike of a plain character";
   return undefined;
 }
 
-/** Also as servers see it that cut `;parameters` off, or take `\` for `/`. */
+/** Also as seen by servers that strip `;parameters` or treat `\` as `/`. */
 function hasDotSegment(text: string): boolean {
   return text
     .normalize("NFKC")
@@ -73,8 +73,8 @@ function decode(text: string): string | undefined {
 }
 
 /**
- * A canonical path in the form in which block rules are compared: decoded and without case, because there are
- * providers that make no difference and none for whom blocking too much is worse than too little.
+ * A canonical path for comparison with block rules: decoded and case-folded, because some providers ignore case and
+ * blocking too much is safer.
  */
 export function foldedPath(path: string): string {
   return (decode(path) ?? path).normalize("NFKC").toLowerCase();

@@ -4,22 +4,22 @@ import { signedHeaders } from "#s3/signature.ts";
 import { type Placement, PROVIDERS, type Provider, type ProviderSetting } from "./providers.ts";
 import type { Connection, Credential } from "./types.ts";
 
-/** A request as it goes to the provider. */
+/** An outgoing request to the provider. */
 export interface Outgoing {
   origin: string;
   /** Path and query. */
   path: string;
   headers: Record<string, string>;
-  /** What must not be seen in the answer. */
+  /** Values to mask in the response. */
   secrets: string[];
 }
 
-/** What the gateway needs to know about a connector's provider. */
+/** How the gateway reaches a connector's provider. */
 export interface Destination {
   provider: Provider;
   placement: Placement;
   base_url: string;
-  /** The connector's owner said where it is, so it may not be inside. */
+  /** The connector's owner chose the address, so it must be public. */
   guarded: boolean;
 }
 
@@ -46,7 +46,7 @@ function placementOf(provider: Provider, info: Connection["provider_info"]): Pla
   return { in: "header", name: auth_header_name.toLowerCase(), prefix: auth_header_prefix };
 }
 
-/** The header that belongs to the credential, so that no one else's gets there. */
+/** The header of the credential, which the caller cannot set. */
 export const secretHeader = (placement: Placement): string | undefined =>
   placement.in === "header" ? placement.name : undefined;
 
@@ -95,14 +95,14 @@ export function place({ base_url, placement }: Destination, credential: Credenti
   }
 }
 
-/** `{token}` in the base address is where it goes; otherwise it is the first segment after the base. */
+/** `{token}` in the base URL is replaced; otherwise the token is the first segment after the base. */
 function pathWithToken(root: string, token: string, path: string): string {
   const encoded = encodeURIComponent(token).replaceAll("%3A", ":");
   const marked = root.replace(/\{token\}|%7Btoken%7D/i, () => encoded);
   return marked === root ? `${root}/${encoded}${path}` : `${marked}${path}`;
 }
 
-/** The query as it came, less every parameter of this name however it is written. */
+/** Removes a parameter from the query, in any encoding. */
 function withoutParameter(query: string, name: string): string {
   return query
     .slice(1)

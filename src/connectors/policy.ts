@@ -7,13 +7,13 @@ import type { AccessPolicy, Sprite } from "./types.ts";
 
 export interface Verdict {
   allowed: boolean;
-  /** The rule that decided, by its field: `blocked_endpoints[0] "/admin*"`. */
+  /** The deciding rule, by field: `blocked_endpoints[0] "/admin*"`. */
   rule: string;
   /** For the caller. */
   reason: string;
 }
 
-/** A rule that refuses says so; one that has nothing against it answers what it was content with. */
+/** A rule refuses, or passes with its reason. */
 type Step = { refused: Verdict } | { passed: string };
 
 const refuse = (rule: string, reason: string): Step => ({ refused: { allowed: false, rule, reason } });
@@ -28,7 +28,7 @@ export function judge(policy: AccessPolicy, sprite: Pick<Sprite, "name" | "label
   return { allowed: true, rule: passed.join(", "), reason: `allowed by ${passed.join(" and ")}` };
 }
 
-/** Whether the sprite may use the connector at all. */
+/** Whether the machine may use the connector at all. */
 export function judgeSprite(policy: AccessPolicy, sprite: Pick<Sprite, "name" | "labels">): Step {
   const { allow_all, name_prefix = "", sprite_labels = [] } = policy;
   if (allow_all) return { passed: "allow_all" };
@@ -66,13 +66,13 @@ function judgeAllowed({ allowed_endpoints = [] }: AccessPolicy, path: string): S
 const ruleName = (list: string, at: number, patterns: readonly string[]): string =>
   `${list}[${at}] ${JSON.stringify(patterns[at])}`;
 
-/** Exactly the path, or with a `*` at the end everything that begins so. */
+/** An exact path, or a prefix ending in `*`. */
 function allows(pattern: string, path: string): boolean {
   const { text, open } = readPattern(pattern);
   return open ? path.startsWith(text) : path === text;
 }
 
-/** The same, but for every path that a provider might take for the blocked one. */
+/** The same, for every path that a provider might treat as the blocked one. */
 function blocks(pattern: string, path: string): boolean {
   const { text, open } = readPattern(pattern);
   const wanted = foldedPath(text);
@@ -83,7 +83,7 @@ function blocks(pattern: string, path: string): boolean {
 function readPattern(pattern: string): { text: string; open: boolean } {
   const open = pattern.endsWith("*");
   const text = open ? pattern.slice(0, -1) : pattern;
-  // `user` is meant as `/user`; `*` alone is everything.
+  // `user` means `/user`; `*` alone matches everything.
   return { text: text.startsWith("/") ? text : `/${text}`, open };
 }
 
@@ -92,7 +92,7 @@ const withoutSlash = (path: string): string => path.replace(/\/$/, "");
 export const hasPathRules = ({ allowed_endpoints = [], blocked_endpoints = [] }: AccessPolicy): boolean =>
   allowed_endpoints.length > 0 || blocked_endpoints.length > 0;
 
-/** Rules that can never do anything, told when the policy is written. */
+/** Rules that can never match, reported when the policy is written. */
 export function policyWarnings(policy: AccessPolicy): string[] {
   const { allowed_endpoints = [], blocked_endpoints = [], allow_all, name_prefix = "", sprite_labels = [] } = policy;
   const starred = [...allowed_endpoints, ...blocked_endpoints].filter((pattern) => pattern.slice(0, -1).includes("*"));

@@ -7,19 +7,19 @@ import type { ConnectionType } from "./types.ts";
 export interface Provider {
   title: string;
   category: "chat" | "code" | "forum" | "models" | "search" | "crawling" | "speech" | "storage" | "custom" | "platform";
-  /** Null: each connector says where its own is. */
+  /** Null: each connector has its own. */
   base_url: string | null;
   placement: Placement;
-  /** How a connector of it can be made. */
+  /** Ways to create a connector. */
   made_by: readonly (ConnectionType | "custom_api")[];
-  /** Headers of the caller's that pass; a `*` at the end is any that begins so. */
+  /** Passed request headers; a trailing `*` is a prefix match. */
   headers: readonly string[];
-  /** A path that costs nothing and needs the credential: for tests, and for the snippet. */
+  /** A cheap path that needs the credential: for tests and the snippet. */
   test_path: string;
   oauth?: OAuth;
 }
 
-/** Where the credential goes. The caller has no say in it. */
+/** Where the credential is placed, which the caller cannot change. */
 export type Placement =
   | { in: "header"; name: string; prefix: string }
   | { in: "query"; name: string }
@@ -31,9 +31,9 @@ export interface OAuth {
   authorize_url: string;
   token_url: string;
   scopes: readonly string[];
-  /** Some want a space between scopes, some a comma. */
+  /** Separator of scopes. */
   separator: " " | ",";
-  /** Where to ask whose account it is, and which fields of the answer say so. */
+  /** Where to read the account, and the fields with its id and name. */
   account: { path: string; id: string; name: string };
 }
 
@@ -228,11 +228,11 @@ export const PROVIDERS: Readonly<Record<string, Provider>> = {
 
 export const PROVIDER_KEYS = Object.keys(PROVIDERS);
 
-/** What an operator says about a provider in the config file: `[connectors.github]`. */
+/** The operator's settings of a provider: `[connectors.github]`. */
 export interface ProviderSetting {
   client_id?: string;
   client_secret?: string;
-  /** For connectors that the platform provides the key of. */
+  /** For connectors whose key the platform provides. */
   api_key?: string;
   base_url?: string;
   authorize_url?: string;

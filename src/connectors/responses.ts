@@ -26,10 +26,7 @@ export function connectionResponse(connection: Connection, sprites_base_url: str
 export const gatewayUrl = ({ provider, id }: Pick<Connection, "provider" | "id">, sprites_base_url: string): string =>
   `${sprites_base_url}/v1/gateway/${provider}/${id}`;
 
-/**
- * Works as it is in a machine's shell: through the socket, so neither a token nor a network is needed. TLS ends
- * in front of the platform, and the socket is behind it.
- */
+/** A command for a machine's shell, through its socket, which needs neither a token nor a network. */
 export function usageSnippet(connection: Connection, sprites_base_url: string): string {
   const path = connection.provider_info.test_path ?? PROVIDERS[connection.provider]?.test_path ?? "/";
   const url = gatewayUrl(connection, sprites_base_url.replace(/^https:/, "http:"));
@@ -61,7 +58,7 @@ export function auditResponse({ id, at, connection_id, action, actor, method, pa
   };
 }
 
-/** The fields of a policy and nothing else a request may have carried. */
+/** Picks the fields of a policy from a request. */
 export function policyOf(given: AccessPolicy): AccessPolicy {
   const { allow_all, allowed_endpoints, blocked_endpoints, name_prefix, sprite_labels } = given;
   return {

@@ -38,7 +38,7 @@ export const ownerOf = ({ caller, ...admitted }: Admitted & { caller: Caller }):
 
 const policy = (given: AccessPolicy | undefined) => (given ? { access_policy: policyOf(given) } : {});
 
-/** A connector that was made or changed, and what is odd about it. */
+/** A created or changed connector, with warnings. */
 function answered(connection: Connection, { allow_private, sprites_base_url }: ConnectorRouteParts) {
   const { provider_info, access_policy } = connection;
   const warnings = [...addressWarnings(provider_info, allow_private), ...policyWarnings(access_policy)];
@@ -105,7 +105,7 @@ function createRoutes(parts: ConnectorRouteParts): Row[] {
   ];
 }
 
-/** The connector of a route that is about one, if the caller may see it. */
+/** The connector of a route, if the caller may see it. */
 async function found(
   { connectors }: ConnectorRouteParts,
   { params, caller }: { params: { connection_id: string }; caller: Caller },

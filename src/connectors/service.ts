@@ -20,17 +20,17 @@ interface ServiceParts {
   clock: Clock;
   audit_log: AuditLog;
   tokens: TokenService;
-  /** What the operator says about providers. */
+  /** The operator's provider settings. */
   settings: Readonly<Record<string, ProviderSetting>>;
 }
 
-/** Who makes or changes a connector. */
+/** Who creates or changes a connector. */
 export interface Owner {
   org: Pick<Org, "id" | "slug">;
   maker: Principal;
 }
 
-/** What can be changed; the credential is given open and kept sealed. */
+/** Mutable fields; the credential is passed open and stored sealed. */
 type Change = Partial<Pick<Connection, "access_policy" | "token_expires_at">> & { credential?: Credential };
 
 interface NewConnection {
@@ -46,7 +46,7 @@ interface NewConnection {
 
 export class ConnectorService {
   readonly #parts: ServiceParts;
-  /** Opened once per revision: a busy connector's would be opened a thousand times a second. */
+  /** Decrypted once per revision: a busy connector would need it a thousand times a second. */
   readonly #revealed = new Map<string, { revision: number; credential: Credential }>();
 
   constructor(parts: ServiceParts) {
@@ -64,7 +64,7 @@ export class ConnectorService {
     return found;
   }
 
-  /** With a key that the caller has. */
+  /** Creates one with the caller's key. */
   async createWithKey(
     owner: Owner,
     {
@@ -82,7 +82,7 @@ export class ConnectorService {
     return await this.create(owner, { ...input, connection_type: "api_key", credential, account }, ids);
   }
 
-  /** To any HTTP API. */
+  /** Creates one for any HTTP API. */
   async createCustom(
     owner: Owner,
     input: { name: string; access_token: string; access_policy?: AccessPolicy; provider_info: ProviderInfo },
@@ -98,7 +98,7 @@ export class ConnectorService {
     );
   }
 
-  /** With a key of the operator's, or, for the platform itself, a token made for it. */
+  /** Creates one with the operator's key, or, for the platform itself, a token created for it. */
   async provision(
     owner: Owner & { org: Org },
     input: { provider: string; access_policy?: AccessPolicy | undefined },
@@ -131,7 +131,7 @@ export class ConnectorService {
       fail("invalid_request", `the operator provides no key for ${name}`, {
         hint: `put api_key under [connectors.${name}] in the config file, or create the connector with a key of your own`,
       });
-    // The key itself stays in the settings: a new one there is in force at once.
+    // The key stays in the settings, so a new one applies at once.
     const account = { id: "operator", name: "the operator's" };
     return await this.create(
       owner,
@@ -178,7 +178,7 @@ export class ConnectorService {
     return await this.#change(connection, { access_policy }, "policy", actor);
   }
 
-  /** Another key for the same account. */
+  /** Replaces the key of the same account. */
   async rotate(connection: Connection, api_key: string, actor: string): Promise<Connection> {
     if (connection.connection_type !== "api_key")
       fail("invalid_request", `a connector of type ${connection.connection_type} has no key of its own to replace`);
@@ -187,7 +187,7 @@ export class ConnectorService {
     return await this.#change(connection, { credential }, "rotated", actor);
   }
 
-  /** A renewed token of an OAuth connector. Undefined when someone else was faster. */
+  /** Stores a refreshed OAuth token. Undefined after a concurrent change. */
   async renewed(
     connection: Connection,
     credential: Credential,
@@ -199,10 +199,10 @@ export class ConnectorService {
     return (await store.putConnection(next, audit)) ? next : undefined;
   }
 
-  /** Gone at once, with its credential. */
+  /** Deletes it with its credential. */
   async delete(connection: Connection, actor: string): Promise<void> {
     const { store, audit_log, tokens } = this.#parts;
-    // First, so that a crash in between leaves a connector that no longer works rather than a token no one sees.
+    // First, so that a crash leaves a broken connector rather than an unknown token.
     if (connection.connection_type === "internal")
       await tokens.revoke(connection.org_id, connection.provider_account_id);
     this.#revealed.delete(connection.id);
@@ -210,7 +210,7 @@ export class ConnectorService {
       unknownConnection(connection.id);
   }
 
-  /** Fails when the token that made it counts no more: a connector can do nothing that its maker could not. */
+  /** Fails when its creator's token is no longer valid: a connector can do no more than its creator. */
   async refuseFallen({ id, user_id, maker_expires_at }: Connection): Promise<void> {
     const { tokens, clock } = this.#parts;
     const expired = maker_expires_at !== null && maker_expires_at <= clock.now();
@@ -222,7 +222,7 @@ export class ConnectorService {
     });
   }
 
-  /** What is secret about it. For the gateway alone. */
+  /** The secrets, for the gateway only. */
   reveal({ id, credential, connection_type, provider, revision }: Connection): Credential {
     if (connection_type === "provisioned") return { token: this.#parts.settings[provider]?.api_key ?? "" };
     const known = this.#revealed.get(id);
@@ -245,7 +245,7 @@ export class ConnectorService {
     };
   }
 
-  /** The last of two changes wins, and both are in the audit log. */
+  /** The last of two changes wins; both are in the audit log. */
   async #change(
     connection: Connection,
     change: Change,
@@ -264,7 +264,7 @@ export class ConnectorService {
     return unknownConnection(connection.id);
   }
 
-  /** Tells two keys apart and says nothing else about them. */
+  /** Distinguishes keys without revealing them. */
   #fingerprint({ token }: Credential): string {
     return `key-${this.#parts.sealer.derive(`connector-key:${token}`).toString("hex").slice(0, 12)}`;
   }
@@ -281,7 +281,7 @@ export function bad(path: string, problem: string, allowed?: string): never {
   fail("invalid_request", `${path} ${problem}`, { details });
 }
 
-/** The provider of this key, if connectors of it can be made in one of these ways. */
+/** The provider, if connectors can be created in one of these ways. */
 export function providerOf(name: string, ...ways: readonly Provider["made_by"][number][]): Provider {
   const provider = Object.hasOwn(PROVIDERS, name) ? PROVIDERS[name] : undefined;
   if (!provider) {
@@ -293,7 +293,7 @@ export function providerOf(name: string, ...ways: readonly Provider["made_by"][n
   return provider;
 }
 
-/** An object store has two parts to its key. */
+/** An object store's key has two parts. */
 function readKey(provider: Provider, api_key: string): Credential {
   const key = checkSecret(api_key, "body.api_key");
   if (provider.placement.in !== "signature") return { token: key };
@@ -302,7 +302,7 @@ function readKey(provider: Provider, api_key: string): Credential {
   return { access_key_id, token: secret.join(":") };
 }
 
-/** What can stand in a header. The value itself is never repeated. */
+/** Valid in a header. The value itself is never repeated. */
 function checkSecret(secret: string, path: string): string {
   if (!/^[!-~]+(?: [!-~]+)*$/.test(secret))
     bad(path, "is empty, or holds a character that cannot stand in a header", "visible ASCII characters");

@@ -25,8 +25,8 @@ export function labelsOf(metadata: Record<string, string> | undefined): string[]
   return (metadata?.["sprite_labels"] ?? "").split(",").flatMap((label) => label.trim() || []);
 }
 
-/** Finds machines for policy previews; implemented by the identity module. */
+/** Finds machines for policy previews. Implemented by the identity module. */
 export interface SpriteFinder {
-  /** The labels of an organization's machine of this name; none when there is no such machine. */
+  /** Labels of an organization's machine by name; none when it does not exist. */
   labels(org_id: string, name: string): Promise<string[]>;
 }

@@ -1,13 +1,13 @@
 import type { AuditAction, AuditEntry, Connection, Usage } from "./types.ts";
 
-/** An authorization that was begun at a provider. */
+/** A pending authorization at a provider. */
 export interface PendingAuthorization {
   state: string;
   org_id: string;
   provider: string;
   redirect_uri: string;
   scopes: string;
-  /** The secret half of the proof that who ends it is who began it (PKCE); sealed. */
+  /** The PKCE code verifier, sealed. */
   verifier: Uint8Array;
   created_at: number;
 }
@@ -21,32 +21,32 @@ interface AuditFilter {
   limit: number;
 }
 
-/** Keeps and finds connectors; decides nothing. Implemented in stores/, examined by `store.suite.ts`. */
+/** Stores connectors; decides nothing. Implemented in stores/, tested by `store.suite.ts`. */
 export interface ConnectorStore {
   /** Newest first. */
   connections(org_id: string, provider?: string): Promise<Connection[]>;
   findConnection(id: string): Promise<Connection | undefined>;
-  /** Nothing is written unless it is "inserted". The same id a second time is "exists". */
+  /** Nothing is written unless the result is "inserted". The same id again is "exists". */
   insertConnection(
     connection: Connection,
     audit: AuditEntry,
     limit: number,
   ): Promise<"inserted" | "exists" | "limit" | "no_org">;
-  /** Writes policy, credential and what goes with them if the revision is still the one before. */
+  /** Writes policy and credential if the revision is unchanged. */
   putConnection(connection: Connection, audit: AuditEntry): Promise<boolean>;
-  /** False when it is gone already. */
+  /** Returns false when it was already deleted. */
   deleteConnection(id: string, audit: AuditEntry): Promise<boolean>;
 
   usage(connection_id: string): Promise<Usage | undefined>;
-  /** Adds lines, and adds to what was counted. What belongs to a connector that is gone is counted nowhere. */
+  /** Adds entries and counters. Those of a deleted connector are not counted. */
   record(entries: readonly AuditEntry[], counted: readonly Usage[]): Promise<void>;
   /** Newest first. */
   audit(filter: AuditFilter): Promise<AuditEntry[]>;
-  /** Forgets lines that are older. */
+  /** Deletes older entries. */
   purgeAudit(before_ms: number): Promise<void>;
 
-  /** False when the organization has `limit` that were begun after `since_ms`. Older ones of it are forgotten. */
+  /** Returns false when the organization has `limit` newer than `since_ms`. Older ones are deleted. */
   insertPending(pending: PendingAuthorization, since_ms: number, limit: number): Promise<boolean>;
-  /** Takes it away: it can be ended once. */
+  /** Takes it: it can be finished once. */
   takePending(org_id: string, provider: string, state: string): Promise<PendingAuthorization | undefined>;
 }

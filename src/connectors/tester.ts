@@ -80,7 +80,7 @@ export class GatewayTester {
     const passing = { method: "GET", outgoing, body: undefined, signal: until };
     const { status } = await upstream.pass(passing, destination.guarded, {
       begin() {
-        // The status is enough; what follows it is not waited for.
+        // The status is enough; the body is not read.
         setImmediate(() => enough.abort());
         return new ServerResponse({ method: "GET" } as never);
       },

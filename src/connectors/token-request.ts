@@ -15,11 +15,11 @@ export interface Account {
   name: string;
 }
 
-/** Fails with words of ours: an answer of a token endpoint may hold a token, so none of it is repeated but its code. */
+/** Errors have our own text: a token endpoint's response may contain a token, so only its error code is repeated. */
 export async function tokenRequest(url: string, form: Record<string, string>): Promise<TokenResponse> {
   const { status, json } = await ask(url, { method: "POST", body: new URLSearchParams(form) });
   const error = textOf(json["error"]);
-  // Some answer 200 with an error in it.
+  // Some return 200 with an error.
   if (status >= 400 || error !== undefined) {
     const code = error !== undefined && /^[\w. -]{1,64}$/.test(error) ? error : `status ${status}`;
     return fail("connector_unusable", `the provider refused (${code})`);
@@ -37,7 +37,7 @@ export async function tokenRequest(url: string, form: Record<string, string>): P
   };
 }
 
-/** Undefined when the provider does not say: a connector without a name is better than none. */
+/** Undefined when the provider does not report it; the connector then has no account name. */
 export async function accountOf(
   url: string,
   fields: { id: string; name: string },
@@ -58,7 +58,7 @@ async function ask(url: string, init: TokenRequest): Promise<{ status: number; j
   try {
     const response = await fetch(url, {
       ...init,
-      // A credential goes where it was meant to go, and nowhere else.
+      // A credential must not follow redirects.
       redirect: "manual",
       headers: { accept: "application/json", "user-agent": "hangar", ...init.headers },
       signal: AbortSignal.timeout(LIMITS.oauth_timeout_ms),

@@ -13,20 +13,20 @@ export interface Connection {
   token_expires_at: number | null;
   inserted_at: number;
   updated_at: number;
-  /** The token that made it, and with which it falls. */
+  /** The token that created it; the connector is revoked with it. */
   user_id: string;
-  /** When the time of that token is up; null when it has none. */
+  /** Expiry of that token, or null. */
   maker_expires_at: number | null;
   access_policy: AccessPolicy;
   /** A `Credential` as JSON, sealed for this connection alone. */
   credential: Uint8Array;
-  /** Goes up with every change: who read 7 may write only while it is 7. */
+  /** Incremented with every change, for optimistic locking. */
   revision: number;
 }
 
 export type ConnectionType = "oauth" | "api_key" | "provisioned" | "internal";
 
-/** Who may use a connector, and for what. Nothing said is nobody. */
+/** Who may use a connector, and for what. Empty means nobody. */
 export interface AccessPolicy {
   allow_all?: boolean;
   allowed_endpoints?: string[];
@@ -35,9 +35,9 @@ export interface AccessPolicy {
   sprite_labels?: string[];
 }
 
-/** What is not secret about how the provider is reached. */
+/** Non-secret configuration of the provider. */
 export interface ProviderInfo {
-  /** Where it is, when its owner says so and not the table of providers. */
+  /** Base URL chosen by its owner. */
   base_url?: string;
   auth_method?: "header" | "query" | "path";
   auth_header_prefix?: string;
@@ -45,15 +45,15 @@ export interface ProviderInfo {
   auth_query_name?: string;
   region?: string;
   test_path?: string;
-  /** Paths with encoded slashes and the like may pass, as long as there are no rules about paths. */
+  /** Allows encoded slashes and the like, if there are no path rules. */
   encoded_paths?: boolean;
 }
 
-/** What is secret. */
+/** The secrets. */
 export interface Credential {
   token: string;
   refresh_token?: string;
-  /** Of an object store: `token` is the secret that belongs to it. */
+  /** Of an object store; `token` is its secret key. */
   access_key_id?: string;
 }
 
@@ -71,7 +71,7 @@ export type AuditAction =
   | "rotated"
   | "refreshed"
   | "deleted"
-  /** A machine's request that was passed on. */
+  /** A machine's request that was forwarded. */
   | "call"
   /** A machine's request that was refused. */
   | "denied";
@@ -86,20 +86,20 @@ export interface AuditEntry {
   /** Who: a token's name, or a machine's. */
   actor: string;
   method: string | null;
-  /** Without the query, which may hold what should not be in a log. */
+  /** Without the query, which may contain secrets. */
   path: string | null;
-  /** What the caller was answered. */
+  /** Status of the response to the caller. */
   status: number | null;
-  /** The rule that decided. */
+  /** The deciding rule. */
   rule: string | null;
 }
 
-/** What a connector was used for. */
+/** Usage counters of a connector. */
 export interface Usage {
   connection_id: string;
   calls: number;
   denials: number;
-  /** Calls that the provider could not be reached for, or that broke off. */
+  /** Calls whose provider was unreachable or broke off. */
   failures: number;
   bytes_sent: number;
   bytes_received: number;

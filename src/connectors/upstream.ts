@@ -18,21 +18,23 @@ interface Passing {
   signal: AbortSignal;
 }
 
-/** How it went, for those who count. */
+/** The outcome, for counters. */
 export interface Passed {
   status: number;
   bytes_received: number;
-  /** The answer broke off. */
+  /** The response broke off. */
   broken: boolean;
 }
 
 export interface UpstreamOptions {
-  /** Connectors may lead anywhere, this box and its networks too. */
+  /** Whether connectors may reach private addresses. */
   allow_private: boolean;
   lookup?: Lookup;
 }
 
-/** Connections to providers. Two sets, because one that may go inside must never serve one that may not. */
+/**
+ * Connections to providers, in two pools: one that may reach private addresses must never serve a restricted connector.
+ */
 export class Upstream {
   readonly #options: UpstreamOptions;
   readonly #agents = new Map<"open" | "guarded", Promise<Agent>>();
@@ -46,7 +48,7 @@ export class Upstream {
     await Promise.all(agents.map((agent) => agent.destroy()));
   }
 
-  /** Resolves when the answer was passed back. Rejects, nothing written, when there was none to pass. */
+  /** Resolves when the response was forwarded. Rejects, with nothing written, when there was none. */
   async pass(passing: Passing, guarded: boolean, answer: ResponseTo): Promise<Passed> {
     const kind = guarded && !this.#options.allow_private ? "guarded" : "open";
     const agent = this.#agents.get(kind) ?? this.#open(kind);
@@ -71,12 +73,12 @@ export class Upstream {
   }
 }
 
-/** Where an answer goes. */
+/** The destination of a response. */
 interface ResponseTo {
   begin(status: number, headers: [string, string][]): ServerResponse;
 }
 
-/** One request at the provider: its answer is written as it comes, no faster than the caller reads. */
+/** Relays one response, with back-pressure. */
 class Relay implements Dispatcher.DispatchHandler {
   readonly #outcome = Promise.withResolvers<Passed>();
   readonly #answer: ResponseTo;
@@ -129,7 +131,7 @@ class Relay implements Dispatcher.DispatchHandler {
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
     if (this.#response) {
-      // What was announced cannot be kept; only a cut connection says so.
+      // A started response can only be aborted.
       this.#response.destroy();
       this.#finish(true);
     } else {
@@ -146,7 +148,7 @@ class Relay implements Dispatcher.DispatchHandler {
 
 const TIMEOUTS = new Set(["UND_ERR_CONNECT_TIMEOUT", "UND_ERR_HEADERS_TIMEOUT", "UND_ERR_BODY_TIMEOUT", "ETIMEDOUT"]);
 
-/** A fault on the way to the provider, in our words. */
+/** Connection errors in our words. */
 function upstreamError(error: Error & { code?: string }): ApiError {
   const refused = error instanceof AddressRefused ? error : error.cause;
   if (refused instanceof AddressRefused) {
@@ -158,7 +160,7 @@ function upstreamError(error: Error & { code?: string }): ApiError {
   if (TIMEOUTS.has(error.code ?? ""))
     return new ApiError("upstream_timeout", "the provider did not answer in time", { cause: error });
   const [first] = error instanceof AggregateError ? (error.errors as Error[]) : [];
-  // Messages of the network name hosts and ports, never what was sent.
+  // Network messages contain hosts and ports, never the request.
   const words = first?.message ?? messageOf(error);
   return new ApiError("upstream_failed", `the provider could not be reached: ${words}`, { cause: error });
 }

@@ -9,7 +9,7 @@ import { wantsAwsRole } from "#machines/runtime/identity-env.ts";
 import type { MachineStore } from "#machines/store.ts";
 import type { Issuer } from "./tokens.ts";
 
-/** What AWS expects tokens to be for. */
+/** The audience that AWS expects. */
 const AWS_AUDIENCE = "sts.amazonaws.com";
 
 interface Parts {
@@ -35,7 +35,7 @@ export class AwsTokens {
     this.#timers.close();
   }
 
-  /** Writes the file if the machine wants one, and goes on doing so. */
+  /** Writes the token file if the machine wants one, and keeps it fresh. */
   async install(machine_id: string, folder: string): Promise<void> {
     const { machines, orgs, secrets, issuer, lifetime_s, log } = this.#parts;
     const machine = await machines.find(machine_id);
@@ -63,7 +63,7 @@ export class AwsTokens {
   }
 }
 
-/** For every user inside; a reader finds the old token or the new one, never half of one. */
+/** Readable by every user inside; replaced atomically. */
 function writeReadable(file: string, token: string): void {
   const fresh = `${file}.new`;
   writeFileSync(fresh, token);

@@ -28,21 +28,21 @@ interface KeyParts {
 interface Cached {
   keys: SigningKey[];
   read_at: number;
-  /** Opened once: unsealing and parsing an RSA key costs more than finding it. */
+  /** Cached: unsealing and parsing an RSA key costs more than finding it. */
   opened: Map<string, KeyObject>;
 }
 
 export class KeyRing {
   readonly #parts: KeyParts;
   readonly #cache = new Map<string, Cached>();
-  /** Keys that are being made: whoever comes meanwhile waits for the same ones. */
+  /** Keys being created; concurrent callers share them. */
   readonly #making = new Map<string, Promise<void>>();
 
   constructor(parts: KeyParts) {
     this.#parts = parts;
   }
 
-  /** The keys that verifiers may see, newest first. */
+  /** Published keys, newest first. */
   async published(org_id: string): Promise<PublicJwk[]> {
     const now = this.#parts.clock.now();
     const { keys } = await this.#current(org_id);
@@ -51,12 +51,12 @@ export class KeyRing {
       .map(({ public_jwk }) => JSON.parse(public_jwk) as PublicJwk);
   }
 
-  /** The key to sign with now. */
+  /** The current signing key. */
   async signer(org_id: string, alg: Alg): Promise<{ kid: string; alg: Alg; private_key: KeyObject }> {
     const cached = await this.#current(org_id);
     const now = this.#parts.clock.now();
     const own = cached.keys.filter((key) => key.alg === alg);
-    // The very first may be of a process whose clock is a little ahead.
+    // The very first key may come from a process whose clock is slightly ahead.
     const key = own.find(({ sign_from }) => sign_from <= now) ?? own.at(-1);
     assert(key, "an organization has a key of each kind");
     const private_key = cached.opened.get(key.id) ?? this.#open(key);
@@ -65,15 +65,14 @@ export class KeyRing {
   }
 
   /**
-   * New keys for an organization, before their time: published at once, signing after the usual while. With
-   * `revoke`, because a key may be known to someone, they sign at once and the old ones are gone, and every
-   * token signed by them with them.
+   * Rotates an organization's keys early: published at once, signing after the usual delay. With `revoke`, for a leaked
+   * key, they sign at once and the old ones are removed, which invalidates their tokens.
    */
   async rotate(org_id: string, { revoke }: { revoke: boolean }): Promise<void> {
     const { keys } = await this.#current(org_id);
     const { store, clock } = this.#parts;
     const now = clock.now();
-    // One that waits for its time is the new one already.
+    // A published key that does not sign yet already is the new one.
     const wanted = ALGS.filter((alg) => revoke || !keys.some((key) => key.alg === alg && key.sign_from > now));
     const [from, until] = revoke
       ? [now, { others: now, unless_after: Number.MAX_SAFE_INTEGER }]
@@ -83,7 +82,7 @@ export class KeyRing {
     this.#cache.delete(org_id);
   }
 
-  /** Every key as it is kept, for those who look after them. */
+  /** All stored keys, for administration. */
   async all(org_id: string): Promise<SigningKey[]> {
     return (await this.#current(org_id)).keys;
   }
@@ -110,13 +109,13 @@ export class KeyRing {
     return fresh;
   }
 
-  /** When the next key of this kind shall sign, if it has to be made now; undefined while there is time. */
+  /** When the next key of this kind starts signing, if it must be created now; otherwise undefined. */
   #due(keys: readonly SigningKey[], alg: Alg, now: number): { from: number } | undefined {
     const newest = keys.find((key) => key.alg === alg);
     if (!newest) return { from: now };
     const ends = newest.sign_from + LIMITS.key_signs_ms;
     if (now < ends - LIMITS.key_published_before_ms) return undefined;
-    // Late, after a long sleep, the old one signs on until the new one has been published for its while.
+    // When late, the old key keeps signing until the new one has been published long enough.
     return { from: Math.max(ends, now + LIMITS.key_published_before_ms) };
   }
 
@@ -136,7 +135,7 @@ export class KeyRing {
     org_id: string,
     alg: Alg,
     sign_from: number,
-    // Of several that make one at the same time, the first is kept: their times differ by less than this.
+    // Of concurrently created keys the first is kept: their times differ by less than this.
     until = {
       others: sign_from + LIMITS.key_published_after_ms,
       unless_after: sign_from - LIMITS.key_published_before_ms / 2,

@@ -19,7 +19,7 @@ interface LocalParts {
   dir: string;
   machine_authenticator: MachineSocketAuthenticator;
   log: Log;
-  /** What else a machine finds in its folder. */
+  /** Adds further files to a machine's directory. */
   furnish(machine_id: string, folder: string): Promise<void>;
   unfurnish(machine_id: string): void;
   /** Whether the machine still exists. */
@@ -34,7 +34,7 @@ interface MachineSocketListener {
 export class MachineLocalApi implements LocalApi {
   readonly #parts: LocalParts;
   readonly #listeners = new Map<string, Promise<MachineSocketListener>>();
-  /** What answers; there once the platform has started. */
+  /** The server, available once the platform has started. */
   readonly #server = Promise.withResolvers<Server>();
   #serving: Server | undefined;
 
@@ -42,7 +42,7 @@ export class MachineLocalApi implements LocalApi {
     this.#parts = parts;
   }
 
-  /** Opens the sockets of machines that had one, and forgets those of machines that are gone. */
+  /** Opens the sockets of existing machines, and removes those of destroyed ones. */
   async start(server: Server): Promise<void> {
     const { dir, exists, log } = this.#parts;
     mkdirSync(dir, { recursive: true, mode: 0o700 });
@@ -54,7 +54,7 @@ export class MachineLocalApi implements LocalApi {
         if (await exists(id)) await this.open(id);
         else await this.remove(id);
       } catch (error) {
-        // One folder that cannot be used must not keep the others shut.
+        // A failure of one directory must not affect the others.
         log.error({ error, machine: id }, "a machine's own API could not be opened");
       }
     }
@@ -85,7 +85,7 @@ export class MachineLocalApi implements LocalApi {
     rmSync(this.#folder(machine_id), { recursive: true, force: true });
   }
 
-  /** Folders stay: machines run on, and find their sockets again when we are back. */
+  /** The directories stay: machines keep running and find their sockets again later. */
   async close(): Promise<void> {
     await Promise.all([...this.#listeners.keys()].map((id) => this.#shut(id)));
     await this.#serving?.close();
@@ -100,7 +100,7 @@ export class MachineLocalApi implements LocalApi {
     const { machine_authenticator, log } = this.#parts;
     const server = await this.#server.promise;
     mkdirSync(folder, { recursive: true, mode: 0o755 });
-    // Whatever the umask says: inside, every user must reach the socket; outside, the data dir is closed to others.
+    // Regardless of umask: every user inside must reach the socket; outside, the data dir is private.
     chmodSync(folder, 0o755);
     const connections = new Set<Socket>();
     const listener = createListener((connection) => {
@@ -111,13 +111,13 @@ export class MachineLocalApi implements LocalApi {
     });
     listener.maxConnections = LIMITS.socket_connections;
     listener.on("error", (error) => log.error({ error, machine: machine_id }, "a machine's own API failed"));
-    // Under another name first: a caller finds the old socket or the new one, never none.
+    // Created under a temporary name and renamed, so that there is always a socket.
     const fresh = join(folder, "api.new");
     rmSync(fresh, { force: true });
     await listen(listener, folder, fresh);
     chmodSync(fresh, 0o666);
     renameSync(fresh, join(folder, "api"));
-    // An open socket must not keep a stopping platform from ending.
+    // An open socket must not keep a stopping platform alive.
     listener.unref();
     return { listener, connections };
   }
@@ -131,7 +131,7 @@ export class MachineLocalApi implements LocalApi {
   }
 }
 
-/** A path that is too long for a socket is reached through the folder's descriptor. */
+/** A path too long for a socket is reached through the directory's descriptor. */
 async function listen(listener: Listener, folder: string, path: string): Promise<void> {
   const long = Buffer.byteLength(path) > LIMITS.socket_path_bytes;
   const fd = long ? openSync(folder, "r") : undefined;

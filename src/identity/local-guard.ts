@@ -17,7 +17,7 @@ import { MachineCaller, type MachineSocketAuthenticator } from "./machine-authen
 
 const ALLOWED: ReadonlySet<Action> = new Set(["read", "control"]);
 
-/** Tokens of the platform, in requests that came through a machine's socket. */
+/** Accepts the platform's tokens in requests through a machine's socket. */
 export function tokensInside(platform: Guard, machine_authenticator: MachineSocketAuthenticator): Guard {
   return {
     async identify(authorization, rule, request) {
@@ -40,7 +40,7 @@ function notForInside(machine_id: string): never {
   );
 }
 
-/** The token of a machine's identity has dots between its parts; no token of the platform has. */
+/** An identity token (JWT) has dots; the platform's tokens have none. */
 const isPlatformToken = (authorization: string | undefined): authorization is string =>
   authorization !== undefined && !authorization.includes(".");
 
@@ -66,7 +66,7 @@ export function localGuard(machine_authenticator: MachineSocketAuthenticator, to
 
 type Seen = (target: Target, machine: { id: string; app_name: string }) => boolean;
 
-/** Whether a thing of this scope is the machine's own. */
+/** Whether a resource of this scope belongs to the machine. */
 const SEEN: Partial<Record<Scope, Seen>> = {
   app: ({ app_name }, machine) => app_name === machine.app_name,
   machine: ({ app_name, machine_id }, machine) => machine_id === machine.id && app_name === machine.app_name,

@@ -11,7 +11,7 @@ import { expanded } from "./machine-authenticator.ts";
 export class MachineApiListener {
   readonly what = "the gateway";
   readonly #listeners = new Map<string, Listener>();
-  /** What answers; there once the platform has started. */
+  /** The server, available once the platform has started. */
   readonly #server = Promise.withResolvers<Server>();
   #serving: Server | undefined;
 
@@ -24,17 +24,17 @@ export class MachineApiListener {
   async listen(address: string): Promise<void> {
     const server = await this.#server.promise;
     const listener = createListener((connection) => {
-      // A machine is answered at the gateway of its own network alone.
+      // A machine is served only at the gateway of its own network.
       if (networkOf(connection.remoteAddress) === networkOf(address)) server.accept(connection);
       else connection.destroy();
     });
     listener.maxConnections = LIMITS.network_connections;
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    // Kept: a connection that cannot be accepted later on, for want of descriptors, must not end the platform.
+    // Stays: a later accept failure (out of descriptors) must not end the platform.
     listener.on("error", reject);
     listener.listen(LIMITS.network_port, address, resolve);
     await promise;
-    // A door that is open must not keep a stopping platform from ending.
+    // An open listener must not keep a stopping platform alive.
     listener.unref();
     this.#listeners.set(address, listener);
   }

@@ -20,14 +20,14 @@ interface AuthenticatorParts {
   machines: Pick<MachineStore, "find">;
   orgs: Pick<AuthStore, "findOrgById">;
   issuer: Issuer;
-  /** What a token must be for. */
+  /** The required audience of a token. */
   gateway_audience(): string;
 }
 
-/** Pages of an organization's machines that are looked through for a name. */
+/** Pages of an organization's machines searched for a name. */
 const PAGES = 20;
 
-/** Labels of machines by their name, for those who ask what a policy would say. */
+/** Finds labels of machines by name, for policy previews. */
 export function spriteFinder(machines: Pick<MachineStore, "listOrg">): SpriteFinder {
   return {
     async labels(org_id, name) {
@@ -45,7 +45,7 @@ export function spriteFinder(machines: Pick<MachineStore, "listOrg">): SpriteFin
   };
 }
 
-/** A machine that calls, with what the platform knows about it. */
+/** A calling machine, with what the platform knows about it. */
 export class MachineCaller extends SpriteCaller {
   readonly machine: Machine;
 
@@ -64,7 +64,7 @@ export class MachineSocketAuthenticator implements MachineAuthenticator {
     this.#parts = parts;
   }
 
-  /** This connection was taken at the machine's own socket. */
+  /** Marks a connection accepted at the machine's own socket. */
   mark(connection: Socket, machine_id: string): void {
     this.#sockets.set(connection, machine_id);
   }
@@ -77,12 +77,12 @@ export class MachineSocketAuthenticator implements MachineAuthenticator {
     const machine = id === undefined ? undefined : await this.#parts.machines.find(id);
     const org = machine && (await this.#parts.orgs.findOrgById(machine.org_id));
     if (!machine || !org) return unknown("this request does not come from a machine");
-    // A machine that has no boot cannot ask; who asks in its name has its token or its address from before.
+    // A machine without a boot cannot call; its token or address was reused.
     if (machine.boot === null) return unknown(`machine ${machine.id} is ${machine.state}`);
     return new MachineCaller(machine, { id: org.id, slug: org.slug });
   }
 
-  /** The address holds the machine's id (machines/names.ts); the machine must agree. */
+  /** The address contains the machine's id (machines/names.ts); the machine must match. */
   async #byAddress(address: string | undefined): Promise<string | undefined> {
     if (!address?.startsWith("fdaa:")) return undefined;
     const digits = expanded(address);
@@ -93,7 +93,7 @@ export class MachineSocketAuthenticator implements MachineAuthenticator {
 
   async #byToken(authorization: string | undefined): Promise<string | undefined> {
     const [, token] = /^Bearer (\S+)$/i.exec(authorization ?? "") ?? [];
-    // Tokens of ours of other kinds have no dots; a caller's own credential for the provider may be anything.
+    // Our other tokens have no dots; a caller's own credential may be anything.
     if (token?.split(".").length !== 3) return undefined;
     const claims = await this.#parts.issuer.verify(token, this.#parts.gateway_audience());
     return String(claims["machine_id"]);
@@ -106,7 +106,7 @@ function unknown(why: string): never {
   });
 }
 
-/** An IPv6 address as its 32 hex digits. */
+/** An IPv6 address as 32 hex digits. */
 export function expanded(address: string): string {
   const [head = "", tail] = address.split("::");
   const groups = (text: string | undefined): string[] => (text ? text.split(":") : []);

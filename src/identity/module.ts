@@ -27,7 +27,7 @@ interface IdentityParts {
   sealer: Sealer;
   clock: Clock;
   log: Log;
-  /** Where the machines' folders are. */
+  /** Root of the machines' directories. */
   dir: string;
   lifetime_s: number;
   base_url(): string;
@@ -36,7 +36,7 @@ interface IdentityParts {
 }
 
 interface StartParts {
-  /** Knows the platform's tokens. */
+  /** Verifies the platform's tokens. */
   guard: Guard;
   idempotency: Idempotency;
   rate?: RateLimiter;
@@ -45,11 +45,11 @@ interface StartParts {
 export class IdentityModule {
   readonly issuer: Issuer;
   readonly machine_authenticator: MachineSocketAuthenticator;
-  /** What the platform answers; what machines ask at their sockets is not among it. */
+  /** Routes of the platform, without those at machines' sockets. */
   readonly rows: Row[];
-  /** The API inside machines. Drivers may ask for it before it is started, and wait until it is. */
+  /** The API inside machines. Drivers may use it before it is started, and wait. */
   readonly local: MachineLocalApi;
-  /** The gateway, for machines that come over their network. */
+  /** The gateway over private networks. */
   readonly network = new MachineApiListener();
   readonly #parts: IdentityParts;
   readonly #aws: AwsTokens;
@@ -82,8 +82,8 @@ export class IdentityModule {
   }
 
   /**
-   * Opens the API inside machines: a machine itself is served those of `rows` that are for machines or about itself, a
-   * caller with a token of the platform all of them.
+   * Opens the API inside machines: without a token a machine gets those of `rows` that are for machines or about
+   * itself; with a token of the platform all of them.
    */
   async start(rows: readonly Row[], { guard, ...common }: StartParts): Promise<void> {
     const { machine_authenticator } = this;
@@ -105,7 +105,7 @@ export class IdentityModule {
 }
 
 /**
- * What a machine is served without a token: what is for machines, what it may do to itself, and what nodes of a replicated
- * database need: the leases of its app. What is open to everybody, as the keys of the issuer are, is open here too.
+ * Access rules that need no token at a machine's socket: machine routes, its own resources, and its app's database
+ * leases. Open routes, such as the issuer's keys, are open here too.
  */
 const INSIDE: ReadonlySet<Access> = new Set(["inside", "read machine", "control machine"] as const);

@@ -21,7 +21,7 @@ interface Parts {
   clock: Clock;
 }
 
-/** What third parties read to trust the tokens: open to anyone, and nothing but public. */
+/** Public documents that verifiers of tokens read. */
 export function issuerRoutes(parts: Parts): Row[] {
   const { issuer, keys } = parts;
   const common = { part: "identity", access: "open", cache_s: LIMITS.jwks_cache_s } as const;
@@ -48,7 +48,7 @@ async function known({ orgs }: Parts, slug: string): Promise<Org> {
   return (await orgs.findOrg(slug)) ?? fail("not_found", `there is no issuer ${JSON.stringify(slug)}`);
 }
 
-/** For those who look after the keys. */
+/** Administration of keys. */
 export function keyRoutes({ keys, clock }: Parts): Row[] {
   const answer = (all: readonly SigningKey[], shown = all) => {
     const now = clock.now();
@@ -96,7 +96,7 @@ export function keyRoutes({ keys, clock }: Parts): Row[] {
   ];
 }
 
-/** What a machine asks at its own socket, and nobody else anywhere. */
+/** Routes for a machine at its own socket only. */
 export function tokenRoutes({ issuer, clock }: Parts): Row[] {
   const bound = `a machine may ask for ${LIMITS.tokens_per_second} tokens a second (limit tokens_per_second)`;
   const rate = new RateLimiter(LIMITS.tokens_per_second, clock, bound);

@@ -12,9 +12,9 @@ interface IssuerParts {
   clock: Clock;
   orgs: { findOrg(slug: string): Promise<Org | undefined> };
   lifetime_s: number;
-  /** The issuer's address, to which an organization's name is added. */
+  /** The issuer URL, to which the organization's name is appended. */
   issuer_url(): string;
-  /** What tokens are for when nothing is asked for. */
+  /** The default audience. */
   base_url(): string;
 }
 
@@ -30,12 +30,12 @@ export class Issuer {
     this.#parts = parts;
   }
 
-  /** An organization's issuer: what `iss` says, and where its configuration is found. */
+  /** An organization's issuer: the claim `iss`, and the base of its configuration. */
   url(org_slug: string): string {
     return `${this.#parts.issuer_url()}/${org_slug}`;
   }
 
-  /** Each time another one. */
+  /** Issues a new token each time. */
   async issue(machine: Machine, org: Pick<Org, "id" | "slug">, input: TokenInput): Promise<string> {
     const { keys, clock, lifetime_s } = this.#parts;
     const iat = Math.floor(clock.now() / 1000);
@@ -52,7 +52,7 @@ export class Issuer {
     return await signToken(claims, await keys.signer(org.id, input.alg ?? "RS256"));
   }
 
-  /** The claims of a token of ours for this audience. Fails with `unauthorized`, saying why. */
+  /** Verifies one of our tokens for this audience. Fails with `unauthorized` and the reason. */
   async verify(token: string, audience: string): Promise<Claims> {
     const { keys, clock, orgs } = this.#parts;
     try {
@@ -103,7 +103,7 @@ export const CLAIMS = [
   "sub",
 ] as const;
 
-/** Names cannot hold a colon (core/names.ts), so a subject can be read in one way only. */
+/** Names cannot contain a colon (core/names.ts), so a subject is unambiguous. */
 function claimsOf(machine: Machine, org: Pick<Org, "id" | "slug">) {
   const { image_ref } = machine;
   return {

@@ -20,17 +20,17 @@ interface AddressParts {
   clock: Clock;
   /** Where service ports are opened. */
   listen_host: string;
-  /** Addresses of this box that apps may have for themselves. */
+  /** Addresses of this host that apps may allocate. */
   pool: readonly string[];
   region: string;
-  /** Told after every change; resolves when it is in force. */
+  /** Called after every change; resolves when it is in force. */
   onChange(): Promise<void>;
 }
 
 /**
- * The addresses of apps. The shared one is where all service ports are opened; one of an app's own lets it have
- * a port that another app has too. On a box that listens on loopback there are millions of those: all of
- * 127.64.0.0/10 is this box, and nothing has to be set up. Elsewhere they come from the setting.
+ * Allocates addresses to apps. All service ports are opened on the shared one; an address of its own lets an app use a
+ * port that another app has too. On loopback there are millions: all of 127.64.0.0/10 is local without setup. Elsewhere
+ * they come from the setting.
  */
 export class Addresses {
   readonly #parts: AddressParts;
@@ -73,7 +73,7 @@ export class Addresses {
     });
   }
 
-  /** False when somebody has it already. */
+  /** Returns false when it is already taken. */
   async #insert(assignment: IpAssignment): Promise<boolean> {
     const { addresses_per_app } = NETWORK_LIMITS;
     const result = await this.#parts.store.insertAssignment(assignment, addresses_per_app);
@@ -88,7 +88,7 @@ export class Addresses {
     await this.#parts.onChange();
   }
 
-  /** Addresses in the order they are tried. */
+  /** Addresses in the order to try them. */
   *#candidates(app_id: string, type: AddressType, had: readonly IpAssignment[]): Generator<string> {
     if (type === "shared_v4") return yield shownAddress(this.#parts.listen_host);
     const six = type.endsWith("v6");
@@ -102,7 +102,7 @@ export class Addresses {
   }
 }
 
-/** What people call to reach a box that listens on `host`. */
+/** The address by which people reach `host`. */
 function shownAddress(host: string): string {
   if (host !== "0.0.0.0" && host !== "::") return host;
   const all = Object.values(networkInterfaces()).flatMap((list) => list ?? []);
@@ -111,13 +111,13 @@ function shownAddress(host: string): string {
 
 const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
 
-/** One of 127.64.0.0/10, made from whose it is. */
+/** An address in 127.64.0.0/10 derived from the app. */
 function loopback(app_id: string, n: number): string {
   const [a = 0, b = 0, c = 0] = digest(`v4 ${app_id} ${n}`);
   return `127.${64 + (a % 64)}.${b}.${1 + (c % 254)}`;
 }
 
-/** A unique local address, made from whose it is. */
+/** A unique local address derived from the app. */
 function madeUp(app_id: string, type: AddressType, n: number): string {
   const hex = digest(`${type} ${app_id} ${n}`).toString("hex");
   if (type === "egress_v4")

@@ -1,6 +1,6 @@
 import { isIPv6 } from "node:net";
 
-/** An address as bytes in the order of the network. */
+/** An address in network byte order. */
 export function addressBytes(address: string): Uint8Array {
   if (!isIPv6(address)) return Uint8Array.from(address.split(".").map(Number));
   const plain = address.split("%")[0] ?? "";
@@ -15,16 +15,16 @@ export function addressBytes(address: string): Uint8Array {
   return Uint8Array.from(all.flatMap((group) => [group >> 8, group & 255]));
 }
 
-/** The text of an address in the order of the network. */
+/** The text of an address in network byte order. */
 export const addressText = (bytes: Buffer): string =>
   bytes.length === 4 ? bytes.join(".") : groupsText(bytes.toString("hex"));
 
-/** The private network an address belongs to: its first 48 bits. */
+/** The private network of an address: its first 48 bits. */
 export const networkOf = (address: string): string => Buffer.from(addressBytes(address)).toString("hex", 0, 6);
 
-/** The machine whose private address it would be: see `privateAddress`. */
+/** The machine part of a private address: see `privateAddress`. */
 export const machineAt = (address: string): string => Buffer.from(addressBytes(address)).toString("hex", 8, 15);
 
-/** Hexadecimal digits as groups of an IPv6 address, four each, without zeros in front. */
+/** Hex digits as groups of an IPv6 address, without leading zeros. */
 export const groupsText = (hex: string): string =>
   (hex.match(/.{4}/g) ?? []).map((group) => group.replace(/^0{1,3}/, "")).join(":");

@@ -3,7 +3,7 @@ import { type MachineUpdate, topics } from "#machines/lifecycle/writer.ts";
 import type { MachineStore } from "#machines/store.ts";
 import type { Machine } from "#machines/types.ts";
 
-/** What the network needs to know of a machine. */
+/** The fields of a machine that the network needs. */
 export type Entry = Pick<
   Machine,
   | "id"
@@ -33,15 +33,15 @@ interface DirectoryParts {
 }
 
 /**
- * The machines as the network sees them, in memory: all that run, and all of the apps that were asked about.
- * It is read from the store and kept true by the news; when a listener is told, the change is in it.
+ * An in-memory index of machines: all running ones, and all of apps that were queried. Read from the store and updated
+ * from the bus; when a subscriber is called, the change is included.
  */
 export class Directory {
   readonly #parts: DirectoryParts;
   readonly #apps = new Map<string, Map<string, Entry>>();
-  /** Apps whose machines are all here, those at rest included. */
+  /** Apps whose machines are all loaded, including stopped ones. */
   readonly #whole = new Map<string, Promise<void>>();
-  /** For each read of the store under way, the machines heard of meanwhile: one that is gone by now is in no list. */
+  /** Updates received during each read of the store: a machine destroyed meanwhile must not be added. */
   readonly #reads = new Set<Set<string>>();
   readonly #listeners = new Set<(app_id: string) => void>();
   readonly #ends: (() => void)[] = [];
@@ -61,18 +61,18 @@ export class Directory {
     this.#listeners.clear();
   }
 
-  /** Told the app whose machines changed. */
+  /** Called with the app whose machines changed. */
   onChange(listener: (app_id: string) => void): void {
     this.#listeners.add(listener);
   }
 
-  /** Brings in all machines of an app, also those that do not run. */
+  /** Loads all machines of an app, including stopped ones. */
   async load(app: { id: string; name: string; org_id: string }): Promise<void> {
     const known = this.#whole.get(app.id);
     if (known) return await known;
     const loading = this.#load(app);
     this.#whole.set(app.id, loading);
-    // What could not be read is read again the next time.
+    // A failed read is retried next time.
     loading.catch(() => this.#whole.delete(app.id));
     await loading;
   }
@@ -105,7 +105,7 @@ export class Directory {
     await this.#take(read());
   }
 
-  /** Takes what the store says, except about machines that are known: what was heard of them is as new, or newer. */
+  /** Adds what the store returned, except known machines, whose state is as new or newer. */
   async #take(read: Promise<readonly Listed[]>): Promise<void> {
     const heard = new Set<string>();
     this.#reads.add(heard);
@@ -128,7 +128,7 @@ export class Directory {
   #put(machine: Listed): void {
     const { app_id, id, state } = machine;
     const machines = this.#apps.get(app_id) ?? new Map<string, Entry>();
-    // Of what is at rest only the apps that were asked about are kept.
+    // Stopped machines are kept only for queried apps.
     const kept = state !== "destroyed" && (this.#whole.has(app_id) || (state !== "stopped" && state !== "created"));
     if (kept) machines.set(id, entryOf(machine));
     else machines.delete(id);

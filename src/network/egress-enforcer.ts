@@ -35,7 +35,7 @@ type Subject = Pick<Machine, "id" | "app_id">;
 
 export class EgressEnforcer {
   readonly #parts: KeeperParts;
-  /** Machines that run here: their app, and when they began. */
+  /** Running machines here: their app, and start time. */
   readonly #running = new Map<string, { app_id: string; started_at: number | null }>();
   readonly #policies = new Map<string, Promise<EgressPolicy>>();
   readonly #ends: (() => void)[] = [];
@@ -64,18 +64,18 @@ export class EgressEnforcer {
     for (const end of this.#ends.splice(0)) end();
   }
 
-  /** An app's policy was changed here. */
+  /** Called when an app's policy changed here. */
   changed(app_id: string): void {
     this.#parts.notifier?.send("egress", app_id);
     this.#apply(app_id);
   }
 
-  /** Whether the machine may ask for this name of the outside. Who may not could send data inside questions. */
+  /** Whether the machine may query this public name. DNS queries could otherwise carry data out. */
   async mayAsk(machine: Subject, name: string): Promise<boolean> {
     return namesAllowed(await this.#policy(machine.app_id), name);
   }
 
-  /** What the name stands for is opened to the machine; addresses in closed ranges are not, whoever the name is of. */
+  /** Opens the name's addresses to the machine, except those in closed ranges. */
   async answered(machine: Subject, name: string, found: readonly ResolvedAddress[]): Promise<void> {
     if ((await this.#policy(machine.app_id)).mode !== "list") return;
     const open = found.filter(({ address }) => {
@@ -89,7 +89,7 @@ export class EgressEnforcer {
     if (state !== "started") return void this.#running.delete(id);
     if (this.#running.get(id)?.started_at === started_at) return;
     this.#running.set(id, { app_id, started_at });
-    // The policy may have changed between the launch and now.
+    // The policy may have changed since the launch.
     this.#policies.delete(app_id);
     void this.#publish({ id, app_id });
   }

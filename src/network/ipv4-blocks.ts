@@ -8,23 +8,23 @@ const BLOCKS = 128;
 const BLOCK_SIZE = 2 ** 15;
 const PREFIX_LENGTH = 17;
 
-/** The blocks that processes of a platform with several hosts may have. */
+/** Blocks available to processes of a platform with several hosts. */
 export const SHARED_BLOCKS: readonly number[] = Array.from({ length: BLOCKS }, (_, n) => n).filter(
   (n) => n !== LONE_BLOCK,
 );
 
-/** The address at a place in a block. */
+/** The address at an index in a block. */
 export function machineIpv4(block: number, index: number): string {
   const n = block * BLOCK_SIZE + index;
   return `100.${64 + (n >> 16)}.${(n >> 8) & 255}.${n & 255}`;
 }
 
-/** What the platform itself sends to machines on other hosts comes from it. */
+/** Source address of the platform's own traffic to machines on other hosts. */
 export const processIpv4 = (block: number): string => machineIpv4(block, BLOCK_SIZE - 1);
 
 export const blockNet = (block: number): string => `${machineIpv4(block, 0)}/${PREFIX_LENGTH}`;
 
-/** Whether other hosts have a route to this address of a machine. */
+/** Whether other hosts have a route to this address. */
 export function isRouted(ipv4: string): boolean {
   const [, second = 0, third = 0] = ipv4.split(".").map(Number);
   return (second - 64) * 2 + (third >> 7) !== LONE_BLOCK;

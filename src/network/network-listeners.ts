@@ -5,9 +5,9 @@ import type { Directory, Entry } from "./directory.ts";
 import { DnsServer } from "./dns/server.ts";
 import type { EgressEnforcer } from "./egress-enforcer.ts";
 
-/** What answers on an address of a private network. */
+/** A service on the gateway address of a private network. */
 export interface NetworkListener {
-  /** For the log: what cannot listen. */
+  /** Name for the log. */
   readonly what: string;
   /** `network` is the address of a machine in it. */
   listen(address: string, network: string): Promise<unknown>;
@@ -15,29 +15,29 @@ export interface NetworkListener {
 
 interface KeeperParts {
   directory: Directory;
-  /** The hosts that this process is: on others' networks nothing can listen here. */
+  /** The hosts of this process: on others' networks nothing can listen here. */
   host_ids: readonly string[];
-  /** Brings in all machines of an app, those at rest included. */
+  /** Loads all machines of an app, including stopped ones. */
   loadApp(app_name: string): Promise<void>;
-  /** Where names of the outside are asked for; the box's own servers when left out. */
+  /** Upstream DNS servers; the host's own when absent. */
   upstreams?: readonly { host: string; port: number }[] | undefined;
   egress?: Pick<EgressEnforcer, "mayAsk" | "answered"> | undefined;
   clock: Clock;
   log: Log;
-  /** What listens beside the name server. */
+  /** Services beside DNS. */
   listeners?: readonly NetworkListener[];
 }
 
 const RETRY_MS = 500;
 
 /**
- * Has the name server, and what else is for machines, listen wherever machines are: on the gateway address of each
- * private network, which is there from the boot of the network's first machine on.
+ * Listens with DNS and other services on the gateway address of each private network, which exists once the network's
+ * first machine has booted.
  */
 export class NetworkListeners {
   readonly #parts: KeeperParts;
   readonly #server: DnsServer;
-  /** Gateways that are being tried, or are listened on. */
+  /** Gateways that are being tried or listened on. */
   readonly #wanted = new Set<string>();
   readonly #closing = new AbortController();
 
@@ -73,11 +73,11 @@ export class NetworkListeners {
   async #open(address: string, private_ip: string): Promise<void> {
     const { listeners = [] } = this.#parts;
     const tried = [this.#server, ...listeners].map((door) => this.#listen(door, address, private_ip));
-    // Nobody needs it any more: the next machine of this network asks again.
+    // No longer needed: the next machine of this network tries again.
     if (!(await Promise.all(tried)).every(Boolean)) this.#wanted.delete(address);
   }
 
-  /** The address appears when the network is made; until then it cannot be listened on. Answers whether it is now. */
+  /** The address appears when the network is created; until then listening fails. Returns whether it listens now. */
   async #listen(door: NetworkListener, address: string, private_ip: string): Promise<boolean> {
     const { clock, log, directory } = this.#parts;
     const { signal } = this.#closing;

@@ -12,56 +12,56 @@ import type { Directory, Entry } from "./directory.ts";
 import { blockNet } from "./ipv4-blocks.ts";
 import { NETWORK_LIMITS } from "./limits.ts";
 
-/** A process of the platform that takes part in the private network. */
+/** A process that takes part in the private network. */
 export interface Peer {
   node_id: string;
-  /** The address of its box that other boxes send to. */
+  /** Its host's underlay address. */
   underlay: string;
-  /** When it was last heard of, by its own wall clock. */
+  /** Last heartbeat, by its own wall clock. */
   seen_at: number;
-  /** The block of its machines' IPv4 addresses; null when it has none. */
+  /** Its machines' IPv4 block; null when it has none. */
   block: number | null;
 }
 
-/** Keeps and finds peers; decides nothing. Implemented in stores/, examined by `peer-store.suite.ts`. */
+/** Stores peers; decides nothing. Implemented in stores/, tested by `peer-store.suite.ts`. */
 export interface PeerStore {
   peers(): Promise<Peer[]>;
-  /** A peer is where it says it is; those that were not heard of since `forget_before` are forgotten. */
+  /** Publishes a peer's address; peers without a heartbeat since `forget_before` are deleted. */
   announce(peer: Omit<Peer, "block">, forget_before: number): Promise<void>;
-  /** The block that a process has, or the first of `blocks` that nobody has and that is its own from now on. */
+  /** The process's block, or the first free one of `blocks`, which is then its own. */
   takeBlock(node_id: string, blocks: readonly number[]): Promise<number | undefined>;
 }
 
-/** Another process, and what is behind it. */
+/** Another process and the networks behind it. */
 export interface RemotePeer {
   node_id: string;
   underlay: string;
   /** Its own address in the private network. */
   address: string;
-  /** What machines on it have, such as `fdaa:1:2:3::/64`. */
+  /** Prefixes of its machines, such as `fdaa:1:2:3::/64`. */
   nets: readonly string[];
-  /** The block of their IPv4 addresses, such as `100.64.128.0/17`; undefined when there is no route to them. */
+  /** Their IPv4 block, such as `100.64.128.0/17`; undefined when it is not routed. */
   net4: string | undefined;
 }
 
-/** What carries packets to other hosts. Implemented in drivers/net. */
+/** Carries packets to other hosts. Implemented in drivers/net. */
 export interface Tunnel {
-  /** The ways are exactly these. May be repeated; one that failed halfway is made good by the next. */
+  /** Sets the routes to exactly these. Idempotent; a partial failure is corrected by the next call. */
   keep(ends: readonly RemotePeer[]): Promise<void>;
-  /** Nothing of it is left. */
+  /** Removes it completely. */
   remove(): Promise<void>;
 }
 
 /**
- * A process's own address in the private network: in network 0, which no organization has, and made from its data dir.
- * What the platform itself sends to machines on other hosts comes from it.
+ * A process's own address in the private network, derived from its data dir, in network 0, which no organization has.
+ * Source of the platform's own traffic to machines on other hosts.
  */
 export const platformAddress = (node_id: string): string => `fdaa:0:0:1:${groupsText(node_id)}`;
 
 interface OverlayParts {
   node_id: string;
   underlay: string;
-  /** The hosts that this process is: their machines are here. */
+  /** The hosts of this process, whose machines are local. */
   own: readonly string[];
   directory: Directory;
   store: PeerStore;
@@ -73,12 +73,12 @@ interface OverlayParts {
   log: Log;
 }
 
-/** Keeps the ways to all other hosts: what they are follows from the store, and is looked at again and again. */
+/** Maintains the routes to all other hosts, derived from the store and checked regularly. */
 export class OverlayNetwork {
   readonly #parts: OverlayParts;
   readonly #closing = new AbortController();
   readonly #ends: (() => void)[] = [];
-  /** Networks and hosts that there is a way to, or that no way can be had to yet. */
+  /** Known networks and hosts, routed or not yet routable. */
   #known = new Set<string>();
   #again = Promise.withResolvers<void>();
   #announced = Number.NEGATIVE_INFINITY;
@@ -91,7 +91,7 @@ export class OverlayNetwork {
     });
   }
 
-  /** Fails when this box cannot have it. The directory is there already. */
+  /** Fails when this host does not support it. The directory is already loaded. */
   async start(): Promise<void> {
     const { notifier, node_id } = this.#parts;
     this.#ends.push(
@@ -104,14 +104,14 @@ export class OverlayNetwork {
     this.#running = this.#run();
   }
 
-  /** The ways stay: machines run on without us. */
+  /** The routes stay, because machines keep running. */
   async close(): Promise<void> {
     this.#closing.abort();
     for (const end of this.#ends.splice(0)) end();
     await this.#running;
   }
 
-  /** Says where we are, and makes the ways what they are to be. */
+  /** Publishes our address, and updates the routes. */
   async look(): Promise<void> {
     const { store, hosts, tunnel, directory, node_id } = this.#parts;
     await this.#announce();

@@ -7,17 +7,17 @@ export interface ExposedApp {
   created_at: number;
 }
 
-/** Keeps and finds addresses of apps; decides nothing. Implemented in stores/, examined by `store.suite.ts`. */
+/** Stores addresses of apps; decides nothing. Implemented in stores/, tested by `store.suite.ts`. */
 export interface AddressStore {
   /** Every app that has an address. */
   exposed(): Promise<ExposedApp[]>;
   /** Of one app, or of all, oldest first. */
   assignments(app_id?: string): Promise<IpAssignment[]>;
-  /** Writes it unless the app has `limit` already, has this very address, or another app has it for itself. */
+  /** Writes it unless the app has `limit` already or this very address, or another app has it exclusively. */
   insertAssignment(
     assignment: IpAssignment,
     limit: number,
   ): Promise<"inserted" | "exists" | "taken" | "limit" | "no_app">;
-  /** False when the app has no such address. */
+  /** Returns false when the app has no such address. */
   deleteAssignment(app_id: string, ip: string): Promise<boolean>;
 }

@@ -2,13 +2,13 @@
 export const ADDRESS_TYPES = ["shared_v4", "v4", "v6", "private_v6", "egress_v4", "egress_v6", "egress_pair"] as const;
 export type AddressType = (typeof ADDRESS_TYPES)[number];
 
-/** An address of an app. Having one is what opens its service ports. */
+/** An address of an app, which opens its service ports. */
 export interface IpAssignment {
   ip: string;
   app_id: string;
   type: AddressType;
   region: string;
-  /** Other apps have it too; requests are told apart by name. */
+  /** Shared with other apps; requests are distinguished by host name. */
   shared: boolean;
   service_name: string | null;
   network: string | null;

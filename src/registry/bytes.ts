@@ -5,9 +5,9 @@ import { fail } from "#core/errors.ts";
 import type { ObjectStore } from "#core/objects.ts";
 import type { RepositoryBlob } from "./types.ts";
 
-/** The bytes of another process. */
+/** Blobs stored by another process. */
 export interface RemoteBytes {
-  /** Writes the object to a file. False, and no file, when there is none. */
+  /** Writes the object to a file. Returns false, without a file, when it does not exist. */
   fetch(key: string, file: string, signal: AbortSignal): Promise<boolean>;
   remove(keys: readonly string[]): Promise<void>;
 }
@@ -17,11 +17,11 @@ interface Parts {
   node_id: string;
   /** Absent when all processes share the object store. */
   remote?: ((node_id: string) => Promise<RemoteBytes | undefined>) | undefined;
-  /** A name of a file that nothing else has. */
+  /** A unique file name. */
   temporary(): string;
 }
 
-/** How much of a blob is in memory for each reader. */
+/** Buffer size per reader. */
 const PIECE_BYTES = 1024 * 1024;
 
 export class BlobBytes {
@@ -39,7 +39,7 @@ export class BlobBytes {
     return this.#parts.objects;
   }
 
-  /** A key that no other upload has: what one removes is never what another has just stored. */
+  /** A unique key per upload, so that a delete never affects a concurrent upload. */
   static key(digest: string, now_ms: number): string {
     return `blobs/${digest.replace(":", "-")}/${now_ms}-${randomBytes(6).toString("hex")}`;
   }
@@ -53,7 +53,7 @@ export class BlobBytes {
     await this.#parts.objects.put(key, body);
   }
 
-  /** `length` bytes from `offset`, piece by piece. */
+  /** Streams `length` bytes from `offset`. */
   async *read(
     blob: RepositoryBlob,
     { offset, length }: { offset: number; length: number },
@@ -70,7 +70,7 @@ export class BlobBytes {
     }
   }
 
-  /** Writes all of it to a file. */
+  /** Writes the whole blob to a file. */
   async fetch(blob: RepositoryBlob, file: string, signal: AbortSignal): Promise<void> {
     const remote = await this.#remote(blob);
     const found = remote

@@ -21,7 +21,7 @@ export interface RegistryHttpParts {
 
 const MEDIA_INDEX = "application/vnd.oci.image.index.v1+json";
 
-/** What the token must allow. */
+/** Required access. */
 type OrgAccess = Extract<Access, `${string} org`>;
 const ACCESS: Record<string, OrgAccess> = {
   GET: "read org",
@@ -32,13 +32,13 @@ const ACCESS: Record<string, OrgAccess> = {
   DELETE: "delete org",
 };
 
-/** One request, once the caller is known. */
+/** One authenticated request. */
 interface Call {
   request: IncomingMessage;
   response: ServerResponse;
   query: URLSearchParams;
   signal: AbortSignal;
-  /** Writes the head of the answer; from there on the body is written by hand. */
+  /** Writes the response head; the body follows by hand. */
   begin(status: number, headers: Record<string, string | number>): void;
   answer(status: number, headers?: Record<string, string | number>, body?: string | Uint8Array): void;
 }
@@ -107,7 +107,7 @@ export class RegistryHttp {
     "GET referrers": (call, operation, at) => this.#referrers(call, operation, at),
   };
 
-  /** The organization is the first part of the name; of a list, the token's own. */
+  /** The organization is the first part of the name; for a list, the token's own. */
   async #admit(caller: Caller, operation: Operation, method: string): Promise<RepositoryAt> {
     const nowhere = { org_id: "", repository: "", full: "" };
     const { guard } = this.#parts;
@@ -124,7 +124,7 @@ export class RegistryHttp {
     return at(org?.id ?? "", name);
   }
 
-  /** A token of one app may use the repositories that begin with the app's name. */
+  /** A token of one app may use repositories that begin with the app's name. */
   async #admitApp(refused: unknown, caller: Caller, access: OrgAccess, name: RepositoryName): Promise<Admitted> {
     if (!(refused instanceof ApiError) || refused.code !== "forbidden") throw refused;
     const app_name = name.repository.split("/")[0] ?? "";
@@ -166,7 +166,7 @@ export class RegistryHttp {
     answer(201, blobHeaders(where, stored));
   }
 
-  /** A repository of the same organization; false for any other, which must be uploaded instead. */
+  /** The source of a cross-repository mount; false unless it is in the same organization. */
   #mountSource(from: string | null, { full }: RepositoryAt): string | undefined | false {
     if (from === null) return undefined;
     const { org_slug, repository } = readName(from);
@@ -201,7 +201,7 @@ export class RegistryHttp {
     const part = rangeAsked(request.headers.range, blob.size);
     const { offset, length } = part ?? { offset: 0, length: blob.size };
     const pieces = registry.read(blob, { offset, length }, signal);
-    // The first piece is read before the answer begins: bytes that are missing are an error, not a short answer.
+    // Reads the first chunk before the response begins, so that missing data is an error, not a truncated response.
     const first = request.method === "HEAD" ? undefined : await pieces.next();
     begin(part ? 206 : 200, {
       ...blobHeaders(where, digest),
@@ -211,7 +211,7 @@ export class RegistryHttp {
       ...(part ? { "content-range": `bytes ${offset}-${offset + length - 1}/${blob.size}` } : {}),
     });
     if (!first || first.done) return void response.end();
-    // A reader that leaves, or bytes that end early, break the connection: nobody takes that for the whole blob.
+    // A failure aborts the connection, so that nobody takes it for the whole blob.
     await pipeline(rest(first.value, pieces), response).catch(() => response.destroy());
   }
 
@@ -297,7 +297,7 @@ const blobHeaders = ({ full }: RepositoryAt, digest: string): Record<string, str
   etag: `"${digest}"`,
 });
 
-/** A full page is followed by another one, perhaps an empty one. */
+/** A full page links to the next one, which may be empty. */
 function nextLink(path: string, { limit }: NamePage, names: readonly string[]): Record<string, string> {
   const last = names.at(-1);
   if (last === undefined || names.length < limit) return {};
@@ -307,7 +307,7 @@ function nextLink(path: string, { limit }: NamePage, names: readonly string[]): 
 const hasBody = ({ headers }: IncomingMessage): boolean =>
   headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
 
-/** One range; several, or something else than bytes, are answered with the whole blob. */
+/** One range; multiple or other units get the whole blob. */
 function rangeAsked(header: string | undefined, size: number): { offset: number; length: number } | undefined {
   const found = /^bytes=(\d*)-(\d*)$/.exec(header ?? "");
   if (!found || found[0] === "bytes=-") return undefined;

@@ -18,7 +18,7 @@ type Json = Record<string, unknown>;
 
 const INDEX_TYPES = /^application\/vnd\.(oci\.image\.index|docker\.distribution\.manifest\.list)\./;
 const OLD_TYPES = /^application\/vnd\.docker\.distribution\.manifest\.v1\+/;
-/** Layers that stay where they are: nobody pushes them. */
+/** Non-distributable layers, which are not pushed. */
 const FOREIGN_LAYER = /foreign|nondistributable/;
 
 export function readManifest(
@@ -45,7 +45,7 @@ export function readManifest(
     blobs: [...new Set(blobs)],
     manifests: [...new Set(manifests)],
     subject,
-    // As the specification says: an image without a type of its own is known by its config's.
+    // Per specification, an image without an artifact type uses its config's media type.
     artifact_type: text(document["artifactType"]) || (isIndex ? "" : text(config?.["mediaType"])) || null,
     annotations: annotations ? JSON.stringify(annotations) : null,
   };

@@ -24,7 +24,7 @@ export interface RepositoryName {
 
 export type Reference = { tag: string; digest?: never } | { digest: string; tag?: never };
 
-/** The part of a path after the name, and what it asks for. */
+/** Path patterns after the name, and their operations. */
 const SHAPES: readonly [RegExp, (name: RepositoryName, last: string) => Operation][] = [
   [/^(.+)\/tags\/list$/, (name) => ({ kind: "tags", name })],
   [/^(.+)\/blobs\/uploads\/?$/, (name) => ({ kind: "uploads", name })],
@@ -34,7 +34,7 @@ const SHAPES: readonly [RegExp, (name: RepositoryName, last: string) => Operatio
   [/^(.+)\/referrers\/([^/]+)$/, (name, digest) => ({ kind: "referrers", name, digest: readDigest(digest) })],
 ];
 
-/** What a request below `/v2/` is about. */
+/** Parses a path below `/v2/`. */
 export function readPath(path: string): Operation {
   if (path === "" || path === "/") return { kind: "base" };
   if (path === "_catalog") return { kind: "catalog" };
@@ -61,7 +61,7 @@ export function readReference(text: string): Reference {
   fail("manifest_invalid", `${JSON.stringify(text.slice(0, 200))} is neither a tag nor a digest`);
 }
 
-/** How the digest was made. */
+/** The digest's algorithm. */
 export const algorithmOf = (digest: string): "sha256" | "sha512" =>
   digest.startsWith("sha512:") ? "sha512" : "sha256";
 

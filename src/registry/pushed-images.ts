@@ -8,14 +8,14 @@ interface Parts {
   bytes: BlobBytes;
   /** The slug of an organization. */
   slugOf(org_id: string): Promise<string | undefined>;
-  /** Where the platform is reached. */
+  /** The platform's URL. */
   base_url(): string;
 }
 
 const LOOPBACK = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/;
 
 export function pushedImages({ registry, bytes, slugOf, base_url }: Parts): PushedImages {
-  /** Another organization's repository is none of this one's. */
+  /** Only repositories of the same organization. */
   const at = async (org_id: string, name: string): Promise<RepositoryAt | undefined> => {
     const slash = name.indexOf("/");
     const isOwn = slash > 0 && name.slice(0, slash) === (await slugOf(org_id));

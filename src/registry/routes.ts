@@ -7,10 +7,10 @@ import { Type } from "#http/schema.ts";
 import { RegistryHttp } from "./http.ts";
 import type { Registry } from "./service.ts";
 
-/** HEAD comes with GET. */
+/** HEAD is included in GET. */
 const METHODS: readonly Method[] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
 
-/** Tags of each repository in a list of repositories; the registry API has the rest. */
+/** Tags per repository in a list; the registry API has the rest. */
 const LISTED_TAGS = 100;
 
 const RepositoryResponse = Type.Object({

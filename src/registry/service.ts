@@ -9,14 +9,14 @@ import type { RegistryStore } from "./store.ts";
 import type { NamePage, Repository, RepositoryBlob, RepositoryManifest } from "./types.ts";
 import type { Upload, Uploads } from "./uploads.ts";
 
-/** A repository of an organization. `full` is how people call it. */
+/** A repository of an organization; `full` is its display name. */
 export interface RepositoryAt {
   org_id: string;
   repository: string;
   full: string;
 }
 
-/** Who needs an image: machines by id, releases by name. */
+/** Users of an image: machines by id, releases by name. */
 export type ImageUsers = (digests: readonly string[], org_id: string) => Promise<string[]>;
 
 export interface RegistryParts {
@@ -70,14 +70,14 @@ export class Registry {
     await this.#parts.uploads.cancel(upload);
   }
 
-  /** The upload becomes a blob of its repository. */
+  /** Turns the upload into a blob of its repository. */
   async finish(upload: Upload, digest: string): Promise<RepositoryBlob> {
     const { store, uploads, bytes, clock } = this.#parts;
     const { org_id, repository, size } = upload;
     return await uploads.finish(upload, digest, async (file) => {
       const now = clock.now();
       const there = await store.findOrgBlob(org_id, digest);
-      // Bytes that the organization has in another repository are kept once.
+      // A blob that the organization already has in another repository is stored once.
       const shared = there && (await store.mountBlob(org_id, digest, there.repository, repository, now));
       if (shared) return shared;
       const key = BlobBytes.key(digest, now);
@@ -89,7 +89,10 @@ export class Registry {
     });
   }
 
-  /** A blob of another repository of the same organization. Undefined when that has none: then it must be uploaded. */
+  /**
+   * Mounts a blob of another repository of the organization. Undefined when it does not exist: then it must be
+   * uploaded.
+   */
   async mount(at: RepositoryAt, digest: string, from: string | undefined): Promise<RepositoryBlob | undefined> {
     const { store, clock } = this.#parts;
     const { org_id } = at;
@@ -126,7 +129,7 @@ export class Registry {
     return Buffer.concat(pieces);
   }
 
-  /** Stores a manifest whose blobs are all here; with a tag, the tag stands for it from then on. */
+  /** Stores a manifest whose blobs all exist; with a tag, points the tag to it. */
   async putManifest(
     at: RepositoryAt,
     reference: Reference,
@@ -150,7 +153,7 @@ export class Registry {
     fail("manifest_blob_unknown", `something that the manifest names was deleted from ${full} meanwhile; push again`);
   }
 
-  /** A tag goes; a manifest goes with its tags, unless something needs it. */
+  /** Deletes a tag, or a manifest with its tags unless it is in use. */
   async deleteManifest(at: RepositoryAt, reference: Reference): Promise<void> {
     const { store } = this.#parts;
     const { org_id, repository } = at;
@@ -169,7 +172,7 @@ export class Registry {
     if (!(await store.deleteManifest(org_id, repository, reference.digest))) manifestUnknown(at, reference);
   }
 
-  /** Fails when there is no such repository. */
+  /** Fails when the repository does not exist. */
   async tags(at: RepositoryAt, page: NamePage): Promise<{ tag: string; digest: string }[]> {
     const { store } = this.#parts;
     const found = await store.tags(at.org_id, at.repository, page);
@@ -185,7 +188,7 @@ export class Registry {
     return await this.#parts.store.repositories(org_id, page);
   }
 
-  /** Removes what nothing needs. Answers how many bytes that gave back. */
+  /** Removes unused data. Returns the number of freed bytes. */
   async collect(): Promise<{ manifests: number; blobs: number; bytes: number }> {
     const { store, bytes, clock, limits, uploads } = this.#parts;
     await uploads.expire();
@@ -205,7 +208,7 @@ export class Registry {
     return { manifests, blobs: gone.length, bytes: gone.reduce((sum, { size }) => sum + size, 0) };
   }
 
-  /** Objects without a row: a kill between the two, or an organization that was deleted. */
+  /** Objects without a row: left by a crash, or of a deleted organization. */
   async #collectOrphans(now: number): Promise<void> {
     const { store, bytes, limits } = this.#parts;
     const all = (await bytes.objects.list("blobs/")).map(({ key }) => key);
@@ -231,7 +234,7 @@ export class Registry {
         fail("manifest_blob_unknown", `the index names manifest ${digest}, which ${full} does not have`);
   }
 
-  /** Of the manifest, or of an index that lists it. */
+  /** Users of the manifest, or of an index that lists it. */
   async #users({ org_id, repository }: RepositoryAt, digest: string): Promise<string[]> {
     const { store, users } = this.#parts;
     return await users([digest, ...(await store.indexesOf(org_id, repository, digest))], org_id);

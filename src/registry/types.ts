@@ -4,22 +4,22 @@ export interface RepositoryBlob {
   repository: string;
   digest: string;
   size: number;
-  /** Where the bytes are in the object store: each upload has a key of its own. */
+  /** Key in the object store, unique per upload. */
   key: string;
-  /** The process whose disk has them, when processes share no object store. */
+  /** The process that stores it, when processes share no object store. */
   node_id: string;
-  /** When it was last uploaded, mounted or named by a manifest. */
+  /** When it was last uploaded, mounted or referenced. */
   touched_at: number;
 }
 
-/** A manifest or index. Its bytes are a blob of the repository as well. */
+/** A manifest or index. Its bytes are also a blob of the repository. */
 export interface RepositoryManifest {
   org_id: string;
   repository: string;
   digest: string;
   media_type: string;
   size: number;
-  /** What it is attached to, for referrers. */
+  /** The manifest it is attached to, for referrers. */
   subject: string | null;
   artifact_type: string | null;
   /** JSON object. */
@@ -33,12 +33,12 @@ export interface Repository {
   repository: string;
   tags: number;
   manifests: number;
-  /** Of its blobs, each counted once. */
+  /** Size of its blobs, each counted once. */
   bytes: number;
   touched_at: number;
 }
 
-/** A part of a list, by name: what comes after `last`. */
+/** A page of a list of names, after `last`. */
 export interface NamePage {
   last: string;
   limit: number;

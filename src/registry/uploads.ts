@@ -13,7 +13,7 @@ export interface Upload {
   id: string;
   org_id: string;
   repository: string;
-  /** Bytes that arrived. */
+  /** Received bytes. */
   size: number;
 }
 
@@ -22,18 +22,18 @@ interface Parts {
   clock: Clock;
   ids: Ids;
   limits: RegistryLimits;
-  /** Bytes that the organization may still store. */
+  /** Remaining quota of the organization. */
   left(org_id: string): Promise<number>;
 }
 
-/** Between looks at how much room is left on the disk and in the quota. */
+/** Interval between checks of disk space and quota. */
 const LOOK_BYTES = 64 * 2 ** 20;
 
 export class Uploads {
   readonly #parts: Parts;
-  /** The digest of what arrived so far, of uploads that this process began; others are read again. */
+  /** Running digests of uploads that this process began; others are read again. */
   readonly #hashes = new Map<string, { hash: Hash; size: number }>();
-  /** Uploads that a request writes to now. */
+  /** Uploads with a request in progress. */
   readonly #busy = new Set<string>();
   readonly #sizes = new Map<string, Upload>();
 
@@ -41,7 +41,7 @@ export class Uploads {
     this.#parts = parts;
   }
 
-  /** Uploads of an earlier run go on where they were. */
+  /** Uploads of an earlier process can be continued. */
   static async open(parts: Parts): Promise<Uploads> {
     const uploads = new Uploads(parts);
     await mkdir(parts.dir, { recursive: true, mode: 0o700 });
@@ -76,7 +76,7 @@ export class Uploads {
     return upload;
   }
 
-  /** The upload of this repository, or a failure. */
+  /** The upload of this repository, or an error. */
   find(id: string, org_id: string, repository: string): Upload {
     const upload = this.#sizes.get(id);
     if (!upload || upload.org_id !== org_id || upload.repository !== repository) {
@@ -87,7 +87,7 @@ export class Uploads {
     return upload;
   }
 
-  /** Adds a chunk. With `start` it must begin where the last one ended. */
+  /** Appends a chunk. With `start` it must begin where the last one ended. */
   async append(upload: Upload, chunk: AsyncIterable<Uint8Array>, start?: number): Promise<void> {
     await this.#alone(upload, async () => {
       if (start !== undefined && start !== upload.size) {
@@ -102,7 +102,7 @@ export class Uploads {
     });
   }
 
-  /** Hands over the file, once it is what the digest says. Then the upload is gone. */
+  /** Hands over the file once its digest matches. Then the upload is removed. */
   async finish<T>(upload: Upload, digest: string, take: (file: string) => Promise<T>): Promise<T> {
     return await this.#alone(upload, async () => {
       const found = await this.#digest(upload, algorithmOf(digest));
@@ -120,12 +120,12 @@ export class Uploads {
     await this.#alone(upload, () => this.#remove(upload));
   }
 
-  /** Bytes that open uploads of an organization have. */
+  /** Bytes of an organization's open uploads. */
   bytes(org_id: string): number {
     return [...this.#sizes.values()].reduce((sum, one) => sum + (one.org_id === org_id ? one.size : 0), 0);
   }
 
-  /** Removes uploads without a request for long. */
+  /** Removes idle uploads. */
   async expire(): Promise<void> {
     const oldest = this.#parts.clock.now() - this.#parts.limits.upload_kept_ms;
     for (const upload of this.#sizes.values()) {
@@ -177,7 +177,7 @@ export class Uploads {
     return `${algorithm}:${hash.digest("hex")}`;
   }
 
-  /** Two requests that write to one upload would mix their bytes. */
+  /** Concurrent requests to one upload would mix their bytes. */
   async #alone<T>(upload: Upload, work: () => Promise<T>): Promise<T> {
     if (this.#busy.has(upload.id))
       fail("range_invalid", "another request writes to this upload", { headers: { range: rangeOf(upload) } });
@@ -209,5 +209,5 @@ export class Uploads {
   }
 }
 
-/** The `Range` header of an upload: the bytes that arrived. */
+/** The `Range` header of an upload: the received bytes. */
 export const rangeOf = ({ size }: Pick<Upload, "size">): string => `0-${Math.max(0, size - 1)}`;

@@ -2,50 +2,49 @@ import type { MountedVolume } from "./mounts.ts";
 import type { Encryption, Usage } from "./types.ts";
 
 /**
- * What keeps volumes on a host. Implemented in drivers/disk, each implementation passes `disk.suite.ts`.
- *
- * Everything it makes is named by the id it is given, and every call may be repeated, because after a crash
- * the caller does not know whether the first one happened: what is there already is left as it is, what was
- * begun is begun anew. Calls for one volume never overlap; calls for different volumes do.
+ * Stores volumes on a host. Implemented in drivers/disk, tested by `disk.suite.ts`. Everything is named by the given
+ * id, and all calls are idempotent, because after a crash the caller does not know whether the first one succeeded:
+ * what exists is kept, what is incomplete starts again. Calls for one volume never overlap; calls for different volumes
+ * do.
  */
 export interface VolumeDisk {
   readonly name: string;
-  /** What this host can do; tried out when it is first asked for. */
+  /** What this host supports; probed on first use. */
   capabilities(): Promise<DiskCapabilities>;
-  /** Takes back what is there, and takes away what a crash left. A disk without volumes does nothing yet. */
+  /** Adopts existing volumes and removes what a crash left. Does nothing without volumes. */
   start(): Promise<void>;
 
-  /** Empty, with a file system in it. */
+  /** Creates an empty volume with a file system. */
   create(volume: DiskVolume): Promise<void>;
-  /** The content of `source` as of one moment, mounted or not, as the content of `target`. */
+  /** Copies the current content of `source`, mounted or not, to `target`. */
   fork(source: DiskVolume, target: DiskVolume): Promise<void>;
-  /** Its content is what `write` writes; what it does not write is zero. */
+  /** Fills the volume with what `write` writes, and zeros elsewhere. */
   fill(volume: DiskVolume, write: (image: ImageWriter) => Promise<void>): Promise<void>;
-  /** As large as `size_gb` says. Not now, when a file system in use cannot grow: then when it is mounted next. */
+  /** Grows to `size_gb`. A mounted file system that cannot grow online grows at the next mount. */
   grow(volume: DiskVolume): Promise<"grown" | "at_next_mount">;
-  /** Nothing of it is left. */
+  /** Removes it completely. */
   remove(volume_id: string): Promise<void>;
 
   mount(volume: DiskVolume): Promise<MountedVolume>;
   unmount(volume: DiskVolume): Promise<void>;
 
-  /** Keeps the content of this moment under the point's id; a machine that writes is held for as short as can be. */
+  /** Keeps a point-in-time copy under the point's id; writes are frozen as briefly as possible. */
   takePoint(volume: DiskVolume, point_id: string): Promise<{ frozen_ms: number }>;
   openPoint(point_id: string): Promise<ImageReader>;
   dropPoint(point_id: string): Promise<void>;
 
-  /** Undefined when it cannot be known without mounting it. */
+  /** Undefined when it is unknown without mounting. */
   usage(volume: DiskVolume): Promise<Usage | undefined>;
-  /** Everything that is there: for finding what nobody knows, and for what it takes. */
+  /** Everything on the disk, to find unknown data and usage. */
   inventory(): Promise<Inventory>;
   close(): Promise<void>;
 }
 
 export interface DiskCapabilities {
-  /** The best way to encrypt here, or why there is none. */
+  /** The best available encryption, or why there is none. */
   encryption: Encryption | undefined;
   encryption_reason: string;
-  /** Whether copies share their blocks: snapshots and forks take no time and no room. */
+  /** Whether copies share blocks (reflink): snapshots and forks take no time and no space. */
   reflink: boolean;
   reflink_reason: string;
 }
@@ -60,7 +59,7 @@ export interface DiskVolume {
 
 export interface ImageReader extends AsyncDisposable {
   size: number;
-  /** Where there may be something other than zeros, in order. */
+  /** Extents that may have data, in order. */
   extents: readonly Extent[];
   read(offset: number, length: number): Promise<Buffer>;
 }
@@ -75,10 +74,10 @@ export interface ImageWriter {
 }
 
 export interface Inventory {
-  /** Bytes on the disk, by id. Blocks that copies share are counted at each of them. */
+  /** Disk usage by id. Shared blocks count for each copy. */
   volumes: Map<string, number>;
   points: Map<string, number>;
-  /** Of the disk underneath. */
+  /** Size of the underlying disk. */
   total_bytes: number;
   free_bytes: number;
 }

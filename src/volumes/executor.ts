@@ -14,7 +14,7 @@ interface ExecutorParts extends WorkParts {
   host_ids: readonly string[];
   writer: VolumeWriter;
   log: Log;
-  /** Tells other processes that there is something to do, or that it is done. */
+  /** Notifies other processes of new and finished operations. */
   notifier?: Notifier;
 }
 
@@ -23,7 +23,7 @@ export interface Progress {
   total_bytes: number;
 }
 
-/** How often each kind is tried; what somebody waits for fails at once. */
+/** Attempts by kind; what a request waits for fails at once. */
 const TRIES: Record<OperationKind, number> = {
   create: 1,
   extend: 1,
@@ -35,22 +35,22 @@ const TRIES: Record<OperationKind, number> = {
 };
 
 /**
- * Carries out what is written down: a lane's operations one after the other, lanes side by side. It keeps
- * nothing that it could not read again, so after a crash it begins with the unfinished operations.
+ * Carries out queued operations: one at a time per queue, queues in parallel. All state can be read again, so after a
+ * crash it begins with the unfinished operations.
  */
 export class VolumeExecutor {
   readonly #parts: ExecutorParts;
   readonly #timers: Timers;
   readonly #queues = new Map<string, Promise<void>>();
-  /** Lanes that somebody woke while they were at work. */
+  /** Queues that were woken while running. */
   readonly #again = new Set<string>();
-  /** Storing snapshots takes long: it has slots of its own, so that nobody waits behind it. */
+  /** Storing snapshots takes long, so it has slots of its own. */
   readonly #slots = {
     volumes: new Slots(VOLUME_LIMITS.operations_parallel),
     snapshots: new Slots(VOLUME_LIMITS.operations_parallel),
   };
   readonly #progress = new Map<string, Progress>();
-  /** Who waits for an operation, by volume. */
+  /** Waiters for an operation, by volume. */
   readonly #watchers = new Map<string, Set<() => void>>();
   readonly #closing = new AbortController();
   readonly #ends: (() => void)[] = [];
@@ -75,7 +75,7 @@ export class VolumeExecutor {
     for (const id of await store.unfinished(host_ids)) this.#run(id);
   }
 
-  /** Word may be lost between processes, so what is to be done is looked for now and then. */
+  /** Notifications may be lost, so operations are also polled. */
   #lookLater(): void {
     this.#timers.set("look", VOLUME_LIMITS.shared_look_ms, () => {
       void this.#resync();
@@ -91,13 +91,13 @@ export class VolumeExecutor {
     }
   }
 
-  /** Something changed about the volume elsewhere: it may be work of ours, or what somebody here waits for. */
+  /** A volume changed in another process: there may be work for us, or an operation that a request here waits for. */
   #onNotification(volume_id: string): void {
     this.#run(volume_id);
     this.#publish(volume_id);
   }
 
-  /** What is being done is broken off; it is taken up at the next start. */
+  /** Aborts running operations; the next start resumes them. */
   async close(): Promise<void> {
     this.#closing.abort(new Error("the platform is shutting down"));
     this.#timers.close();
@@ -110,12 +110,12 @@ export class VolumeExecutor {
     return this.#queues.size === 0;
   }
 
-  /** How many volumes somebody waits for; a test's way to see that nobody was forgotten. */
+  /** Number of volumes with waiters; tests use it to find leaks. */
   get awaited(): number {
     return this.#watchers.size;
   }
 
-  /** How far the restore of a volume, or the storing of a snapshot, is. */
+  /** Progress of a restore, or of storing a snapshot. */
   progress(id: string): Progress | undefined {
     return this.#progress.get(id);
   }
@@ -133,7 +133,7 @@ export class VolumeExecutor {
     }
   }
 
-  /** Resolves when the operation is over, or the time is up; false then. */
+  /** Resolves when the operation has ended; false after the timeout. */
   async ended(volume_id: string, operation_id: string): Promise<boolean> {
     const { store, clock } = this.#parts;
     const until = clock.monotonic() + VOLUME_LIMITS.answer_ms;
@@ -143,7 +143,7 @@ export class VolumeExecutor {
       try {
         const work = await store.findWork(volume_id);
         if (!work?.operations.some(({ id }) => id === operation_id)) return true;
-        // Looked at now and then too: it may be carried out by another process.
+        // Also polled: another process may carry it out.
         await Promise.race([heard.promise, clock.sleep(VOLUME_LIMITS.look_ms)]);
       } finally {
         end();
@@ -183,18 +183,18 @@ export class VolumeExecutor {
     }
   }
 
-  /** The first operation of the lane; false when there is none, or it has to wait. */
+  /** Runs the first operation of the queue; false when there is none or it must wait. */
   async #step(volume_id: string, lane: string): Promise<boolean> {
     if (this.#closing.signal.aborted) return false;
     const work = await this.#parts.store.findWork(volume_id);
-    // What is for another host is done there.
+    // Operations of other hosts are done there.
     const { host_ids } = this.#parts;
     const operation = work?.operations.find((one) => queueOf(one) === lane && host_ids.includes(one.host_id));
     if (!work || !operation) return false;
     const outcome = await this.#perform(work.volume, operation);
     if (outcome === undefined) return false;
     await this.#parts.writer.change(volume_id, ({ volume, operations }) => {
-      // It was taken back meanwhile, with what it was for.
+      // Cancelled meanwhile, with its purpose.
       if (!operations.some(({ id }) => id === operation.id)) return undefined;
       return { ...outcome(volume), remove_operations: [operation.id] };
     });
@@ -212,7 +212,7 @@ export class VolumeExecutor {
       return await WORK[operation.kind](this.#parts, { volume, operation, signal, onProgress });
     } catch (thrown) {
       if (signal.aborted) return undefined;
-      // Not a try of the operation's own: nothing was found out about it.
+      // A store failure does not count as an attempt of the operation.
       if (thrown instanceof StoreError) throw thrown;
       return await this.#failed(volume, operation, thrown);
     } finally {
@@ -220,7 +220,7 @@ export class VolumeExecutor {
     }
   }
 
-  /** Tried again later, or given up and written down as what it is. */
+  /** Retries later, or records the failure. */
   async #failed(volume: Volume, operation: Operation, thrown: unknown): Promise<Outcome | undefined> {
     const { log, writer } = this.#parts;
     const tries = operation.tries + 1;
@@ -261,7 +261,7 @@ export class VolumeExecutor {
         state: transition(volume, "broke"),
         error,
         ...(operation.kind === "extend" ? { size_gb: operation.payload.from_gb ?? volume.size_gb } : {}),
-        // Nobody has seen it: nothing to take back.
+        // Nobody has seen it, so it is deleted.
         ...(operation.kind === "create" ? { deleted_at: now, purge_at: now } : {}),
       },
     });

@@ -1,6 +1,6 @@
 import type { Operation, Snapshot, Volume } from "./types.ts";
 
-/** Valid, dull things for tests, changed only where it matters. */
+/** Valid defaults for tests. */
 export function aVolume(change: Partial<Volume> = {}): Volume {
   return {
     id: "vol_1",

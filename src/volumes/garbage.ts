@@ -24,13 +24,13 @@ export interface Waste {
 }
 
 interface CollectOptions {
-  /** Snapshots past their time too, unless it is said otherwise: not by a clock that has just jumped. */
+  /** Also expired snapshots, by default; not while the clock is unreliable. */
   expired?: boolean;
-  /** Volumes that could still be taken back too. */
+  /** Also deleted volumes that could still be restored. */
   deleted: boolean;
   /**
-   * Images and objects that nobody knows. Only when somebody has looked at them and says so: they are also what
-   * is left when a database was lost, and then they are all there is.
+   * Also unknown images and objects. Only on explicit request: after the loss of a database they are the only remaining
+   * data.
    */
   unknown: boolean;
 }
@@ -41,7 +41,7 @@ interface Finding extends Waste {
 
 const told = ({ kind, id, bytes, reason }: Finding): Waste => ({ kind, id, bytes, reason });
 
-/** Finds what nobody needs, says so, and takes it away when told to. */
+/** Finds unused data, reports it, and deletes it on request. */
 export class Garbage {
   readonly #parts: GarbageParts;
 
@@ -49,7 +49,7 @@ export class Garbage {
     this.#parts = parts;
   }
 
-  /** What would go. */
+  /** Lists what would be deleted. */
   async preview(input: CollectOptions): Promise<Waste[]> {
     return (await this.#find(input)).map(told);
   }
@@ -62,7 +62,7 @@ export class Garbage {
 
   async #find(input: CollectOptions): Promise<Finding[]> {
     const { store, disk, objects, host_ids, clock } = this.#parts;
-    // What is there is listed before what is known: something new is known before it is there.
+    // Data is listed before the database is read, because new data is recorded before it exists.
     const packs = input.unknown ? await objects.list(PACKS) : [];
     const manifests = input.unknown ? await objects.list(MANIFESTS) : [];
     const inventory = await disk.inventory();
@@ -91,8 +91,8 @@ export class Garbage {
   }
 
   /**
-   * Nothing of a deleted volume is left: first its row goes, and with it the key, then the data. In this order a
-   * full disk is no obstacle, and what a crash leaves is an image that nobody knows.
+   * Purges a deleted volume: its row and key first, then the data. So a full disk is no obstacle, and a crash leaves
+   * only an unknown image.
    */
   async purge({ id }: Volume): Promise<void> {
     const { store, disk } = this.#parts;
@@ -122,7 +122,7 @@ export class Garbage {
       });
   }
 
-  /** Points are copies on their way to the object store: one that no snapshot is stored from is of no use. */
+  /** Points are copies being stored: those without an unfinished snapshot are unused. */
   #unknownPoints(snapshots: readonly Snapshot[], points: ReadonlyMap<string, number>): Finding[] {
     const { disk } = this.#parts;
     const taken = new Set(snapshots.filter(isUnfinished).map(({ id }) => id));

@@ -5,7 +5,7 @@ interface GrowthRule {
   min_add_size_gb?: number;
 }
 
-/** GB to add to a volume of this size: the largest of what the mount names; 0 when it names no step. */
+/** GB to add to a volume of this size: the largest step of the mount; 0 when it has none. */
 export function growthStep(rule: GrowthRule, size_gb: number): number {
   const { add_size_gb = 0, add_size_percent = 0, min_add_size_gb = 0 } = rule;
   if (add_size_gb === 0 && add_size_percent === 0) return 0;

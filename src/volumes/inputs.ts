@@ -14,11 +14,11 @@ export interface VolumeParts {
   disk: VolumeDisk;
   keys: VolumeKeys;
   clock: Clock;
-  /** How long the data of a deleted volume can be taken back. */
+  /** Time for which a deleted volume can be restored. */
   undelete_ms: number;
 }
 
-/** Whose volume it is to be. */
+/** The owner of a new volume. */
 export interface Owner {
   org_id: string;
   app_id: string;

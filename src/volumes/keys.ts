@@ -7,9 +7,8 @@ const KEY_BYTES = 64;
 const places = { volume: (id: string) => `volume:${id}`, snapshot: (id: string) => `volume-snapshot:${id}` };
 
 /**
- * Every volume has a key of its own, which is kept sealed with the platform's and goes with the row: when that
- * is forgotten, whatever is left of the data cannot be read. A snapshot and a fork hold the same data, so they
- * have the same key, sealed for themselves.
+ * Each volume has its own key, sealed with the platform's and stored in its row: once that is deleted, remaining data
+ * cannot be decrypted. Snapshots and forks have the same data, so they have the same key, sealed for themselves.
  */
 export class VolumeKeys {
   readonly #sealer: Sealer;
@@ -34,7 +33,7 @@ export class VolumeKeys {
     return this.#again(places.volume(id), sealed_key, places.volume(volume_id));
   }
 
-  /** The volume as the disk needs it, its key open. */
+  /** The volume with its key opened, for the disk. */
   open({ id, size_gb, fstype, encryption, sealed_key }: Volume): DiskVolume {
     const key = sealed_key && this.#sealer.open(places.volume(id), sealed_key);
     return { id, size_gb, fstype, encryption, key };

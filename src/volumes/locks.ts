@@ -5,7 +5,7 @@
 export class Locks {
   readonly #tails = new Map<string, Promise<void>>();
 
-  /** Runs `work` alone among all that name one of these; taken in one order, so that nobody waits in a circle. */
+  /** Runs `work` exclusively for these ids; locks are taken in one order, to avoid deadlocks. */
   async with<T>(ids: readonly string[], work: () => Promise<T>): Promise<T> {
     const [first, ...rest] = [...new Set(ids)].sort();
     if (first === undefined) return await work();

@@ -31,11 +31,11 @@ export interface VolumeModuleParts {
   clock: Clock;
   log: Log;
   undelete_ms: number;
-  /** Whether all hosts share the object store, so that volumes can go from one to another. */
+  /** Whether all hosts share the object store, so that volumes can move. */
   movable?: boolean;
-  /** Of a process among several on one database. */
+  /** Set when several processes share one database. */
   notifier?: Notifier;
-  /** Called when a volume has grown by itself. */
+  /** Called after automatic growth. */
   grown?: (grown: Grown) => Promise<void>;
 }
 
@@ -103,7 +103,7 @@ export class VolumeModule implements VolumeMounts {
     await this.parts.disk.close();
   }
 
-  /** Where a volume is, for placing the machine that is to mount it. */
+  /** Where a volume is, for placing its machine. */
   async locate(volume_id: string) {
     const volume = await this.parts.store.find(volume_id);
     return volume && volume.state !== "destroyed" ? placeOf(volume) : undefined;
@@ -118,7 +118,10 @@ export class VolumeModule implements VolumeMounts {
     return this.parts.movable ?? false;
   }
 
-  /** A volume goes where its machine has gone. What cannot be begun now is begun when the machine starts there. */
+  /**
+   * Starts moving a volume to its machine's host; if that is not possible now, it happens when the machine starts
+   * there.
+   */
   async follow(volume_id: string, host_id: string): Promise<void> {
     const { log, clock } = this.parts;
     try {
@@ -128,7 +131,7 @@ export class VolumeModule implements VolumeMounts {
     }
   }
 
-  /** Resolves when a volume is on this host and ready, or it is clear that it will not be; `mount` says why then. */
+  /** Resolves when a volume is on this host and ready, or cannot be; `mount` reports why. */
   async migrate(volume_id: string, host_id: string, signal: AbortSignal, extend?: () => void): Promise<void> {
     const { store, clock } = this.parts;
     for (;;) {
@@ -142,7 +145,7 @@ export class VolumeModule implements VolumeMounts {
     }
   }
 
-  /** A volume that could not grow while it was in use has its size when this is done. */
+  /** Mounts a volume; one that could not grow online grows now. */
   async mount(volume_id: string): Promise<MountedVolume> {
     const { store, disk, hosts } = this.parts;
     return await this.#locks.with([volume_id], async () => {
@@ -164,12 +167,12 @@ export class VolumeModule implements VolumeMounts {
       const opened = this.#keys.open(volume);
       const usage = await disk.usage(opened).catch(() => undefined);
       await disk.unmount(opened);
-      // What only a mounted file system can tell is remembered.
+      // Stores usage that only a mounted file system can report.
       if (usage) await this.#writer.change(volume_id, () => ({ set: { usage } }));
     });
   }
 
-  /** What the series about volumes are made from. */
+  /** Data for the volume metrics. */
   async measurements() {
     const { store, hosts } = this.parts;
     const volumes = (await store.all(hosts.own)).filter(({ state }) => state !== "destroyed");

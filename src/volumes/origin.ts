@@ -7,7 +7,7 @@ import { bad } from "./rules.ts";
 import type { VolumeState } from "./states.ts";
 import type { Encryption, OperationPayload } from "./types.ts";
 
-/** What a new volume is made from, and what follows from that. */
+/** The source of a new volume, and its consequences. */
 export interface Origin {
   kind: "create" | "restore" | "fork";
   state: VolumeState;
@@ -17,7 +17,7 @@ export interface Origin {
   encryption: Encryption | null;
   sealed_key: Uint8Array | null;
   base_snapshot_id: string | null;
-  /** When the request names none. */
+  /** Default region. */
   region?: string;
   host_id?: string;
 }
@@ -54,7 +54,7 @@ async function fromSnapshot(
 ): Promise<Origin> {
   if (!input.region) bad("body.region", "is required when a volume is made from a snapshot");
   const snapshot = await store.findSnapshot(input.snapshot_id);
-  // One of another app is not told from one that does not exist.
+  // A snapshot of another app looks like a missing one.
   if (!snapshot || snapshot.app_id !== app_id) fail("not_found", `snapshot not found: ${input.snapshot_id}`);
   if (snapshot.status !== "created") {
     fail(
@@ -99,12 +99,12 @@ async function fromVolume(
     sealed_key: keys.fromVolume(source, id),
     base_snapshot_id,
     region,
-    // The hosts of one box share its disk; one elsewhere has its volumes to itself.
+    // The hosts of one box share its disk; remote ones have their own.
     ...(hosts.own.includes(host_id) ? {} : { host_id }),
   };
 }
 
-/** The data are what they are: they fit in, and they are encrypted or not. */
+/** The source decides the minimum size and the encryption. */
 function refuseOtherKind(
   { size_gb, encrypted }: CreateVolumeInput,
   source: { size_gb: number; encryption: Encryption | null; what: string },
@@ -117,7 +117,7 @@ function refuseOtherKind(
   }
 }
 
-/** How a blank volume is encrypted here. Nothing is called encrypted that is not. */
+/** The encryption of a blank volume. Fails rather than storing plaintext as encrypted. */
 async function encryptionFor(disk: VolumeDisk, encrypted: boolean): Promise<Encryption | null> {
   if (!encrypted) return null;
   const { encryption, encryption_reason } = await disk.capabilities();

@@ -6,17 +6,17 @@ import type { UniqueZone } from "./store.ts";
 export interface Wanted {
   name: string;
   region: string | undefined;
-  /** The machine that is to mount it: the volume goes where that fits. */
+  /** Size of the machine that will mount it. */
   cpus: number;
   memory_mb: number;
-  /** Zones that have a volume already, when it must have one without. */
+  /** Zones to avoid, because they already have a volume. */
   taken_zones: readonly string[];
   unique_zone: UniqueZone;
-  /** Where it must go, because what it is made from is there. */
+  /** Required host, because its source is there. */
   host_id?: string;
 }
 
-/** The host a volume goes to. Fails with what is in the way: no zone that is free, no room, no such region. */
+/** Chooses a host for a volume. Fails with the reason: no free zone, no capacity, unknown region. */
 export async function placeVolume(hosts: HostService, wanted: Wanted): Promise<Host> {
   const { region = hosts.default_region, cpus, memory_mb, taken_zones, host_id } = wanted;
   if (taken_zones.length > 0) {

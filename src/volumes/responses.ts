@@ -15,7 +15,7 @@ interface VolumeResponsesParts {
 
 const NOTHING: Usage = { blocks: 0, block_size: 0, blocks_free: 0, blocks_avail: 0 };
 
-/** Volumes and snapshots as they go over the wire. */
+/** Builds the JSON of volumes and snapshots for responses. */
 export class VolumeResponses {
   readonly #parts: VolumeResponsesParts;
 
@@ -23,7 +23,7 @@ export class VolumeResponses {
     this.#parts = parts;
   }
 
-  /** To create, update and delete: without what the file system says. */
+  /** Response of create, update and delete, without file system usage. */
   changed(volume: Volume) {
     return this.#answer(volume, NOTHING, "");
   }
@@ -33,7 +33,7 @@ export class VolumeResponses {
     return this.#answer(volume, usage ?? NOTHING, usage ? volume.fstype : "");
   }
 
-  /** As it is now, else as it was last seen. */
+  /** Current usage, else the last known. */
   async usage(volume: Volume): Promise<Usage | undefined> {
     if (!["created", "extending"].includes(volume.state)) return undefined;
     const { disk, keys } = this.#parts;
@@ -41,7 +41,7 @@ export class VolumeResponses {
     return now ?? volume.usage ?? undefined;
   }
 
-  /** The size is what was asked for; what the file system makes of it is in the machine's own series. */
+  /** The requested size; file system usage is in the machine's own series. */
   async measure(volume: Volume) {
     const { id, app_name, region, host_id, org_id, size_gb } = volume;
     const usage = await this.usage(volume);
@@ -103,7 +103,7 @@ export class VolumeResponses {
     };
   }
 
-  /** What an on-demand snapshot is answered with. */
+  /** Response of an on-demand snapshot. */
   record({ id, app_id, volume_id, created_at, updated_at }: Snapshot) {
     return {
       id: `bk_${id.slice("vs_".length)}`,

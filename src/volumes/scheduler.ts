@@ -22,24 +22,24 @@ interface SchedulerParts {
   garbage: Garbage;
   clock: Clock;
   log: Log;
-  /** Called when a volume has grown by itself. */
+  /** Called after automatic growth. */
   grown?: ((grown: Grown) => Promise<void>) | undefined;
 }
 
-/** A volume as it was, and its size since. */
+/** A volume before its growth, and the new size. */
 export interface Grown {
   volume: Volume;
   size_gb: number;
-  /** Its machine sees the new size after a restart. */
+  /** Whether its machine must restart to see the new size. */
   needs_restart: boolean;
 }
 
-/** Looks now and then at what is due: growth, daily snapshots, what has expired, what nobody needs. */
+/** Checks regularly what is due: growth, daily snapshots, expiry, unused data. */
 export class VolumeScheduler {
   readonly #parts: SchedulerParts;
   readonly #ids: Ids;
   readonly #closing = new AbortController();
-  /** What is deleted because its time is up is deleted by a clock that can be trusted with it. */
+  /** Expired data is deleted only by a trusted clock. */
   readonly #steady: SteadyClock;
   #swept_at = Number.NEGATIVE_INFINITY;
   #done: Promise<void> = Promise.resolve();
@@ -81,7 +81,7 @@ export class VolumeScheduler {
     for (const volume of backup) await this.#alone(() => snapshots.daily(volume, this.#ids));
     for (const volume of purge.filter((one) => steady || !couldBeTakenBack(one)))
       await this.#alone(() => garbage.purge(volume));
-    // Their app is gone, so nobody can ask for them any more.
+    // Volumes of deleted apps, which cannot be restored.
     for (const { id } of orphans) await this.#alone(() => volumes.delete(id));
     for (const snapshot of steady ? await store.expired(now) : []) await this.#alone(() => snapshots.forget(snapshot));
     if (clock.monotonic() - this.#swept_at < VOLUME_LIMITS.sweep_ms) return;
@@ -89,20 +89,20 @@ export class VolumeScheduler {
     await garbage.collect({ expired: steady, deleted: false, unknown: false });
   }
 
-  /** One volume that cannot be looked after is no reason to leave out the others. */
+  /** A failure of one volume does not affect the others. */
   async #alone(work: () => Promise<unknown>): Promise<void> {
     if (this.#closing.signal.aborted) return;
     try {
       await work();
     } catch (error) {
-      // Refused because it is busy just now: the next round comes soon.
+      // Refused because it is busy: retried in the next round.
       if (!(error instanceof ApiError)) this.#parts.log.warn({ error }, "the scheduled work of a volume failed");
     }
   }
 
   async #grow({ volume, extend_threshold_percent, add_size_gb, size_gb_limit }: Growing): Promise<void> {
     const { disk, keys, volumes, log, grown } = this.#parts;
-    // One that its machine does not see yet does not get emptier by growing again.
+    // Growth that its machine does not see yet does not free space, so it does not grow again.
     if (volume.needs_restart) return;
     const usage = await disk.usage(keys.open(volume));
     if (!usage || usedPercent(usage) < extend_threshold_percent) return;
@@ -115,7 +115,7 @@ export class VolumeScheduler {
   }
 }
 
-/** Where nothing can be taken back no clock is asked when it goes. */
+/** Without an undelete period no clock is needed. */
 const couldBeTakenBack = ({ deleted_at, purge_at }: Volume): boolean => (purge_at ?? 0) > (deleted_at ?? 0);
 
 export const usedPercent = ({ blocks, blocks_avail }: Usage): number =>

@@ -10,7 +10,7 @@ import type { UniqueZone, VolumeFilter } from "./store.ts";
 import type { Volume } from "./types.ts";
 import { queued, transition } from "./writer.ts";
 
-/** The rules about volumes. Knows no HTTP, no SQL and no disk: those come in through `parts`. */
+/** The rules about volumes, without HTTP, SQL or disk: those come in through `parts`. */
 export class VolumeService {
   readonly #parts: VolumeParts;
 
@@ -36,7 +36,7 @@ export class VolumeService {
     return await this.#parts.store.counts(org_id, app_ids);
   }
 
-  /** Answers when it is made; one that is filled from a snapshot answers at once, as `restoring`. */
+  /** Returns when it is created; one restored from a snapshot returns at once, as `restoring`. */
   async create(owner: Owner, input: CreateVolumeInput, ids: Ids): Promise<Volume> {
     const { store, executor } = this.#parts;
     refuseName(input.name);
@@ -52,7 +52,7 @@ export class VolumeService {
     return made;
   }
 
-  /** What a request for a volume says that is otherwise, without being in the way. */
+  /** Warnings about request fields that differ from the result. */
   warnings({ region }: CreateVolumeInput): string[] {
     return this.#parts.hosts.regionWarnings(region);
   }
@@ -71,7 +71,7 @@ export class VolumeService {
     });
   }
 
-  /** Larger, never smaller. Answers when it is, or when it is known that the running machine will see it later. */
+  /** Grows a volume, never shrinks it. Returns when it has grown, or will after a restart. */
   async extend(id: string, size_gb: number, ids: Ids): Promise<{ volume: Volume; needs_restart: boolean }> {
     const { writer, executor, store } = this.#parts;
     let operation_id: string | undefined;
@@ -93,8 +93,8 @@ export class VolumeService {
   }
 
   /**
-   * To another host, by way of a snapshot. Nothing may have it open: who asks has seen to that, and what would open it
-   * waits until it is there (`bring`). Answers when it is written down; asking again changes nothing.
+   * Moves it to another host through a snapshot. The caller ensures that nothing has it open, and a start waits for it
+   * (`migrate`). Returns once it is recorded; idempotent.
    */
   async move(id: string, host_id: string, ids: Ids): Promise<Volume> {
     const { writer, hosts, keys, clock, executor } = this.#parts;
@@ -116,8 +116,8 @@ export class VolumeService {
   }
 
   /**
-   * It can be taken back for a while, unless it never was whole. One whose machine is being destroyed is deleted at once,
-   * and its data stay until the machine is gone.
+   * Deletes a volume, which can be restored for a while unless it was never complete. If its machine is being destroyed
+   * it is deleted at once, and its data stays until the machine is gone.
    */
   async delete(id: string): Promise<Volume> {
     const { store, writer, clock, undelete_ms, executor } = this.#parts;
@@ -156,7 +156,7 @@ export class VolumeService {
     });
   }
 
-  /** For an app that is being deleted; its machines are gone by then. */
+  /** For an app that is being deleted, after its machines. */
   async deleteAll(app_id: string): Promise<void> {
     for (const { id } of await this.list(app_id, {})) await this.delete(id);
   }
@@ -169,7 +169,7 @@ export class VolumeService {
     const { store } = this.#parts;
     const unique_zone = (input.require_unique_zone ?? true) && (input.unique_zone_app_wide ? "app" : "name");
     const { kind, payload, source } = origin;
-    // Placed anew when another volume of the name took the zone by the time it is written.
+    // Chooses a host again when another volume of the name took the zone meanwhile.
     for (let race = 0; race < VOLUME_LIMITS.write_races; race++) {
       const place = await this.#place(owner, input, origin, unique_zone);
       const volume = this.#blank(owner, input, origin, { id, ...place });
@@ -180,7 +180,7 @@ export class VolumeService {
         { limit: VOLUME_LIMITS.volumes_per_org, unique_zone, ...(source ? { source } : {}) },
       );
       if (result === "inserted") return volume;
-      // The same request a second time, after a crash between writing and answering.
+      // The same request again, after a crash between write and response.
       if (result === "exists") return await this.get(owner.app_id, id);
       if (result !== "zone_taken") refuseInsert(result, owner.app_name);
     }
@@ -240,7 +240,7 @@ export class VolumeService {
   }
 }
 
-/** What somebody waited for went wrong, and nothing of it is left. */
+/** An operation that a request waited for failed and left nothing. */
 function broken({ error }: Volume, what: string): never {
   const reason = error ?? "the reason is in the log";
   const code: ErrorCode = /ENOSPC|No space left/i.test(reason) ? "storage_full" : "storage_failed";

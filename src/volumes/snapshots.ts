@@ -22,7 +22,7 @@ interface SnapshotParts {
 
 const DAY_MS = 24 * 3600 * 1000;
 
-/** Snapshots: asked for, daily, listed, and forgotten when their time is up. */
+/** Creates snapshots on demand and daily, lists and expires them. */
 export class SnapshotService {
   readonly #parts: SnapshotParts;
 
@@ -30,7 +30,7 @@ export class SnapshotService {
     this.#parts = parts;
   }
 
-  /** Those of a volume that is gone too, as long as they are kept; not found when there never was such a volume. */
+  /** Also of a deleted volume while they are kept; not found when the volume never existed. */
   async list(app_id: string, volume_id: string): Promise<Snapshot[]> {
     const { store } = this.#parts;
     const snapshots = (await store.snapshots(volume_id)).filter((one) => one.app_id === app_id);
@@ -46,7 +46,7 @@ export class SnapshotService {
     return snapshot;
   }
 
-  /** Answers when it is written down; it is taken and stored afterwards. */
+  /** Returns once it is recorded; it is taken and stored afterwards. */
   async create(volume_id: string, ids: Ids): Promise<Snapshot> {
     const id = `vs_${ids.short()}`;
     const { store } = this.#parts;
@@ -58,7 +58,7 @@ export class SnapshotService {
     return await this.#add(volume_id, id, "on_demand", ids);
   }
 
-  /** The daily one, if it is still due; one that is missed is not made up for. */
+  /** Takes the daily one, if it is due; missed ones are skipped. */
   async daily({ id }: Volume, ids: Ids): Promise<void> {
     const before = await this.#parts.store.snapshots(id);
     if (before.some(isUnfinished) || before.length >= VOLUME_LIMITS.snapshots_per_volume)
@@ -77,7 +77,7 @@ export class SnapshotService {
     const now = clock.now();
     await writer.change(volume_id, (work) => {
       const { volume, operations } = work;
-      // The same request a second time, after a crash between writing and answering.
+      // The same request again, after a crash between write and response.
       if (operations.some(({ payload }) => payload.snapshot_id === id)) return undefined;
       refuseState(volume, volume.state === "created" || volume.state === "extending", "kept in a snapshot");
       const operation = queued(work, "snapshot", { snapshot_id: id }, ids);
@@ -92,7 +92,7 @@ export class SnapshotService {
     return (await store.findSnapshot(id)) ?? fail("not_found", `snapshot not found: ${id}`);
   }
 
-  /** Before its time. One that another is being built on, or that a volume is filled from, is needed. */
+  /** Deletes it before it expires. Refused while it is the base of another, or a restore reads it. */
   async delete(snapshot: Snapshot): Promise<void> {
     if (isUnfinished(snapshot)) {
       fail("volume_not_ready", `snapshot ${snapshot.id} is still being stored`, { retry_after_s: 5 });
@@ -107,7 +107,7 @@ export class SnapshotService {
     );
   }
 
-  /** First from the database, then what nothing needs any more: a crash in between leaves only waste, which is swept. */
+  /** Deletes the row first, then unused packs: a crash in between leaves only waste. */
   async forget({ id }: Snapshot): Promise<boolean> {
     const { store, objects } = this.#parts;
     const packs = await store.forgetSnapshot(id);
@@ -117,7 +117,7 @@ export class SnapshotService {
   }
 }
 
-/** A snapshot that is still to be taken. */
+/** A new snapshot record. */
 export function blank(
   volume: Volume,
   { id, kind, now, sealed_key }: Pick<Snapshot, "id" | "kind" | "sealed_key"> & { now: number },

@@ -1,18 +1,18 @@
 import type { PageRequest } from "#core/list-page.ts";
 import type { Operation, Snapshot, Volume } from "./types.ts";
 
-/** One change of one volume: everything in it happens, or nothing. */
+/** One atomic change of one volume. */
 export interface Change {
-  /** The volume as it shall be; `revision` is already the next one. */
+  /** The volume after the change; `revision` is already incremented. */
   volume: Volume;
   add_operations?: readonly Operation[];
   put_operations?: readonly Operation[];
   remove_operations?: readonly string[];
-  /** Takes back every operation that would fill it. */
+  /** Cancels operations that would fill it. */
   unfill?: boolean;
   add_snapshots?: readonly Snapshot[];
   put_snapshots?: readonly Snapshot[];
-  /** Only if the volume is attached to nothing, or to a machine that is being destroyed; written while it still is. */
+  /** Only if the volume is unattached, or its machine is being destroyed. */
   only_detached?: boolean;
 }
 
@@ -21,86 +21,86 @@ export type Inserted =
   | "exists"
   | "no_app"
   | "limit"
-  /** Its zone must have no other volume of the app with this name, and has one. */
+  /** Its zone already has a volume of the app with this name. */
   | "zone_taken"
-  /** The snapshot or the volume it is made from is gone. */
+  /** Its source snapshot or volume was deleted. */
   | "no_source";
 
-/** What the zone of a volume must not have: another of its name in the app, any other of the app, or no matter. */
+/** Uniqueness within a zone: by name in the app, by app, or none. */
 export type UniqueZone = "name" | "app" | false;
 
-/** Why a volume should grow: what its machine's mount says. */
+/** A volume with automatic growth: the rule of its machine's mount. */
 export interface Growing {
   volume: Volume;
   extend_threshold_percent: number;
-  /** By how much it grows at a time, at its size now. */
+  /** Growth step at its current size. */
   add_size_gb: number;
   size_gb_limit: number | undefined;
 }
 
 export interface VolumeFilter {
   include_deleted?: boolean;
-  /** After a volume's `created_at` and id; all when left out. */
+  /** Starts after this `created_at` and id; all when absent. */
   page?: PageRequest<readonly [created_at: number, id: string]>;
 }
 
 /**
- * Keeps and finds volumes, their unfinished operations and snapshots; decides nothing, reads no clock.
- * Implemented in stores/, examined by `store.suite.ts`.
+ * Stores volumes, unfinished operations and snapshots; decides nothing, reads no clock. Implemented in stores/, tested
+ * by `store.suite.ts`.
  */
 export interface VolumeStore {
   find(id: string): Promise<Volume | undefined>;
-  /** Whether the machine that mounts it is being destroyed: that cannot be undone, and ends with the volume detached. */
+  /** Whether its machine is being destroyed, which always ends with the volume detached. */
   detaching(id: string): Promise<boolean>;
-  /** The volume and its unfinished operations in order, both as of one moment. */
+  /** The volume and its unfinished operations in order, read together. */
   findWork(id: string): Promise<{ volume: Volume; operations: Operation[] } | undefined>;
-  /** By creation; deleted ones only when asked for. */
+  /** Ordered by creation; deleted ones only on request. */
   list(app_id: string, filter: VolumeFilter): Promise<Volume[]>;
-  /** Of every app, with deleted ones. */
+  /** Volumes of all apps, including deleted ones. */
   all(host_ids: readonly string[]): Promise<Volume[]>;
   count(app_id: string): Promise<number>;
-  /** The same of the organization's apps that have any, or of some of them, by the app's id. */
+  /** Counts by app id, for all apps of the organization that have any, or for some. */
   counts(org_id: string, app_ids?: readonly string[]): Promise<ReadonlyMap<string, number>>;
-  /** In which zones the app has a volume of this name, or any. */
+  /** Zones in which the app has a volume of this name, or any. */
   zones(app_id: string, name: string | undefined): Promise<string[]>;
 
-  /** `unique_zone`: not where another volume is. `source`: only while it is there. */
+  /** `unique_zone`: refuses a zone with another volume. `source`: must still exist. */
   insert(
     change: Change,
     guard: { limit: number; unique_zone: UniqueZone; source?: { snapshot_id?: string; volume_id?: string } },
   ): Promise<Inserted>;
-  /** False when somebody changed the volume since it was read. Nothing was written then. */
+  /** Returns false, writing nothing, when the volume changed since it was read. */
   commit(change: Change): Promise<boolean>;
   /**
-   * Forgets a deleted volume, and with it its key; its snapshots stay. False when it is not deleted, or an
-   * operation or a machine still needs it.
+   * Deletes a deleted volume's row and key; its snapshots stay. Returns false when it is not deleted, or an operation
+   * or a machine still needs it.
    */
   forget(id: string): Promise<boolean>;
 
   /** Volumes that have unfinished operations. */
   unfinished(host_ids: readonly string[]): Promise<string[]>;
-  /** Whose daily snapshot is due, whose data are to go, and those of apps that are gone. */
+  /** Volumes due for a daily snapshot or for purging, and those of deleted apps. */
   due(host_ids: readonly string[], now: number): Promise<{ backup: Volume[]; purge: Volume[]; orphans: Volume[] }>;
-  /** Volumes whose machine's config lets them grow. */
+  /** Volumes whose machine's config enables growth. */
   growing(host_ids: readonly string[]): Promise<Growing[]>;
 
   findSnapshot(id: string): Promise<Snapshot | undefined>;
-  /** Newest first; those of a deleted volume too. */
+  /** Newest first, including those of a deleted volume. */
   snapshots(volume_id: string): Promise<Snapshot[]>;
   allSnapshots(): Promise<Snapshot[]>;
-  /** How far it is; only while it is being stored. */
+  /** Stores progress, only while it is being stored. */
   putSnapshot(snapshot: Snapshot): Promise<void>;
-  /** The snapshot is stored, and these packs hold it: false when it is gone, or no longer being stored. */
+  /** Records a stored snapshot and its packs; returns false when it was deleted or is not being stored. */
   finishSnapshot(snapshot: Snapshot, packs: readonly string[]): Promise<boolean>;
-  /** Past their time, and no other is being built on them. */
+  /** Expired snapshots that are not the base of another. */
   expired(now: number): Promise<Snapshot[]>;
-  /** Forgets it; false while another is being built on it. Answers which packs nothing needs any more. */
+  /** Deletes it; returns false while it is a base. Returns packs that are no longer needed. */
   forgetSnapshot(id: string): Promise<string[] | false>;
   /**
-   * Names this database among others: what is kept elsewhere is kept under it, so that two platforms with one
-   * bucket never take each other's things for waste. The first one that is offered stays.
+   * Identifies this database: data in a bucket is stored under it, so that two platforms on one bucket do not delete
+   * each other's. The first offered value stays.
    */
   identity(fresh: string): Promise<string>;
-  /** Every pack that a snapshot needs. */
+  /** All packs that snapshots need. */
   packs(): Promise<Set<string>>;
 }

@@ -31,7 +31,7 @@ export interface Job {
   onProgress(done_bytes: number, total_bytes: number): void;
 }
 
-/** How the volume is to be written down. */
+/** The resulting change of the volume. */
 export type Outcome = (volume: Volume) => Decision;
 
 export const WORK: Record<OperationKind, (parts: WorkParts, job: Job) => Promise<Outcome>> = {
@@ -106,15 +106,15 @@ async function snapshot(parts: WorkParts, { volume, operation, signal, onProgres
 }
 
 /**
- * To another host: what it holds is stored here as a snapshot, and the write that says so is the one that makes it the
- * other host's. Until then it is whole here, from then on it is whole in the store.
+ * Moves a volume: its content is stored as a snapshot, and the write that records it assigns the new host. Before that
+ * it is complete here, after that in the store.
  */
 async function move(parts: WorkParts, job: Job): Promise<Outcome> {
   const { id, volume_id, host_id, position, payload } = job.operation;
   const { to, snapshot_id = "" } = payload;
   assert(to, "a move goes somewhere");
   await snapshot(parts, job);
-  // Once it is stored anybody may delete it, and what is here goes as soon as the volume is the other host's.
+  // A stored snapshot could be deleted, and the local data is removed once the volume belongs to the other host.
   if ((await parts.store.findSnapshot(snapshot_id))?.status !== "created")
     throw new DamagedSnapshot(`snapshot ${snapshot_id} was deleted before the volume could move`);
   const next = { volume_id, tries: 0 };
@@ -133,7 +133,7 @@ async function move(parts: WorkParts, job: Job): Promise<Outcome> {
   });
 }
 
-/** What a volume that has moved left here goes, unless it is back by now. */
+/** Removes what a moved volume left here, unless it has returned. */
 async function clear({ store, disk, locks }: WorkParts, { volume: { id }, operation }: Job): Promise<Outcome> {
   await locks.with([id], async () => {
     if ((await store.find(id))?.host_id !== operation.host_id) await disk.remove(id);
@@ -141,7 +141,7 @@ async function clear({ store, disk, locks }: WorkParts, { volume: { id }, operat
   return () => ({});
 }
 
-/** The snapshot before stays until this one is stored; it is looked for again after that was written down. */
+/** Keeps the base until this snapshot is stored; it is read again after that was recorded. */
 async function pinBase(
   { store, objects, clock }: WorkParts,
   { base_snapshot_id }: Volume,
@@ -151,7 +151,7 @@ async function pinBase(
   await store.putSnapshot(running);
   const before = base_snapshot_id === null ? undefined : await store.findSnapshot(base_snapshot_id);
   if (before?.status !== "created") return { base: undefined, running };
-  // One that is damaged is no base; this snapshot stores everything, and is whole.
+  // A damaged base is not used: this snapshot stores everything.
   const base = await readManifest(objects, before.id, before.digest).catch((error: unknown) => {
     if (error instanceof DamagedSnapshot) return undefined;
     throw error;

@@ -7,20 +7,20 @@ import { next, type Trigger } from "./states.ts";
 import type { Change, VolumeStore } from "./store.ts";
 import type { Operation, OperationPayload, Volume } from "./types.ts";
 
-/** A volume and what is to be done to it, as of one moment. */
+/** A volume and its operations, read together. */
 export interface Work {
   volume: Volume;
   operations: Operation[];
 }
 
-/** What shall be written; what is not named stays. */
+/** The change to write; unnamed fields stay. */
 export interface Decision extends Omit<Change, "volume"> {
   set?: Partial<Volume>;
 }
 
 /**
- * Reads a volume, lets somebody decide, and writes the decision if nothing has changed meanwhile. Everything
- * that changes a volume goes through here, except attaching, which is written with the machine.
+ * Reads a volume, applies a decision, and writes it if nothing changed meanwhile. Every change of a volume goes through
+ * here, except attaching, which is written with the machine.
  */
 export class VolumeWriter {
   readonly #store: VolumeStore;
@@ -31,7 +31,9 @@ export class VolumeWriter {
     this.#clock = parts.clock;
   }
 
-  /** `decide` may throw to refuse, or answer undefined to leave everything; it is asked again when someone else was faster. */
+  /**
+   * `decide` may throw to refuse, or return undefined to change nothing; it is called again after a concurrent change.
+   */
   async change(id: string, decide: (work: Work) => Decision | undefined): Promise<Volume> {
     for (let race = 0; race < VOLUME_LIMITS.write_races; race++) {
       const work = (await this.#store.findWork(id)) ?? fail("not_found", `volume not found: ${id}`);
@@ -47,7 +49,7 @@ export class VolumeWriter {
   }
 }
 
-/** The next operation of this kind for a volume that has these already. */
+/** The next operation of this kind in the volume's queue. */
 export function queued(
   { volume, operations }: Work,
   kind: Operation["kind"],
@@ -62,7 +64,7 @@ export function queued(
   return { id: ids.ulid(), volume_id: volume.id, host_id: volume.host_id, position, kind, payload, tries: 0 };
 }
 
-/** The state after something the table allows; anything else is a mistake of ours. */
+/** The state after a valid trigger; anything else is a bug. */
 export function transition({ id, state }: Volume, trigger: Trigger): Volume["state"] {
   const after = next(state, trigger);
   assert(after, `volume ${id} that is ${state} cannot be ${trigger}`);

@@ -25,11 +25,11 @@ interface WaitParts {
   dir: DataDir;
   clock: Clock;
   log: Log;
-  /** Called each time that it begins to wait, with what is the matter. */
+  /** Called each time that it begins to wait, with the reason. */
   onWaiting: (text: string) => void;
 }
 
-/** The database may come back by itself after these. */
+/** Errors after which the database may come back by itself. */
 const AWAY = new Set<ErrorCode>(["storage_failed", "overloaded"]);
 const FILE = "last-known-routes";
 const NOT_STARTED = new ApiError(
@@ -42,7 +42,7 @@ const NOT_READY = new ApiError("not_ready", "the platform is not ready: database
 
 export class DatabaseWait {
   readonly #parts: WaitParts;
-  /** A new one for each attempt: a start that failed halfway has closed its own. */
+  /** A new one for each attempt: a failed start has closed its own. */
   #known: LastKnownTables | undefined;
   #workers: Workers | undefined;
   #api: Server | undefined;
@@ -51,14 +51,14 @@ export class DatabaseWait {
     this.#parts = parts;
   }
 
-  /** Where the platform keeps what its edge proxy serves by; with SQLite the database itself is here. */
+  /** The stored tables of the edge proxy; with SQLite the database itself is local. */
   tables(sealer: Sealer): LastKnownTables | undefined {
     const { settings, dir, clock, log } = this.#parts;
     if (!settings.database_url) return undefined;
     return new LastKnownTables({ file: dir.file(FILE), sealer, clock, log });
   }
 
-  /** Starts the platform; while the database is away, again and again. */
+  /** Starts the platform, with retries while the database is unreachable. */
   async start<T>(attempt: () => Promise<T>): Promise<T> {
     for (;;) {
       try {
@@ -73,7 +73,7 @@ export class DatabaseWait {
     }
   }
 
-  /** The platform is about to listen at the API's address itself. */
+  /** Releases the API's address for the platform. */
   async leaveApi(): Promise<void> {
     const server = this.#api;
     this.#api = undefined;
@@ -82,7 +82,7 @@ export class DatabaseWait {
     await new Promise((resolve) => server.close(resolve));
   }
 
-  /** The platform serves all ports itself: ours finish what they have. */
+  /** The platform serves all ports itself: ours drain. */
   leave(): void {
     const workers = this.#workers;
     this.#workers = undefined;
@@ -96,7 +96,7 @@ export class DatabaseWait {
     await this.#workers?.close();
   }
 
-  /** A start tries for long, which is too long for apps that could be served meanwhile. */
+  /** A start retries for long; a quick probe lets apps be served meanwhile. */
   async #probe(): Promise<void> {
     const { database_url } = this.#parts.settings;
     if (!database_url || !this.#wasReady) return;
@@ -105,7 +105,7 @@ export class DatabaseWait {
     await (await openPostgres(database_url, options)).close();
   }
 
-  /** The key was there then; to make one now would only hide that it is missing. */
+  /** The key existed then; creating one now would hide that it is missing. */
   get #wasReady(): boolean {
     const { dir, settings } = this.#parts;
     return existsSync(dir.file(FILE)) && (settings.master_key !== undefined || existsSync(dir.file("master.key")));
@@ -125,7 +125,7 @@ export class DatabaseWait {
     onWaiting(`${problem.message}; waiting for it. ${said}`);
   }
 
-  /** Answers what is served meanwhile, in words. */
+  /** Serves apps from the stored tables; returns a description. */
   async #serveApps(): Promise<string> {
     const { settings, dir, clock, log } = this.#parts;
     const { proxy } = settings;
@@ -146,7 +146,7 @@ export class DatabaseWait {
       clock,
       log,
       keepColour: async () => {},
-      // A machine that is to be started for a request waits for the database, too.
+      // Autostart needs the database, so such requests wait.
       onReport: () => {},
     });
     this.#workers.setCertificates(certificates);
@@ -156,7 +156,7 @@ export class DatabaseWait {
     return `Meanwhile ${apps.length} apps are served by the routes known last.`;
   }
 
-  /** The API's address says what is the matter; undefined when somebody else has it. */
+  /** Answers at the API's address with the reason; undefined when the address is in use. */
   async #answer(): Promise<Server | undefined> {
     const { host, port } = this.#parts.settings.listen;
     const server = createServer(

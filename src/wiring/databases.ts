@@ -17,9 +17,9 @@ interface DatabaseNeeds {
   reach: Reach;
 }
 
-/** A node is scraped at the port that it answers everything at. */
+/** A node serves metrics at its API port. */
 const SIGN = [[{ name: "__name__", op: "=", value: "hangar_db_is_primary" }]] as const;
-/** A node that was heard this long ago is asked for itself: what runs there may have changed. */
+/** Time after which a node is queried again. */
 const HEARD_MS = 5 * 60 * 1000;
 
 export function databaseRoutes({ clock, apps, machines, engine, reach }: DatabaseNeeds): Row[] {
@@ -33,7 +33,7 @@ export function databaseRoutes({ clock, apps, machines, engine, reach }: Databas
     const instances = new Set(heard.map(({ instance = "" }) => instance));
     const names = [...new Set(heard.map(({ app = "" }) => app))].sort();
     const found = await Promise.all(names.map((name) => apps.findApp(name)));
-    // A machine's own metrics cannot say that it is another app's, but what is imported can.
+    // A machine's own metrics cannot claim another app, but imported ones can.
     const own = found.filter((app) => app !== undefined).filter((app) => app.org_id === org_id);
     return (await Promise.all(own.map((app) => running(app, instances)))).flat();
   };

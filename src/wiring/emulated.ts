@@ -8,8 +8,8 @@ export interface Emulated {
   database: Database;
   sim: NonNullable<DriverParts["sim"]>;
   around: Around;
-  /** Whether machines are measured, which takes a thread. */
+  /** Whether machines are measured, which needs a thread. */
   sampled: boolean;
-  /** Lets connections in to the server, instead of it listening itself. */
+  /** Passes connections to the server, which does not listen itself. */
   listen(server: Server): Promise<{ host: string; port: number }>;
 }

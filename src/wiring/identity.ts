@@ -42,14 +42,14 @@ interface InsidePart {
   close(): Promise<void>;
 }
 
-/** Who machines are to others, what they may call, and the API inside them. */
+/** Opens machine identity, the gateway, and the API inside machines. */
 export function openIdentity(
   database: Database,
   settings: Settings,
   facts: { base_url: string },
   { dir, secrets, authStore: auth, ...needs }: InsideNeeds,
 ): InsidePart {
-  // Known once the platform listens; whoever asks for a token before that asks again.
+  // Known once the platform listens; earlier token requests are retried.
   const base_url = (): string =>
     facts.base_url || fail("overloaded", "the platform is still starting", { retry_after_s: 1 });
   const sprites_base_url = (): string => settings.sprites_base_url || base_url();

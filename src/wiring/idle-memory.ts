@@ -9,20 +9,20 @@ import type { Clock } from "#core/clock.ts";
 
 export interface IdleParts {
   clock: Clock;
-  /** How much of the time since it was last asked was spent working, from 0 to 1. */
+  /** Fraction of time spent working since the last call, from 0 to 1. */
   busy(): number;
-  /** Bytes that are taken from the host, garbage and empty room included. */
+  /** Resident bytes, including garbage and free heap. */
   taken(): number;
   collect(): void;
 }
 
 const LOOK_MS = 5000;
-/** Looking after hundreds of machines takes less of the time than this; requests in a row take more. */
+/** Managing hundreds of machines stays below this; serving requests exceeds it. */
 const IDLE = 0.2;
-/** Less is not worth the pause: 0.1 to 0.3 s, in which traffic to machines goes on and the API waits. */
+/** Less is not worth the pause of 0.1 to 0.3 s, during which the API waits but proxied traffic continues. */
 const WORTH_BYTES = 32 * 1024 * 1024;
 
-/** Never ends, and holds nothing open. */
+/** Never ends, and keeps nothing alive. */
 export async function collectWhenIdle({ clock, busy, taken, collect }: IdleParts, signal: AbortSignal): Promise<void> {
   let least = taken();
   busy();
@@ -36,7 +36,7 @@ export async function collectWhenIdle({ clock, busy, taken, collect }: IdleParts
   }
 }
 
-/** Those of this process, or rather of its first thread: that is where requests and machines are. */
+/** Reads the main thread, which serves requests and machines. */
 export function idleParts(clock: Clock): IdleParts {
   let before = performance.eventLoopUtilization();
   return {
@@ -53,10 +53,10 @@ export function idleParts(clock: Clock): IdleParts {
 }
 
 function collector(): () => void {
-  // The way to have it without a flag on the command line, which not everybody who starts us would set.
+  // Enables gc() without a command-line flag.
   setFlagsFromString("--expose-gc");
   const gc = runInNewContext("gc") as (how: { type: "major"; flavor: "last-resort" }) => void;
   setFlagsFromString("--no-expose-gc");
-  // The other flavor keeps the room for young objects as large as it ever was.
+  // The other flavor keeps the young generation at its largest size.
   return () => gc({ type: "major", flavor: "last-resort" });
 }

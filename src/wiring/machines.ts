@@ -75,19 +75,19 @@ interface MachineNeeds {
   appStore: AppStore;
   choice: DriverChoice;
   dir: DataDir;
-  /** Where the platform is reached is empty before it is known. */
+  /** The base URL is empty before it is known. */
   facts: { base_url: string };
   local_api: LocalApi;
-  /** What machines find on their private network beside names. */
+  /** Services on machines' private networks beside DNS. */
   network_listeners: readonly NetworkListener[];
   images?: ImageSource;
   reach?: Reach;
   emulated?: Emulated;
   around?: (driver: RuntimeDriver) => RuntimeDriver;
   fence?: Fence;
-  /** Keeps what the edge proxy serves by, for a start without the database. */
+  /** Stores the proxy's tables, for a start without the database. */
   last_known: LastKnownTables | undefined;
-  /** For a token that lets a new host in. */
+  /** For join tokens. */
   master_key: Uint8Array;
 }
 
@@ -99,7 +99,7 @@ interface MachinesPart {
   rows: Row[];
   metrics(): MetricsEngine;
   readiness: readonly ReadinessCheck[];
-  /** Nothing runs before. */
+  /** Nothing runs before this. */
   start(): Promise<void>;
   close(): Promise<void>;
 }
@@ -114,7 +114,7 @@ function openWebhooks(
   return new Webhooks({ store, events, bus, sealer, clock, log, tokens, allow_private, runner: dir.node_id });
 }
 
-/** Apps, hosts, machines and where their events are sent: what runs, and where. */
+/** Opens apps, hosts, machines and webhooks. */
 export async function openMachines(database: Database, settings: Settings, needs: MachineNeeds): Promise<MachinesPart> {
   const { clock, appStore } = needs;
   const opened = await openModule(database, settings, { ...needs, door: doorOf(() => proxy) });
@@ -199,13 +199,13 @@ interface ReadyParts {
   machines_module: MachineModule;
   proxy: ProxyModule;
   duty: Duty | undefined;
-  /** It serves requests. */
+  /** Serves API requests. */
   serves_api: boolean;
-  /** It runs machines. */
+  /** Runs machines. */
   runs: boolean;
 }
 
-/** What must work in a process with these duties. */
+/** Readiness checks of a process with these duties. */
 function readinessOf({ machines_module, proxy, duty, serves_api, runs }: ReadyParts): ReadinessCheck[] {
   const executor: ReadinessCheck = { part: "executor", problem: async () => machines_module.executor.problem };
   const edge: ReadinessCheck = {
@@ -219,13 +219,13 @@ function readinessOf({ machines_module, proxy, duty, serves_api, runs }: ReadyPa
   return [...(runs ? [executor, ...lease] : []), ...(serves_api ? [edge] : [])];
 }
 
-/** The edge proxy stands on what runs machines, so it is there a little later than who asks for it. */
+/** The edge proxy depends on the machines module, so it is available slightly later. */
 const doorOf = (proxy: () => ProxyModule): ProxyReadiness => ({
   opened: (...asked) => proxy().control.opened(...asked),
   quiet: (...asked) => proxy().control.quiet(...asked),
 });
 
-/** What runs machines, and what it stands on. */
+/** Opens the machines module and its dependencies. */
 async function openModule(database: Database, settings: Settings, needs: MachineNeeds & { door: ProxyReadiness }) {
   const { clock, log, sealer, secrets, choice, dir, local_api } = needs;
   const { hosts, store: hostStore, notifier } = await openHosts(database, settings, { clock, log, dir });
@@ -253,7 +253,7 @@ async function openModule(database: Database, settings: Settings, needs: Machine
     notifier && routed ? await sqlPeerStore(database).takeBlock(dir.node_id, SHARED_BLOCKS) : undefined;
   const { egress_allow } = settings.network;
   const here = { data_dir: dir.path, node_id: dir.node_id, clock, log, routed, ipv4_block, egress_allow };
-  // Whoever keeps the lease stands on what runs machines, so it is there a little later.
+  // The lease depends on the machines module, so it is available slightly later.
   const leased = notifier && hosts.own.length > 0 ? { holds: () => duty?.holdsAll() ?? false } : undefined;
   const own = { ...here, sim: needs.emulated?.sim, enclosing: leased };
   const store = sqlMachineStore(database);
@@ -284,7 +284,7 @@ async function openModule(database: Database, settings: Settings, needs: Machine
     clock,
     log,
     volumes,
-    // A volume may be long on its way: whether the lease holds is asked after that.
+    // Moving a volume may take long, so the lease is checked after that.
     driver: volumeMigratingDriver(duty?.driver ?? driver, volumes),
     secrets: (app_id) => secrets.reveal(app_id),
     egress: (app_id) => needs.appStore.egress(app_id),
@@ -303,7 +303,7 @@ interface VolumeNeeds {
   grown(grown: Grown): Promise<void>;
 }
 
-/** Volumes on the disk that goes with the driver, their snapshots in the object store of the settings. */
+/** Opens volumes on the driver's disk, with snapshots in the configured object store. */
 async function openVolumes(
   database: Database,
   { data_dir, objects, volume_undelete_hours, volume_disk: disk, volume_pool: pool }: Settings,

@@ -46,18 +46,18 @@ interface MetricsParts {
   log: Log;
   secrets: Pick<SecretService, "reveal">;
   machines: MeasuredMachines;
-  /** Whether machines are read at all; queries are answered in any case. */
+  /** Whether machines are measured; queries are always answered. */
   sampled: boolean;
-  /** Made by the driver: how its machines are read, and reached. */
+  /** Reads and reaches machines; provided by the driver. */
   stats: MachineStats;
   reach: Reach;
   volumes(): Promise<readonly VolumeFacts[]>;
-  /** Whoever else has numbers, such as the proxy. */
+  /** Further sources, such as the proxy. */
   providers: readonly SampleProvider[];
 }
 
 interface MetricsPart {
-  /** A thread and files of its own; it starts when it is first asked for. */
+  /** Starts its thread on first use. */
   engine(): MetricsEngine;
   rows: Row[];
   start(): Promise<void>;
@@ -103,7 +103,7 @@ export function openMetrics(settings: MetricsSettings, parts: MetricsParts): Met
 
 const DAY_MS = 86_400_000;
 
-/** The embedded engine, or the one the setting names; a setting that cannot be used is told at once. */
+/** The embedded or configured engine; an invalid setting fails at once. */
 function engineFrom(
   { metrics_url, metrics_retention_days }: MetricsSettings,
   parts: MetricsParts,
@@ -130,20 +130,20 @@ interface SourceParts {
   clock: Clock;
   machines: MeasuredMachines;
   proxy: Pick<ProxyModule, "proxySamples">;
-  /** The hosts that this process is. */
+  /** The hosts of this process. */
   host_ids: readonly string[];
-  /** Where a machine's port is, when the driver does not know it. */
+  /** Where a machine's port is, if the driver does not know. */
   reach?: Reach;
 }
 
-/** Made-up traffic only for apps that nobody has asked anything: what was counted is not mixed with it. */
+/** Simulated traffic only for apps without real requests. */
 async function realFirst(real: BuiltinSample[], made_up: SampleProvider): Promise<BuiltinSample[]> {
   const counted = new Set(real.filter(({ counter }) => counter).map(({ labels }) => labels["app"]));
   const rest = (await made_up()).filter(({ labels }) => !counted.has(labels["app"]));
   return [...real.filter(({ labels }) => counted.has(labels["app"])), ...rest];
 }
 
-/** How machines of the chosen driver are read and reached. What sim runs serves nobody, so its traffic is made up. */
+/** How machines of the driver are read and reached. Simulated machines get simulated traffic. */
 export async function openSources(parts: SourceParts): Promise<Pick<MetricsParts, "stats" | "reach" | "providers">> {
   const { choice, dir, clock, machines, proxy, host_ids, reach } = parts;
   const traffic = (): BuiltinSample[] => [...proxy.proxySamples(clock.now())];
@@ -162,7 +162,7 @@ export async function openSources(parts: SourceParts): Promise<Pick<MetricsParts
   };
 }
 
-/** What the firewall denied to machines that run. */
+/** Packets denied by the firewall, by running machine. */
 function deniedBy(machines: MeasuredMachines, node_id: string): SampleProvider {
   return async () => {
     const { egress, connections } = await readDenied(node_id);
@@ -185,12 +185,12 @@ function deniedBy(machines: MeasuredMachines, node_id: string): SampleProvider {
   };
 }
 
-/** An address as the kernel's tools print it. */
+/** An address in the kernel's notation. */
 const shortAddress = (address: string): string => parseCidr(address)?.text ?? address;
 
 const placeOf = (machine: MeasuredMachine) => ({ ...machine, host_id: machine.host });
 
-/** The password that `hangar postgres create` gave the app; without one the database is not asked. */
+/** The password set by `hangar postgres create`; without it the database is not queried. */
 function loginFrom({ secrets, reach }: MetricsParts) {
   return async (machine: MeasuredMachine, port: number): Promise<PostgresLogin | undefined> => {
     const address = reach(placeOf(machine), port);
@@ -211,7 +211,7 @@ interface Listener {
   exited(exit: MachineExit): void;
 }
 
-/** Marks a machine as a hosted database: the port it answers on. */
+/** Metadata key of a hosted database: its port. */
 const POSTGRES_PORT_KEY = "hangar_postgres_port";
 
 /** Running machines, as the metrics module needs them: read once, then updated from the bus. */
@@ -278,7 +278,7 @@ const labelsOf = ({ org_id, app_name, region, host_id, instance_id }: Machine) =
   instance: instance_id,
 });
 
-/** Undefined when it does not run. */
+/** Undefined when it is not running. */
 function measuredOf(machine: Machine): MeasuredMachine | undefined {
   const { id, app_id, private_ip, private_ipv4, boot, handle, started_at, cpus, memory_mb, config, state } = machine;
   if (state !== "started" || boot === null) return undefined;

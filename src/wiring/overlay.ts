@@ -21,11 +21,11 @@ interface FabricNeeds {
   hosts: HostService;
   notifier: Notifier;
   directory: Directory;
-  /** The block of IPv4 addresses that this process has. */
+  /** This process's IPv4 block. */
   ipv4_block: number | undefined;
 }
 
-/** Undefined when the settings want none. */
+/** Undefined when not configured. */
 export function openOverlay(
   database: Database,
   { host: { network, underlay }, role }: Settings,
@@ -53,7 +53,7 @@ export function openOverlay(
     start: () => fabric.start(),
     async close() {
       await fabric.close();
-      // What runs on a host runs on without us, and is reached; without machines nobody needs it.
+      // Machines of a host keep running and stay reachable; without machines the tunnel is not needed.
       if (role === "control") await tunnel.remove();
     },
   };

@@ -33,13 +33,13 @@ interface ProxyNeeds {
   dir: DataDir;
   notifier: Notifier | undefined;
   egress: EgressEnforcer;
-  /** Keeps what is served by, for a start without the database. */
+  /** Stores the served tables, for a start without the database. */
   last_known: LastKnownTables | undefined;
-  /** Where a machine's port is, when it is not at the machine's private address. */
+  /** Where a machine's port is, if not at its private address. */
   reach?: Reach;
 }
 
-/** Requests from outside to machines, and the names machines know each other by. */
+/** Opens the edge proxy and DNS. */
 export function openProxy(database: Database, settings: Settings, needs: ProxyNeeds): ProxyModule {
   const { clock, log, sealer, appStore, machines_module, hosts, choice, images, reach, dir, notifier } = needs;
   return new ProxyModule({
@@ -65,13 +65,13 @@ export function openProxy(database: Database, settings: Settings, needs: ProxyNe
   });
 }
 
-/** Under which names the platform itself is reached. */
+/** The platform's own host names. */
 function ownHosts({ listen, base_url, sprites_base_url, oidc_issuer_url }: Settings): string[] {
   const urls = [base_url, sprites_base_url, oidc_issuer_url].filter((url) => url !== "");
   return [...new Set([listen.host.toLowerCase(), ...urls.map((url) => new URL(url).hostname)])];
 }
 
-/** Files of apps may come from the server that keeps the platform's own objects, but not from among those. */
+/** Apps' files may come from the same S3 server as the platform's objects, but not from its bucket. */
 export function buckets({ proxy, objects: { url } }: Settings): Settings["proxy"]["buckets"] {
   const own = url && url.origin === proxy.buckets?.origin ? url.pathname.split("/")[1] : undefined;
   return proxy.buckets && { ...proxy.buckets, closed: own };

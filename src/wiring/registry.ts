@@ -30,19 +30,19 @@ interface Needs {
   dir: DataDir;
   authStore: AuthStore;
   releases: ReleaseImages;
-  /** Where the platform is reached; empty before that is known. */
+  /** The base URL; empty before it is known. */
   facts: { base_url: string };
-  /** To the other processes. */
+  /** Channel to other processes. */
   channel: Channel;
   doors: Pick<HostStore, "channelAddressOf">;
-  /** There are no other processes. */
+  /** Whether there are no other processes. */
   is_alone: boolean;
 }
 
 export interface OpenedRegistry {
   registry: Registry;
   pushed: PushedImages;
-  /** What other processes may get here. */
+  /** What other processes may fetch from here. */
   handlers: { calls: CallHandlers; streams: StreamHandlers };
   close(): Promise<void>;
 }
@@ -88,7 +88,7 @@ export async function openRegistry(database: Database, settings: Settings, needs
   };
 }
 
-/** Machines and releases that need an image. */
+/** Machines and releases that use an image. */
 const imageUsers =
   (database: Database, releases: ReleaseImages): ImageUsers =>
   async (digests, org_id) => {

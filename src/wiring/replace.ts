@@ -18,16 +18,16 @@ import type { Platform } from "../platform.ts";
 
 const ASK = "SIGUSR2";
 const LIMITS = {
-  /** Until the old one has let go of the data dir. Past it: the new one gives up, and says so. */
+  /** Time for the old process to release the data dir. Past it: the new one gives up. */
   release_ms: 60_000,
   look_ms: 10,
-  /** How long the old one waits for the new one's ports. Past it: it ends. */
+  /** Time the old process waits for the new one's ports. Past it: it exits. */
   wait_ms: 60_000,
 } as const;
 
 type Say = (text: string) => void;
 
-/** Has the running platform make room; answers what tells it that its ports are no longer needed. */
+/** Asks the running platform to hand over; returns the function that tells it to close its ports. */
 export async function replaceRunning(settings: Settings, say: Say): Promise<{ leave(): void } | undefined> {
   const { data_dir } = settings;
   const pid = holderOf(data_dir);
@@ -45,13 +45,13 @@ export async function replaceRunning(settings: Settings, say: Say): Promise<{ le
       try {
         process.kill(pid, "SIGTERM");
       } catch {
-        // It is gone already.
+        // It has already exited.
       }
     },
   };
 }
 
-/** A version that is too old for the data would find that out when the running platform has gone already. */
+/** Checked first: a version too old for the data would otherwise fail after the running platform has gone. */
 async function fitToReplace(settings: Settings): Promise<void> {
   const database = await openDatabase(settings);
   try {
@@ -61,7 +61,7 @@ async function fitToReplace(settings: Settings): Promise<void> {
   }
 }
 
-/** The other side. `begin` is called when it begins: from then on the process ends by itself. */
+/** The old process's side. `begin` is called at the start of the hand-over, after which the process exits by itself. */
 export function yieldWhenAsked(platform: Pick<Platform, "handOver">, say: Say, begin: () => void): void {
   process.once(ASK, () => {
     begin();

@@ -36,11 +36,11 @@ import { type DataDir, masterKey, writeFileDurably } from "#stores/data-dir.ts";
 import { type Database, readOne } from "#stores/database.ts";
 import { sqlHostStore } from "#stores/sql/hosts.ts";
 
-/** CPUs of a box that machines may ask for altogether, for each it has: few use theirs all the time. */
+/** CPU overcommit: allocatable CPUs per physical one. */
 const SHARE = 8;
 const MIB = 1024 * 1024;
 
-/** The key that seals everything: given, kept, brought by a join token, or made at the first start of all. */
+/** The master key: configured, stored, obtained with a join token, or created at the very first start. */
 export async function sealingKey(database: Database, settings: Settings, dir: DataDir, clock: Clock): Promise<Buffer> {
   const { master_key, role, host } = settings;
   if (master_key) return master_key;
@@ -56,7 +56,7 @@ export async function sealingKey(database: Database, settings: Settings, dir: Da
   return masterKey(dir);
 }
 
-/** The hosts, those of this process first of all, and what wakes it when there are other processes. */
+/** Opens the hosts, and notifications when there are other processes. */
 export async function openHosts(
   database: Database,
   settings: Settings,
@@ -73,7 +73,7 @@ export async function openHosts(
 
 export type BeatStore = Pick<HostStore, "renew"> & { close(): Promise<void> };
 
-/** What the leases of this process's own hosts are renewed by; a beat that takes longer than this is no use any more. */
+/** Renews the leases of our hosts; a slower renewal is useless. */
 export async function openBeats({ database_direct_url, host }: Settings, store: HostStore): Promise<BeatStore> {
   if (database_direct_url === undefined) return { renew: store.renew, close: async () => {} };
   const { openPostgres } = await import("#stores/postgres/database.ts");
@@ -113,10 +113,7 @@ async function ownHosts(
   return [await joinHost({ store, clock, node_id: dir.node_id }, { ...size, token })];
 }
 
-/**
- * Where the API is for the rest of the world. A process that answers it writes it down; one that only carries out
- * reads it, since tokens of its machines name it.
- */
+/** Shares the API's URL: a control process stores it; a host reads it, because its machines' tokens contain it. */
 export async function shareBaseUrl(database: Database, { role }: Settings, facts: { base_url: string }): Promise<void> {
   const key = "base_url";
   if (role !== "host") {
@@ -139,17 +136,17 @@ interface DutyParts {
   driver: RuntimeDriver;
   fence: Fence | undefined;
   store: HostStore;
-  /** Renews leases on a connection of its own: neither load nor a slow call in front of it makes a beat late. */
+  /** Renews leases on a dedicated connection, so that load does not delay them. */
   beats: BeatStore;
   machines: MachineStore;
   channel: Channel;
-  /** What others may ask for beside what is inside machines. */
+  /** Further calls for other processes. */
   more: { calls: CallHandlers; streams: StreamHandlers } | undefined;
 }
 
-/** What a process owes the others: the leases of its own hosts, a watch over all, a door to its machines. */
+/** Duties of a process among several: leases of its hosts, host watch, and the channel to its machines. */
 export class Duty {
-  /** Begins nothing without a lease, and reaches machines wherever they are. */
+  /** Starts nothing without a lease, and reaches machines on all hosts. */
   readonly driver: RuntimeDriver;
   readonly #parts: DutyParts;
   readonly #leases = new Map<string, HostLease>();
@@ -217,14 +214,14 @@ export class Duty {
     await this.#parts.beats.close();
   }
 
-  /** A host where nothing runs has nothing to lose, and is gone sooner. */
+  /** A host without machines needs no grace period. */
   async #leave(host_id: string, lease: HostLease): Promise<void> {
     const { settings, machines } = this.#parts;
     const runs = lease.valid && (await machines.alive([host_id]).catch(() => [])).length > 0;
     await lease.leave(runs ? settings.host.restart_grace_ms : 0);
   }
 
-  /** Where others reach us. */
+  /** The address for other processes. */
   #address(): string {
     return this.#parts.settings.host.address || (this.#door?.address ?? "");
   }
@@ -244,7 +241,7 @@ export class Duty {
         this.#machines_module?.interrupt();
       },
       clear: async () => {
-        // What moved away meanwhile never runs again here.
+        // Machines that moved away never run here again.
         await fence?.open((await this.#machines_module?.orphans()) ?? []);
         await this.#machines_module?.removeOrphans();
       },
@@ -253,7 +250,7 @@ export class Duty {
         const lease = this.#leases.get(host_id);
         if (lease) await this.#exemptions?.look(lease.tenure);
       },
-      // A little more than we take for ourselves: the guard is there for when we are not.
+      // Slightly longer than our own fencing: the guard acts when we cannot.
       onRenewed: (left_ms, fence_ms) => {
         fence?.extend(left_ms + fence_ms / 2);
         const lease = this.#leases.get(host_id);

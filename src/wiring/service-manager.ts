@@ -9,7 +9,7 @@ import { sdNotify } from "#drivers/linux/sd-notify.ts";
 
 export interface ServiceManager {
   /** From now on `alive` is asked: it answers, well or badly, while the store does; a store that hangs never does. */
-  /** It is up, but cannot do its work yet, for this reason. */
+  /** Started, but not ready, for this reason. */
   waiting(reason: string): void;
   ready(status: string, alive: () => Promise<unknown>, problem?: () => Promise<string | undefined>): void;
   stopping(): void;
@@ -21,12 +21,12 @@ interface Parts {
   complain: (text: string) => void;
 }
 
-/** How many times it is said within the time that systemd waits. */
+/** Watchdog notifications per watchdog interval. */
 const BEATS = 3;
 
 export function openServiceManager({ env, clock, complain }: Parts): ServiceManager {
   const { NOTIFY_SOCKET: address, WATCHDOG_USEC: watchdog_usec } = env;
-  // For us alone: programs that we start, runc among them, would take them for their own.
+  // Removed from the environment, because programs we start, such as runc, would use them.
   for (const name of ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"]) delete env[name];
   if (!address) return { waiting() {}, ready() {}, stopping() {} };
   const stopped = new AbortController();
@@ -38,11 +38,11 @@ export function openServiceManager({ env, clock, complain }: Parts): ServiceMana
     }
   };
   const every_ms = Number(watchdog_usec) / 1000 / BEATS;
-  /** Ends what is said while it waits. */
+  /** Ends the waiting status. */
   let waited = new AbortController();
   const beat = async (signal: AbortSignal, alive: () => Promise<unknown>, say: () => Promise<void>): Promise<void> => {
     while (!signal.aborted && every_ms > 0) {
-      // A store that refuses, because the disk is full or PostgreSQL is away, is not mended by a restart.
+      // A store that refuses (disk full, PostgreSQL away) is not fixed by a restart.
       await alive().catch(() => {});
       tell("WATCHDOG=1");
       await say();
@@ -53,7 +53,7 @@ export function openServiceManager({ env, clock, complain }: Parts): ServiceMana
     waiting(reason) {
       waited.abort();
       waited = new AbortController();
-      // Systemd ends a service that is not ready in time, and gives up on one that ends again and again.
+      // systemd kills a service that is not ready in time, and gives up after repeated failures.
       tell(`READY=1\nSTATUS=Not ready: ${reason}`);
       void beat(
         AbortSignal.any([waited.signal, stopped.signal]),
@@ -74,7 +74,7 @@ export function openServiceManager({ env, clock, complain }: Parts): ServiceMana
       void beat(stopped.signal, alive, say);
     },
     stopping() {
-      // Until its end it may be busy with requests in flight; systemd waits TimeoutStopSec for that.
+      // Until the exit there may be requests in flight; systemd waits TimeoutStopSec.
       tell("STOPPING=1\nSTATUS=Requests in flight may finish");
       stopped.abort();
     },

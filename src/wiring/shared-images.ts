@@ -26,7 +26,7 @@ interface Among {
   pushed: PushedImages;
 }
 
-/** Imported images are kept in the object store when there is one, else where they were imported, and got from there. */
+/** Imported images are in the object store if there is one, else on the importing host. */
 export async function sharedImages(
   database: Database,
   settings: Settings,

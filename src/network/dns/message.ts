@@ -10,34 +10,34 @@ export interface Question {
   /** `A`, `TXT`, …; `UNKNOWN_<number>` for one that has no name. */
   type: string;
   recursion: boolean;
-  /** Largest answer the asker takes in one datagram. */
+  /** Largest response that the client accepts in one datagram. */
   size: number;
-  /** The question as it came, to be repeated in the answer. */
+  /** The question section, repeated in the response. */
   bytes: Buffer;
 }
 
 export type RecordData = { type: "A" | "AAAA"; address: string } | { type: "TXT"; text: string };
 
 const HEADER = 12;
-/** Where a header says how many questions, answers, authorities and additional records follow. */
+/** Header positions of the counts of questions, answers, authorities and additional records. */
 const COUNTS = { questions: 4, answers: 6, authorities: 8, additionals: 10 } as const;
-/** The shortest question, and the shortest record. */
+/** Minimum size of a question and of a record. */
 const QUESTION_BYTES = 5;
 const RECORD_BYTES = 11;
 const TTL_S = 5;
-/** Where the flags say what is asked of the server; 0 is a query. */
+/** The opcode bits; 0 is a query. */
 const OPCODE = 0x7800;
 const NAME_POINTER = Buffer.from([0xc0, HEADER]);
 const DATAGRAM = { without_edns: 512, most: 1232 } as const;
 
-/** The message up to and with its answers or its questions; undefined when it is not well formed. */
+/** Decodes the message up to its questions or answers; undefined when malformed. */
 export function decodeUntil(message: Buffer, last: "questions" | "answers" | "additionals"): DecodedPacket | undefined {
   if (message.length < HEADER) return undefined;
   const part = Buffer.from(message);
   part.fill(0, COUNTS[last] + 2, HEADER);
   const records = [COUNTS.answers, COUNTS.authorities, COUNTS.additionals].map((at) => part.readUInt16BE(at));
   const least = records.reduce((sum, count) => sum + count, 0) * RECORD_BYTES;
-  // Room is made for as many as the header names before one of them is read.
+  // The decoder allocates by the header's counts, so they are checked first.
   if (HEADER + part.readUInt16BE(COUNTS.questions) * QUESTION_BYTES + least > message.length) return undefined;
   try {
     return dns.decode(part);
@@ -46,14 +46,14 @@ export function decodeUntil(message: Buffer, last: "questions" | "answers" | "ad
   }
 }
 
-/** Undefined when it is not one plain question. */
+/** Undefined unless it is one plain question. */
 export function readQuestion(message: Buffer): Question | undefined {
   const packet = decodeUntil(message, "questions");
   const [question, another] = packet?.questions ?? [];
   if (!packet || !question || another || packet.type !== "query" || ((packet.flags ?? 0) & OPCODE) !== 0)
     return undefined;
   const end = dns.decode.bytes;
-  // No pointers: there is nothing before the question to point at.
+  // No compression pointers: nothing precedes the question.
   if (message[end - QUESTION_BYTES] !== 0) return undefined;
   return {
     id: packet.id ?? 0,
@@ -65,7 +65,7 @@ export function readQuestion(message: Buffer): Question | undefined {
   };
 }
 
-/** EDNS says how large an answer may be; without it, 512 bytes. */
+/** The EDNS payload size; 512 bytes without it. */
 function extendedSize(message: Buffer): number {
   if (message.readUInt16BE(COUNTS.additionals) === 0) return DATAGRAM.without_edns;
   const extra = decodeUntil(message, "additionals")?.additionals?.find(({ type }) => type === "OPT");
@@ -73,7 +73,7 @@ function extendedSize(message: Buffer): number {
   return Math.min(Math.max(asked, DATAGRAM.without_edns), DATAGRAM.most);
 }
 
-/** An answer with these records; those that do not fit into `size` are left out, and the answer says so. */
+/** Builds a response; records beyond `size` are omitted and the TC flag is set. */
 export function writeAnswer(
   question: Question,
   rcode: number,
@@ -99,7 +99,7 @@ export function writeAnswer(
   return Buffer.concat([header, question.bytes, ...parts]);
 }
 
-/** A record of the question's name, which is pointed at: written out, as the package does, 17 records fit instead of 41. */
+/** Encodes a record with a pointer to the question's name: 41 records fit instead of the package's 17. */
 function recordBytes(record: RecordData): Buffer {
   const rest = { name: ".", ttl: TTL_S } as const;
   const answer =
@@ -109,7 +109,7 @@ function recordBytes(record: RecordData): Buffer {
   return Buffer.concat([NAME_POINTER, dns.encode({ type: "response", answers: [answer] }).subarray(HEADER + 1)]);
 }
 
-/** Strings of at most 255 bytes, one after the other. */
+/** Character strings of at most 255 bytes. */
 function textParts(text: string): Buffer[] {
   const bytes = Buffer.from(text);
   const parts: Buffer[] = [];

@@ -3,21 +3,21 @@ import type { Entry } from "../directory.ts";
 
 export const ZONE = "internal";
 
-/** IPv6 addresses, and those of IPv4 that the asker can use. */
+/** IPv6 addresses, and IPv4 addresses usable by the client. */
 export type Found = { ipv6: string[]; ipv4: string[] } | { text: string } | undefined;
 
 interface World {
-  /** The host's own address in the asker's network. */
+  /** The host's own address in the client's network. */
   gateway: string;
-  /** Machines of the asker's network that run. */
+  /** Running machines of the client's network. */
   running: readonly Entry[];
-  /** Whether a machine is on the asker's host: IPv4 addresses of others lead nowhere from there. */
+  /** Whether a machine is on the client's host: IPv4 addresses of other hosts are not routed. */
   isHere(machine: Entry): boolean;
-  /** All machines of an app in that network, those at rest included. */
+  /** All machines of an app in that network, including stopped ones. */
   all(app_name: string): Promise<readonly Entry[]>;
 }
 
-/** Undefined: there is no such name. `name` ends in `.internal`. */
+/** Undefined: no such name. `name` ends in `.internal`. */
 export async function findName(name: string, world: World): Promise<Found> {
   const labels = name.split(".").slice(0, -1);
   const app = labels.at(-1);
@@ -40,14 +40,14 @@ export async function findName(name: string, world: World): Promise<Found> {
 const registered = (machines: readonly Entry[]): Entry[] =>
   machines.filter(({ config }) => config.dns?.skip_registration !== true);
 
-/** The process group of a machine, by the names clients keep it under. */
+/** The process group of a machine, from its metadata. */
 const groupOf = ({ config }: Pick<Entry, "config">): string =>
   config.metadata?.["svc_process_group"] ??
   config.metadata?.["fly_process_group"] ??
   config.metadata?.["process_group"] ??
   "app";
 
-/** Machines that a name in front of the app's stands for; undefined when it is no such name. */
+/** Machines selected by a name before the app's; undefined when it is no such name. */
 function choose(asked: readonly string[], machines: readonly Entry[]): readonly Entry[] | undefined {
   const [first = "", second, third] = asked;
   if (asked.length === 0 || (asked.length === 1 && first === "global")) return machines;
@@ -63,7 +63,7 @@ function choose(asked: readonly string[], machines: readonly Entry[]): readonly 
   return undefined;
 }
 
-/** What `vms`, `regions` and their `all` forms say about an app. */
+/** TXT records of `vms`, `regions` and their `all` forms. */
 async function textOf(
   asked: string,
   running: readonly Entry[],

@@ -2,18 +2,18 @@
 import { addressBytes, addressText } from "../bytes.ts";
 import { decodeUntil } from "./message.ts";
 
-/** Names that point at names: no answer has more. */
+/** Maximum length of a CNAME chain. */
 const HOPS = 16;
 
 interface AnswerRecord {
   name: string;
   type: "A" | "AAAA" | "CNAME";
   ttl_s: number;
-  /** An address, or the name that a CNAME points at. */
+  /** An address, or the target of a CNAME. */
   data: string;
 }
 
-/** Addresses that `name` stands for in this answer, by way of other names too; none of what else is in it. */
+/** Addresses of `name` in this response, following CNAMEs; other records are ignored. */
 export function addressesIn(message: Buffer, name: string): { address: string; ttl_s: number }[] {
   const records = readRecords(message);
   const names = new Map([[name, Number.MAX_SAFE_INTEGER]]);
@@ -31,7 +31,7 @@ export function addressesIn(message: Buffer, name: string): { address: string; t
   });
 }
 
-/** What is behind the answers, such as options of the two servers, is not looked at. */
+/** Only the answer section is read. */
 function readRecords(message: Buffer): AnswerRecord[] {
   return (decodeUntil(message, "answers")?.answers ?? []).flatMap((one) => {
     if (one.type !== "A" && one.type !== "AAAA" && one.type !== "CNAME") return [];

@@ -14,14 +14,14 @@ import { askOverTcp, serveMessages } from "./tcp.ts";
 
 interface DnsParts {
   directory: Directory;
-  /** The hosts whose machines ask here. */
+  /** The hosts whose machines use this server. */
   host_ids: readonly string[];
-  /** Brings in all machines of an app, those at rest included. */
+  /** Loads all machines of an app, including stopped ones. */
   loadApp(app_name: string): Promise<void>;
   log: Log;
-  /** Where names of the outside world are asked for; the box's own servers by default. */
+  /** Upstream servers for public names; by default the host's own. */
   upstreams?: readonly Upstream[] | undefined;
-  /** Which names of the outside a machine may ask for, and who hears the answers. */
+  /** Which public names a machine may query, and who receives the responses. */
   egress?: Pick<EgressEnforcer, "mayAsk" | "answered"> | undefined;
 }
 
@@ -37,13 +37,13 @@ interface Upstream {
   port: number;
 }
 
-/** The most that fits in a message over TCP. */
+/** Maximum size of a message over TCP. */
 const TCP_BYTES = 65_535;
 const { dns_forward_ms, dns_forwarded, dns_idle_ms, dns_connections } = NETWORK_LIMITS;
 
 /**
- * Names for machines. It listens on an address of each private network and answers with what that network may
- * see; names of the outside world are asked for elsewhere.
+ * DNS server for machines. It listens on an address of each private network and answers with what that network may see;
+ * public names are forwarded.
  */
 export class DnsServer {
   readonly what = "the name server";
@@ -58,10 +58,10 @@ export class DnsServer {
     this.#upstreams = parts.upstreams ?? hostServers();
   }
 
-  /** Answers on an address of a network; `network` is an address of a machine in it. Answers the port. */
+  /** Listens on an address of a network; `network` is an address of a machine in it. Returns the port. */
   async listen(address: string, network: string, port = 53): Promise<number> {
     const udp = createSocket(isIPv6(address) ? "udp6" : "udp4");
-    // The firewall lets in the network's own machines alone; where there is none, this does.
+    // Only the network's own machines are served, also without a firewall.
     const isOutsider = (asker: string | undefined): boolean => networkOf(asker ?? "::") !== networkOf(address);
     const tcp = createServer({ allowHalfOpen: true }, (socket) => {
       if (isOutsider(socket.remoteAddress)) return socket.destroy();
@@ -75,7 +75,7 @@ export class DnsServer {
     udp.on("message", (message, from) => {
       if (isOutsider(from.address)) return;
       void this.#answer(message, { network, from: from.address, tcp: false }).then((answer) => {
-        // It may have closed meanwhile.
+        // It may have been closed meanwhile.
         if (answer && this.#listeners.get(address)?.udp === udp) udp.send(answer, from.port, from.address);
       });
     });
@@ -144,7 +144,7 @@ export class DnsServer {
     return writeAnswer(question, RCODES.ok, records, size);
   }
 
-  /** A name of the outside: asked for if the machine's policy allows it, and its addresses are open when it hears of them. */
+  /** Forwards a public name if the machine's policy allows it; its addresses are opened before the response is sent. */
   async #outside(message: Buffer, question: Question, { from, tcp }: Asker): Promise<Buffer> {
     const { egress, directory } = this.#parts;
     if (!egress) return await this.#forward(message, question, tcp);
@@ -155,16 +155,16 @@ export class DnsServer {
     return answer;
   }
 
-  /** Asks the box's own servers, one after the other, and passes on what they say. */
+  /** Forwards to the host's servers, one after the other. */
   async #forward(message: Buffer, question: Question, tcp: boolean): Promise<Buffer> {
     if (this.#forwarded >= dns_forwarded) return writeAnswer(question, RCODES.failure, []);
     this.#forwarded++;
-    // Who asks over TCP does so because the answer is too long for a datagram.
+    // A client that uses TCP expects a response too long for a datagram.
     const ask = tcp ? askOverTcp : askOverUdp;
     try {
       for (const server of this.#upstreams) {
         const answer = await ask(server, message, dns_forward_ms);
-        // Only an answer to this very question counts.
+        // Only a response to this very query counts.
         if (answer && answers(answer, message)) return answer;
       }
       return writeAnswer(question, RCODES.failure, []);
@@ -192,7 +192,7 @@ async function askOverUdp({ host, port }: Upstream, message: Buffer, timeout_ms:
   return answer;
 }
 
-/** The name servers of this box. */
+/** The host's name servers. */
 function hostServers(): Upstream[] {
   try {
     const lines = readFileSync("/etc/resolv.conf", "utf8").split("\n");

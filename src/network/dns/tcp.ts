@@ -4,7 +4,7 @@ import { connect, type Socket } from "node:net";
 
 const LENGTH_BYTES = 2;
 
-/** Messages as they come, until the other side ends. */
+/** Messages of a connection until it ends. */
 async function* messages(socket: Socket): AsyncGenerator<Buffer> {
   let unread: Buffer = Buffer.alloc(0);
   for await (const chunk of socket) {
@@ -25,8 +25,7 @@ function framed(message: Buffer): Buffer {
 }
 
 /**
- * Answers one after the other, in the order of the questions: resolvers ask for both kinds of addresses at once, on one
- * connection. Nothing to answer ends it.
+ * Answers queries in order: resolvers send A and AAAA together on one connection. A query without an answer closes it.
  */
 export async function serveMessages(
   socket: Socket,
@@ -42,12 +41,12 @@ export async function serveMessages(
     }
     socket.end();
   } catch {
-    // It was cut in the middle: there is nobody to tell.
+    // The connection broke; nobody can be told.
     socket.destroy();
   }
 }
 
-/** What a server answers to one message, if it does so in time. */
+/** A server's response to one message, within the timeout. */
 export async function askOverTcp(
   { host, port }: { host: string; port: number },
   message: Buffer,

@@ -69,8 +69,8 @@ export function decodeManifest(bytes: Uint8Array): Manifest {
 }
 
 /**
- * Stands for the whole content: the hash over the size and every block's place and hash. Two snapshots with
- * the same digest hold the same bytes, however they are stored.
+ * Identifies the content: a hash over the size and every block's index and hash. Two snapshots with the same digest
+ * have the same content, however they are stored.
  */
 export function digestOf({ image_bytes, block_bytes, entries }: Manifest): string {
   const hash = createHash("sha256").update(`${FORMAT} ${image_bytes} ${block_bytes}\n`);

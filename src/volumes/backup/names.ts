@@ -4,5 +4,5 @@ export const MANIFESTS = "snapshots/";
 
 export const packKey = (name: string): string => `${PACKS}${name}`;
 export const manifestKey = (snapshot_id: string): string => `${MANIFESTS}${snapshot_id}`;
-/** The snapshot that a pack was made for. */
+/** The snapshot that a pack was written for. */
 export const packOwner = (name: string): string => name.slice(0, name.lastIndexOf("-"));

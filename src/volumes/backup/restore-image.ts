@@ -8,14 +8,14 @@ import { VOLUME_LIMITS } from "../limits.ts";
 import { decodeManifest, digestOf, type Entry, type Manifest } from "./manifest.ts";
 import { manifestKey, packKey } from "./names.ts";
 
-/** What is stored is not what was stored, or not all of it. Trying again does not help. */
+/** The stored snapshot is corrupt or incomplete. A retry does not help. */
 export class DamagedSnapshot extends Error {
   override readonly name = "DamagedSnapshot";
 }
 
 const expand = promisify(zstdDecompress);
 
-/** What the snapshot consists of; with a digest, exactly what it consisted of when it was made. */
+/** Reads the manifest; with a digest, verifies it. */
 export async function readManifest(objects: ObjectStore, snapshot_id: string, digest?: string): Promise<Manifest> {
   const bytes = await objects.get(manifestKey(snapshot_id));
   if (!bytes) throw new DamagedSnapshot(`snapshot ${snapshot_id} is not in ${objects.place}`);
@@ -42,7 +42,7 @@ export interface RestoreJob {
   onProgress(done_bytes: number, total_bytes: number): void;
 }
 
-/** Writes every block of the snapshot where it belongs, each compared with its hash before. */
+/** Writes every block of the snapshot, verifying its hash first. */
 export async function restoreImage({ manifest, objects, image, signal, onProgress }: RestoreJob): Promise<void> {
   const { packs, entries } = manifest;
   const total = entries.reduce((sum, { length }) => sum + length, 0);
@@ -66,7 +66,7 @@ export async function restoreImage({ manifest, objects, image, signal, onProgres
   await Promise.all(Array.from({ length: VOLUME_LIMITS.packs_parallel }, worker));
 }
 
-/** The part of the pack that is needed: from the first to the last block. */
+/** Fetches the needed range of the pack: from the first to the last block. */
 async function fetchPack(
   objects: ObjectStore,
   name: string,

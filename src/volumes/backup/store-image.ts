@@ -8,7 +8,7 @@ import { digestOf, type Entry, encodeManifest, type Manifest } from "./manifest.
 import { manifestKey, packKey } from "./names.ts";
 
 export interface Stored {
-  /** Bytes of data in the snapshot, and of packs that were written for it. */
+  /** Bytes of data in the snapshot, and of new packs. */
   size: number;
   stored: number;
   digest: string;
@@ -19,22 +19,22 @@ export interface StoreJob {
   snapshot_id: string;
   image: ImageReader;
   objects: ObjectStore;
-  /** The snapshot before this one: its blocks are not stored again. */
+  /** The previous snapshot, whose blocks are not stored again. */
   base: Manifest | undefined;
-  /** Encrypted data do not get smaller. */
+  /** Encrypted data does not compress. */
   compress: boolean;
   signal: AbortSignal;
   onProgress(done_bytes: number, total_bytes: number): void;
 }
 
 const { block_bytes, pack_bytes, pack_share, packs_parallel } = VOLUME_LIMITS;
-/** Blocks that are read at once: few calls, and no long turn of the event loop. */
+/** Blocks per read: few calls, and short turns of the event loop. */
 const READ_BLOCKS = 16;
 const ZEROS = Buffer.alloc(block_bytes);
 const squeeze = promisify(zstdCompress);
 const FAST = { params: { [constants.ZSTD_c_compressionLevel]: 1 } };
 
-/** Stores what the image holds and the base does not, then the manifest. Repeating it overwrites the same names. */
+/** Stores the blocks that the base does not have, then the manifest. Idempotent: names are the same. */
 export async function storeImage(job: StoreJob): Promise<Stored> {
   const { image, objects, snapshot_id, signal, onProgress } = job;
   const known = knownBlocks(job.base);
@@ -48,7 +48,7 @@ export async function storeImage(job: StoreJob): Promise<Stored> {
     const blocks = batch
       .filter(({ bytes }) => !isZero(bytes))
       .map((one) => ({ ...one, hash: hash("sha256", one.bytes) }));
-    // What is new is made smaller side by side, on other threads; then it gets its place in order.
+    // New blocks are compressed in parallel on other threads, then placed in order.
     const fresh = await packer.prepare(blocks.filter((block) => !known.has(block.hash)));
     for (const { index, bytes, hash: name } of blocks) {
       const place = known.get(name) ?? (await packer.add(fresh.get(name) ?? { kept: bytes, compressed: false }));
@@ -70,7 +70,7 @@ export async function storeImage(job: StoreJob): Promise<Stored> {
   };
 }
 
-/** Where a block is: in which pack, by name, and where in it. */
+/** Location of a block: pack name, offset and length. */
 type Place = Omit<Entry, "index" | "hash" | "pack"> & { pack: Pack };
 interface Pack {
   name: string;
@@ -85,8 +85,8 @@ interface Kept {
 const isZero = (bytes: Buffer): boolean => bytes.equals(ZEROS.subarray(0, bytes.length));
 
 /**
- * Blocks that need not be stored again, by hash. Packs of which little is needed any more are left out: what is
- * needed of them is stored anew, so that they can go when the old snapshots do, and waste stays bounded.
+ * Blocks that need not be stored again, by hash. Packs with little live data are left out: their blocks are stored
+ * again, so that they can be deleted with old snapshots and waste stays bounded.
  */
 function knownBlocks(base: Manifest | undefined): Map<string, Place> {
   const known = new Map<string, Place>();
@@ -101,7 +101,7 @@ function knownBlocks(base: Manifest | undefined): Map<string, Place> {
   return known;
 }
 
-/** Puts new blocks together into packs, and stores those while the next one fills. */
+/** Collects new blocks into packs, and uploads each while the next one fills. */
 class Packer {
   stored = 0;
   readonly #job: StoreJob;
@@ -117,7 +117,7 @@ class Packer {
     this.#pack = this.#next();
   }
 
-  /** Blocks as they will be stored, by hash. */
+  /** Compressed blocks, by hash. */
   async prepare(blocks: readonly { hash: string; bytes: Buffer }[]): Promise<Map<string, Kept>> {
     const { compress } = this.#job;
     const work = blocks.map(async ({ hash: name, bytes }): Promise<[string, Kept]> => {
@@ -136,7 +136,7 @@ class Packer {
     return place;
   }
 
-  /** The place of the pack in the manifest's list, which has only packs that are used. */
+  /** Index of the pack in the manifest, which lists only used packs. */
   numberOf(pack: Pack): number {
     const known = this.#numbers.get(pack) ?? this.#numbers.size;
     this.#numbers.set(pack, known);
@@ -177,7 +177,7 @@ class Packer {
   }
 }
 
-/** Every block that may hold something, in order and once, as many at a time as are read together. */
+/** All blocks that may have data, in order and once, in batches. */
 async function* batchesOf(image: ImageReader): AsyncGenerator<{ index: number; bytes: Buffer }[]> {
   for (const { first, count } of runsOf(image.extents)) {
     for (let at = first; at < first + count; at += READ_BLOCKS) {
@@ -191,7 +191,7 @@ async function* batchesOf(image: ImageReader): AsyncGenerator<{ index: number; b
   }
 }
 
-/** Extents as runs of whole blocks: two that meet in a block are one run. */
+/** Extents as runs of whole blocks, merged where they share a block. */
 function runsOf(extents: readonly Extent[]): { first: number; count: number }[] {
   const runs: { first: number; count: number }[] = [];
   for (const { offset, length } of extents) {
