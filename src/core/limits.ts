@@ -117,7 +117,7 @@ export const LIMITS = {
   /** Interval at which the token of an open stream or terminal is checked; a revocation ends it within this time. */
   session_check_ms: SECOND / 2,
   /** Size of one WebSocket message. Past it: the connection is closed with code 1009. */
-  line_message_bytes: MIB,
+  websocket_message_bytes: MIB,
 
   // The store.
   /** Write batches waiting for the writer. One more: 503 `overloaded`. */
@@ -157,15 +157,15 @@ export const LIMITS = {
   /** Retries of a batch after a deadlock or serialization failure. */
   write_retries: 5,
   /** Notifications (NOTIFY) to other processes waiting to be sent. One more is dropped; receivers also poll. */
-  wire_waiting: 10_000,
+  notify_waiting: 10_000,
   /** Notifications sent in one statement. */
-  wire_batch: 200,
+  notify_batch: 200,
   /** Timeout of connecting and of any call on the LISTEN connection. Past it: it is reconnected. */
-  wire_connect_ms: 5 * SECOND,
+  notify_connect_ms: 5 * SECOND,
   /** Interval of probes on an idle LISTEN connection. */
-  wire_probe_ms: 5 * SECOND,
+  notify_probe_ms: 5 * SECOND,
   /** Delay between attempts to reconnect the LISTEN connection. */
-  wire_retry_ms: 250,
+  notify_retry_ms: 250,
 
   // Logs of the platform itself.
   log_file_bytes: 16 * MIB,

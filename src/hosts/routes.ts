@@ -21,7 +21,7 @@ const HostResponse = Type.Object({
   lease_seconds: Type.Integer({
     description: "Lease duration in seconds: without a renewal the host counts as lost; 0: never.",
   }),
-  address: Type.String({ description: "Where other processes reach it; empty when it has no door." }),
+  address: Type.String({ description: "Where other processes reach it; empty when it does not listen." }),
   driver: Type.String(),
   version: Type.String(),
   last_seen: Type.String({ description: "By its own clock; empty for a host without a lease." }),

@@ -35,7 +35,7 @@ export interface HostStore {
   forget(id: string): Promise<boolean>;
 
   /** Publishes a process's address for the others; `seen_at` is for display. */
-  announce(door: { node_id: string; address: string; seen_at: number }): Promise<void>;
+  announce(process: { node_id: string; address: string; seen_at: number }): Promise<void>;
   channelAddressOf(node_id: string): Promise<string | undefined>;
 
   addToken(token: JoinToken): Promise<void>;

@@ -39,7 +39,7 @@ const sockets = new WebSocketServer({
   noServer: true,
   clientTracking: false,
   perMessageDeflate: false,
-  maxPayload: LIMITS.line_message_bytes,
+  maxPayload: LIMITS.websocket_message_bytes,
   handleProtocols: (offered) => (offered.has(PROTOCOL) ? PROTOCOL : false),
 });
 
@@ -95,7 +95,7 @@ export async function openWebSocket(
   url: string,
   { agent, clock, ending, signal }: { agent: Agent; clock: Clock; ending: AbortSignal; signal: AbortSignal },
 ): Promise<WebSocketSession> {
-  const socket = new WebSocket(url, { agent, perMessageDeflate: false, maxPayload: LIMITS.line_message_bytes });
+  const socket = new WebSocket(url, { agent, perMessageDeflate: false, maxPayload: LIMITS.websocket_message_bytes });
   // Paused until someone listens.
   socket.once("open", () => socket.pause());
   await once(socket, "open", { signal }).catch((thrown: unknown) => {

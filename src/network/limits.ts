@@ -9,7 +9,7 @@ export const NETWORK_LIMITS = {
   /** A peer without a heartbeat for this long loses its routes until the next one. */
   peer_forget_ms: 3_600_000,
   /** Changes of the overlay network within this time are applied together. */
-  fabric_gather_ms: 50,
+  overlay_gather_ms: 50,
   /** Timeout of an upstream DNS server. Past it the next one is tried. */
   dns_forward_ms: 3000,
   /** Forwarded DNS queries in flight. One more: SERVFAIL. */

@@ -72,13 +72,13 @@ export class NetworkListeners {
 
   async #open(address: string, private_ip: string): Promise<void> {
     const { listeners = [] } = this.#parts;
-    const tried = [this.#server, ...listeners].map((door) => this.#listen(door, address, private_ip));
+    const tried = [this.#server, ...listeners].map((service) => this.#listen(service, address, private_ip));
     // No longer needed: the next machine of this network tries again.
     if (!(await Promise.all(tried)).every(Boolean)) this.#wanted.delete(address);
   }
 
   /** The address appears when the network is created; until then listening fails. Returns whether it listens now. */
-  async #listen(door: NetworkListener, address: string, private_ip: string): Promise<boolean> {
+  async #listen(service: NetworkListener, address: string, private_ip: string): Promise<boolean> {
     const { clock, log, directory } = this.#parts;
     const { signal } = this.#closing;
     const needed = (): boolean =>
@@ -87,11 +87,11 @@ export class NetworkListeners {
       );
     while (!signal.aborted && needed()) {
       try {
-        await door.listen(address, private_ip);
+        await service.listen(address, private_ip);
         return true;
       } catch (thrown) {
         const { code } = thrown as NodeJS.ErrnoException;
-        if (code !== "EADDRNOTAVAIL") log.warn({ address, code }, `${door.what} cannot listen`);
+        if (code !== "EADDRNOTAVAIL") log.warn({ address, code }, `${service.what} cannot listen`);
         await clock.sleep(RETRY_MS, signal).catch(() => {});
       }
     }

@@ -82,11 +82,11 @@ suite("overlay network between hosts", () => {
     const { fabric, kept, clock, say } = await aFabric(t, []);
     await fabric.start();
     say(machine("2", "bbbb"));
-    await clock.advance(NETWORK_LIMITS.fabric_gather_ms);
+    await clock.advance(NETWORK_LIMITS.overlay_gather_ms);
     assert.deepEqual(kept.at(-1)?.[0]?.nets, ["fdaa:1:2:bbbb::/64"]);
     const looks = kept.length;
     say(machine("3", "bbbb"));
-    await clock.advance(NETWORK_LIMITS.fabric_gather_ms * 2);
+    await clock.advance(NETWORK_LIMITS.overlay_gather_ms * 2);
     assert.equal(kept.length, looks);
   });
 

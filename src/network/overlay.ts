@@ -160,7 +160,7 @@ export class OverlayNetwork {
       await Promise.race([late, this.#again.promise]);
       nap.abort();
       // Many machines that start together are one change.
-      await clock.sleep(NETWORK_LIMITS.fabric_gather_ms, signal).catch(() => {});
+      await clock.sleep(NETWORK_LIMITS.overlay_gather_ms, signal).catch(() => {});
       if (signal.aborted) return;
       this.#again = Promise.withResolvers();
       await this.look().catch((error: unknown) => log.warn({ error }, "the ways to other hosts could not be kept"));

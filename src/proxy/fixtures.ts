@@ -154,11 +154,11 @@ export async function aPlane(t: T, clock: Clock = systemClock): Promise<TestPlan
 /** The same, with a movable clock. */
 export async function aPlaneInTime(t: T): Promise<TestPlane & { later(ms: number): void }> {
   let ahead_ms = 0;
-  const door = await aPlane(t, { ...systemClock, monotonic: () => systemClock.monotonic() + ahead_ms });
+  const plane = await aPlane(t, { ...systemClock, monotonic: () => systemClock.monotonic() + ahead_ms });
   const later = (ms: number): void => {
     ahead_ms += ms;
   };
-  return { ...door, later };
+  return { ...plane, later };
 }
 
 async function raw(port: number, bytes: string | Buffer, wait?: (so_far: string) => boolean): Promise<string> {

@@ -80,7 +80,7 @@ export const PROXY_LIMITS = {
   /** Datagrams of one client buffered until the machine's address family is known. More: dropped. */
   datagram_kept_bytes: 32 * KIB,
   /** Open listeners. Each port of a range counts; ports over the limit stay closed and are listed as problems. */
-  doors: 2048,
+  listeners: 2048,
   /** Routable services of machines. Further ones get no requests. */
   slots: 16_384,
   /** Worker threads, including draining ones. */
@@ -137,9 +137,9 @@ export const PROXY_LIMITS = {
   /** A machine that another edge proxy wanted to autostop gets requests again after this, unless it was stopped. */
   put_back_ms: 3 * SECOND,
   /** An edge proxy without a heartbeat for this long is no longer asked. */
-  door_silent_ms: 30 * SECOND,
+  peer_silent_ms: 30 * SECOND,
   /** Its state is deleted after this. */
-  door_kept_ms: 60 * MINUTE,
+  peer_kept_ms: 60 * MINUTE,
 
   // Certificates.
   /** Certificates of one app. One more: 422 `limit_reached`. */

@@ -135,7 +135,7 @@ suite("edge proxies of several processes", () => {
       await clock.advance(500);
     assert.equal(answer, false, "it may have something for the machine");
     await one.peers.release("m1");
-    await clock.advance(PROXY_LIMITS.door_silent_ms);
+    await clock.advance(PROXY_LIMITS.peer_silent_ms);
     assert.equal(await one.peers.agree(machine("m1")), true);
   });
 });

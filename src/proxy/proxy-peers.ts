@@ -116,7 +116,7 @@ export class ProxyPeers {
       resting: Object.fromEntries(this.#resting),
       quiet: [...this.#granted.keys()],
     };
-    await store.putPeerState({ node_id, word, seen_at: clock.now() }, clock.now() - PROXY_LIMITS.door_kept_ms);
+    await store.putPeerState({ node_id, word, seen_at: clock.now() }, clock.now() - PROXY_LIMITS.peer_kept_ms);
     const said = JSON.stringify([word.resting, word.quiet, refused]);
     // Peers also poll; only changes that they wait for are notified.
     if (said !== this.#told) notifier.send("doors", node_id);
@@ -129,7 +129,7 @@ export class ProxyPeers {
       if (node_id === this.#parts.node_id) return false;
       const seen = this.#seen.get(node_id);
       if (seen?.beat !== beat) this.#seen.set(node_id, { beat, at: now });
-      return seen?.beat !== beat || now - seen.at < PROXY_LIMITS.door_silent_ms;
+      return seen?.beat !== beat || now - seen.at < PROXY_LIMITS.peer_silent_ms;
     });
     this.#others = new Map(live.map(({ node_id, word }) => [node_id, word]));
   }

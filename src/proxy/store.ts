@@ -68,6 +68,6 @@ export interface ProxyStore {
   /** By name. */
   peers(): Promise<ProxyPeer[]>;
   /** Replaces a proxy's state; proxies without a heartbeat since `forget_before` are deleted. */
-  putPeerState(door: { node_id: string; word: PeerState; seen_at: number }, forget_before: number): Promise<void>;
+  putPeerState(peer: { node_id: string; word: PeerState; seen_at: number }, forget_before: number): Promise<void>;
   forgetPeer(node_id: string): Promise<void>;
 }

@@ -130,7 +130,7 @@ export type Report =
   | { type: "start"; app_id: string; port: number; protocol: "tcp" | "udp"; reason: string; machine_id?: string }
   /** A machine's port refuses connections; asks for the reason. */
   | { type: "unreachable"; machine_id: string; port: number }
-  | { type: "doors"; failed: ClosedListener[] }
+  | { type: "listeners"; failed: ClosedListener[] }
   | { type: "counts"; counts: Count[] }
   | { type: "drained" };
 

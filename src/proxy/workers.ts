@@ -197,7 +197,7 @@ export class Workers {
 
   #onReport(member: Member, report: Report): void {
     if (report.type === "ready") this.#answers.get(`${member.id} ${report.id}`)?.();
-    else if (report.type === "doors") member.problems = report.failed;
+    else if (report.type === "listeners") member.problems = report.failed;
     this.#parts.onReport(report, member.colour);
   }
 

@@ -117,7 +117,7 @@ function openWebhooks(
 /** Opens apps, hosts, machines and webhooks. */
 export async function openMachines(database: Database, settings: Settings, needs: MachineNeeds): Promise<MachinesPart> {
   const { clock, appStore } = needs;
-  const opened = await openModule(database, settings, { ...needs, door: doorOf(() => proxy) });
+  const opened = await openModule(database, settings, { ...needs, readiness: readinessOfProxy(() => proxy) });
   const { images, registry, hosts, hostStore, volumes, store, duty, notifier, machines_module, ipv4_block } = opened;
   const apps = new AppService({
     store: appStore,
@@ -220,18 +220,18 @@ function readinessOf({ machines_module, proxy, duty, serves_api, runs }: ReadyPa
 }
 
 /** The edge proxy depends on the machines module, so it is available slightly later. */
-const doorOf = (proxy: () => ProxyModule): ProxyReadiness => ({
+const readinessOfProxy = (proxy: () => ProxyModule): ProxyReadiness => ({
   opened: (...asked) => proxy().control.opened(...asked),
   quiet: (...asked) => proxy().control.quiet(...asked),
 });
 
 /** Opens the machines module and its dependencies. */
-async function openModule(database: Database, settings: Settings, needs: MachineNeeds & { door: ProxyReadiness }) {
+async function openModule(database: Database, settings: Settings, needs: MachineNeeds & { readiness: ProxyReadiness }) {
   const { clock, log, sealer, secrets, choice, dir, local_api } = needs;
   const { hosts, store: hostStore, notifier } = await openHosts(database, settings, { clock, log, dir });
   const channel = new Channel(sealer, clock);
   const releases = () => sqlReleaseStore(database).releaseImages(LIMITS.release_images_kept);
-  const around = { clock, log, dir, channel, doors: hostStore, releases };
+  const around = { clock, log, dir, channel, addresses: hostStore, releases };
   const registry = await openRegistry(database, settings, { ...needs, ...around, is_alone: notifier === undefined });
   const { pushed } = registry;
   const among = { ...around, pushed };
@@ -261,7 +261,7 @@ async function openModule(database: Database, settings: Settings, needs: Machine
   const memory_key = sealer.derive("memory of suspended machines");
   const inside = { images: needs.images ?? images, local_api, volumes, suspend, io_limits, memory_key };
   const opened = await openRuntime(settings, choice, { ...own, ...inside });
-  const driver = readinessDriver(needs.around?.(opened) ?? opened, needs.door);
+  const driver = readinessDriver(needs.around?.(opened) ?? opened, needs.readiness);
   const fence = needs.fence ?? (leased ? await openFence(choice, own) : undefined);
   const shared = {
     hosts,

@@ -34,7 +34,7 @@ interface Needs {
   facts: { base_url: string };
   /** Channel to other processes. */
   channel: Channel;
-  doors: Pick<HostStore, "channelAddressOf">;
+  addresses: Pick<HostStore, "channelAddressOf">;
   /** Whether there are no other processes. */
   is_alone: boolean;
 }
@@ -48,14 +48,14 @@ export interface OpenedRegistry {
 }
 
 export async function openRegistry(database: Database, settings: Settings, needs: Needs): Promise<OpenedRegistry> {
-  const { clock, log, dir, authStore, releases, facts, channel, doors } = needs;
+  const { clock, log, dir, authStore, releases, facts, channel, addresses } = needs;
   const root = dir.file("registry");
   const kept = await openObjects(settings.objects, join(root, "objects"), clock);
   const identity = await sqlVolumeStore(database).identity(randomIds(clock).hex(16));
   const objects = scoped(kept, `registry/${identity}/`);
   const temporary = (): string => join(root, "uploads", `${randomUUID()}.sent`);
   const remote = async (node_id: string) => {
-    const address = await doors.channelAddressOf(node_id);
+    const address = await addresses.channelAddressOf(node_id);
     return address === undefined ? undefined : remoteBlobs(channel, address);
   };
   const isAlone = needs.is_alone || settings.objects.url !== undefined;

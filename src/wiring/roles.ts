@@ -154,7 +154,7 @@ export class Duty {
   #watch: HostWatch | undefined;
   #machines_module: MachineModule | undefined;
   #started = false;
-  #door: ChannelListener | undefined;
+  #listener: ChannelListener | undefined;
 
   constructor(parts: DutyParts) {
     this.#parts = parts;
@@ -183,7 +183,7 @@ export class Duty {
   async start(machines_module: MachineModule): Promise<void> {
     const { settings, hosts, store, notifier, clock, log, sealer, driver, dir, more } = this.#parts;
     const runs = hosts.own.length > 0;
-    this.#door = await listenForPeers({
+    this.#listener = await listenForPeers({
       listen: settings.host.listen,
       sealer,
       calls: { ...more?.calls, ...(runs ? machineCalls(driver) : {}) },
@@ -210,7 +210,7 @@ export class Duty {
     this.#watch?.close();
     await Promise.all(Array.from(this.#leases, ([id, lease]) => this.#leave(id, lease)));
     this.#parts.channel.close();
-    await this.#door?.close();
+    await this.#listener?.close();
     await this.#parts.beats.close();
   }
 
@@ -223,7 +223,7 @@ export class Duty {
 
   /** The address for other processes. */
   #address(): string {
-    return this.#parts.settings.host.address || (this.#door?.address ?? "");
+    return this.#parts.settings.host.address || (this.#listener?.address ?? "");
   }
 
   #lease(host_id: string, lease_ms: number): HostLease {

@@ -21,7 +21,7 @@ interface Among {
   log: Log;
   dir: DataDir;
   channel: Channel;
-  doors: Pick<HostStore, "channelAddressOf">;
+  addresses: Pick<HostStore, "channelAddressOf">;
   releases: ReleaseImages;
   pushed: PushedImages;
 }
@@ -30,12 +30,12 @@ interface Among {
 export async function sharedImages(
   database: Database,
   settings: Settings,
-  { clock, log, dir, channel, doors, releases, pushed }: Among,
+  { clock, log, dir, channel, addresses, releases, pushed }: Among,
 ): Promise<Images> {
   const kept = await openObjects(settings.objects, dir.file("imported"), clock);
   const identity = await sqlVolumeStore(database).identity(randomIds(clock).hex(16));
   const remote = async (node_id: string) => {
-    const address = await doors.channelAddressOf(node_id);
+    const address = await addresses.channelAddressOf(node_id);
     return address === undefined ? undefined : { address, layer_store: remoteLayerStore(channel, address) };
   };
   const sharing = {

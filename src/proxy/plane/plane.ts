@@ -282,7 +282,7 @@ export class Plane implements PlaneServices {
     const failed = [...shut, ...this.#leftOut];
     if (isDeepStrictEqual(failed, this.#told)) return;
     this.#told = failed;
-    this.#report({ type: "doors", failed });
+    this.#report({ type: "listeners", failed });
   }
 
   #sweep(): void {
@@ -333,11 +333,11 @@ function addListeners(wanted: Map<string, ListenAddress>, address: string, route
     const key = listenerKey({ protocol, address, port });
     const place = wanted.get(key);
     if (place) place.routes.push(route);
-    else if (wanted.size < PROXY_LIMITS.doors) wanted.set(key, { protocol, address, port, routes: [route] });
+    else if (wanted.size < PROXY_LIMITS.listeners) wanted.set(key, { protocol, address, port, routes: [route] });
     else left_out ??= { protocol, address, port, problem: noRoom(address, port) };
   }
   return left_out ? [left_out] : [];
 }
 
 const noRoom = (address: string, port: number): string =>
-  `${address} port ${port} is not open: at most ${PROXY_LIMITS.doors} are, on all addresses together (limit doors)`;
+  `${address} port ${port} is not open: at most ${PROXY_LIMITS.listeners} are, on all addresses together (limit listeners)`;

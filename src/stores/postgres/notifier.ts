@@ -39,7 +39,7 @@ class PostgresNotifier implements Notifier {
 
   send(channel: NotificationChannel, word: string): void {
     // While the database is unreachable the queue fills up; receivers poll anyway.
-    if (this.#waiting.length >= LIMITS.wire_waiting) return;
+    if (this.#waiting.length >= LIMITS.notify_waiting) return;
     this.#waiting.push(`${this.#self} ${channel} ${word}`);
     if (!this.#sending) void this.#sendAll();
   }
@@ -64,7 +64,7 @@ class PostgresNotifier implements Notifier {
   }
 
   async connect(): Promise<void> {
-    const deadline = deadlineIn(LIMITS.wire_connect_ms);
+    const deadline = deadlineIn(LIMITS.notify_connect_ms);
     const connection = await this.#connector.connect(deadline);
     connection.onNotification((payload) => this.#hear(payload));
     try {
@@ -85,13 +85,13 @@ class PostgresNotifier implements Notifier {
     const { clock } = this.#parts;
     const { signal } = this.#closing;
     while (!signal.aborted && !connection.broken) {
-      await clock.sleep(LIMITS.wire_probe_ms, signal).catch(() => {});
+      await clock.sleep(LIMITS.notify_probe_ms, signal).catch(() => {});
       if (!signal.aborted && !connection.broken && !connection.fresh) await this.#run([], connection).catch(() => {});
     }
   }
 
   async #run(statements: readonly Statement[], connection: PostgresConnection): Promise<void> {
-    await connection.run(statements, deadlineIn(LIMITS.wire_connect_ms));
+    await connection.run(statements, deadlineIn(LIMITS.notify_connect_ms));
   }
 
   /** Sends all waiting notifications in one statement. What fails is lost; the gap handler covers it. */
@@ -100,7 +100,7 @@ class PostgresNotifier implements Notifier {
     await Promise.resolve();
     try {
       while (this.#waiting.length > 0 && this.#connection) {
-        const words = this.#waiting.splice(0, LIMITS.wire_batch);
+        const words = this.#waiting.splice(0, LIMITS.notify_batch);
         await this.#run(
           words.map((word) => unnamed(statement("SELECT pg_notify(?, ?)", [NAME, word]))),
           this.#connection,
@@ -142,7 +142,7 @@ class PostgresNotifier implements Notifier {
         if (!this.#sending) void this.#sendAll();
         return;
       } catch {
-        await clock.sleep(LIMITS.wire_retry_ms, signal).catch(() => {});
+        await clock.sleep(LIMITS.notify_retry_ms, signal).catch(() => {});
       }
     }
   }

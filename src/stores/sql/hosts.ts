@@ -42,7 +42,7 @@ export function sqlHostStore(database: Database): HostStore {
     setCordoned: (id, { cordoned, draining }) =>
       done("UPDATE hosts SET cordoned = ?, draining = ? WHERE id = ?", [cordoned ? 1 : 0, draining ? 1 : 0, id]),
     forget: (id) => done(`DELETE FROM hosts WHERE id = ? AND ${EMPTY}`, [id]),
-    ...doors(database),
+    ...addresses(database),
     ...joining(database),
     ...tenures(database),
   };
@@ -67,7 +67,7 @@ async function declare(database: Database, hosts: readonly Placing[]): Promise<v
   ]);
 }
 
-function doors(database: Database): Pick<HostStore, "announce" | "channelAddressOf"> {
+function addresses(database: Database): Pick<HostStore, "announce" | "channelAddressOf"> {
   return {
     async announce({ node_id, address, seen_at }) {
       const sql = `INSERT INTO processes (node_id, address, seen_at) VALUES (?, ?, ?)

@@ -20,7 +20,7 @@ import type { AppTable, ClosedListener, PortTable } from "../../table.ts";
 
 /** What was told last, and `undefined` when nothing was. */
 const told = ({ reports }: TestPlane): ClosedListener[] | undefined =>
-  reports.flatMap((report) => (report.type === "doors" ? [report.failed] : [])).at(-1);
+  reports.flatMap((report) => (report.type === "listeners" ? [report.failed] : [])).at(-1);
 
 /** Another program's hold on a port, and the end of that. */
 const HOLDERS = {
@@ -70,12 +70,12 @@ suite("ports that cannot be opened", () => {
       listener.plane.apply({ type: "app", app: { ...anAppTable(name, one(listener.port)), ...app } });
     const one = (port: number) => aPort({ start: port, end: port, targets: [aTarget(backend.port)] });
     serve("early", { since: 1 });
-    const many = aPort({ protocol: "udp", start: 40_000, end: 40_000 + PROXY_LIMITS.doors - 2 });
+    const many = aPort({ protocol: "udp", start: 40_000, end: 40_000 + PROXY_LIMITS.listeners - 2 });
     serve("greedy", { since: 2, shared: false, addresses: ["127.73.0.1"], ports: [many] });
     const port = await freePort();
     serve("late", { since: 3, ports: [one(listener.port), one(port)] });
     await until("the port is told as shut", () => told(listener)?.length === 1);
-    const problem = `127.0.0.1 port ${port} is not open: at most 2048 are, on all addresses together (limit doors)`;
+    const problem = `127.0.0.1 port ${port} is not open: at most 2048 are, on all addresses together (limit listeners)`;
     assert.deepEqual(told(listener), [{ protocol: "tcp", address: "127.0.0.1", port, problem }]);
     assert.match(await listener.raw("GET / HTTP/1.1\r\nhost: late.localhost\r\nconnection: close\r\n\r\n"), /shared/);
     listener.plane.apply({ type: "no app", app_id: "greedy" });
