@@ -87,14 +87,14 @@ const SetEgress = Type.Object({
 export function egressRoutes(egress: EgressService): Row[] {
   return [
     route("GET /v1/apps/:app_name/egress", {
-      summary: "What an app's machines may reach outside their private network",
+      summary: "Get an app's egress policy: what its machines may reach outside their private network",
       part: "apps",
       access: "read app",
       response: { status: 200, schema: EgressResponse },
       handle: async (call) => shown(await egress.get(appOf(call).id)),
     }),
     route("PUT /v1/apps/:app_name/egress", {
-      summary: "Set what an app's machines may reach; those that run keep to it at once",
+      summary: "Set an app's egress policy; running machines follow at once",
       part: "apps",
       access: "write app",
       body: SetEgress,

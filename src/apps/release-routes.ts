@@ -22,7 +22,7 @@ const Listed = Type.Object({
   duration_ms: Type.Union([Type.Integer(), Type.Null()], { description: "How long it took; null while it runs." }),
   strategy: Type.String(),
   image: Type.Union([Type.String(), Type.Null()], { description: "The image's name, as it was deployed." }),
-  image_digest: Type.Union([Type.String(), Type.Null()], { description: "What the name stood for: `sha256:…`" }),
+  image_digest: Type.Union([Type.String(), Type.Null()], { description: "The digest it resolved to: `sha256:…`" }),
   created_by: Type.String(),
   created_at: Type.String(),
   updated_at: Type.String(),
@@ -38,7 +38,7 @@ const Create = Type.Object({
   git_commit: Type.Optional(Type.String({ pattern: "^[0-9a-f]{40}([0-9a-f]{24})?(-dirty)?$" })),
   git_branch: Type.Optional(Type.String({ minLength: 1, maxLength: LIMITS.description_chars })),
   strategy: Type.Optional(Type.String({ maxLength: LIMITS.slug_chars })),
-  definition: Type.Unknown({ description: "What is to run, in whatever form the deployer needs to do it again." }),
+  definition: Type.Unknown({ description: "The definition that was deployed, for a rollback." }),
   image: Type.Optional(
     Type.String({ minLength: 1, maxLength: LIMITS.image_name_chars, description: "The image's name: `web:1`" }),
   ),
@@ -66,7 +66,7 @@ export function releaseRoutes(releases: ReleaseService): Row[] {
       },
     }),
     route(`POST ${path}`, {
-      summary: "Write down a release that begins now",
+      summary: "Record the start of a release",
       part: "apps",
       access: "write app",
       body: Create,
@@ -83,7 +83,7 @@ export function releaseRoutes(releases: ReleaseService): Row[] {
       handle: async ({ params, ...admitted }) => shown(await releases.get(appOf(admitted).id, whole(params.version))),
     }),
     route(`POST ${path}/:version`, {
-      summary: "Write down how a release went",
+      summary: "Record the outcome of a release",
       part: "apps",
       access: "write app",
       body: Type.Object({

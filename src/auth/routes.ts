@@ -70,7 +70,7 @@ function tokenRoutes({ tokens, store, orgs }: Parts): Row[] {
   return [
     route("POST /v1/orgs/:org_slug/tokens", {
       summary: "Create a token for one organization",
-      description: "The answer is the only time the token is shown. Its holder can narrow it offline.",
+      description: "The token is shown only in this response. Its holder can narrow it offline.",
       part: "orgs",
       access: "create account",
       credential: true,
@@ -137,7 +137,7 @@ function tokenRoutes({ tokens, store, orgs }: Parts): Row[] {
 function ownTokenRoutes({ tokens, clock }: Parts): Row[] {
   return [
     route("GET /v1/tokens/current", {
-      summary: "Who is calling, and what may they do",
+      summary: "Show the caller's token and its rights",
       part: "platform",
       access: "any",
       response: { status: 200, schema: schema.CurrentTokens },
@@ -149,7 +149,7 @@ function ownTokenRoutes({ tokens, clock }: Parts): Row[] {
       },
     }),
     route("POST /v1/tokens/authorize", {
-      summary: "May this token do that?",
+      summary: "Check whether a token allows an action",
       part: "platform",
       access: "any",
       body: schema.Authorize,
@@ -172,7 +172,7 @@ function ownTokenRoutes({ tokens, clock }: Parts): Row[] {
 function signInRoutes({ codes }: Parts): Row[] {
   return [
     route("POST /v1/tokens/sign_in_codes", {
-      summary: "Make a code that signs in to the dashboard with this token, once",
+      summary: "Create a one-time sign-in code for the dashboard",
       part: "platform",
       access: "any",
       credential: true,

@@ -13,7 +13,7 @@ export const OrgList = Type.Object({ organizations: Type.Array(OrgResponse) });
 
 export const CreateOrg = Type.Object({
   name: Type.String({ minLength: 1, maxLength: LIMITS.org_name_chars }),
-  slug: Type.Optional(Type.String({ description: "Made from the name when left out." })),
+  slug: Type.Optional(Type.String({ description: "Derived from the name when left out." })),
 });
 
 const Expiry = Type.Union([Type.String({ maxLength: 64 }), Type.Integer({ minimum: 1 })], {
@@ -45,7 +45,7 @@ export const TokenResponse = Type.Object({
 export const TokenList = Type.Object({ tokens: Type.Array(TokenResponse) });
 
 export const CreatedToken = Type.Object({
-  token: Type.String({ description: "The token itself. It is shown this once." }),
+  token: Type.String({ description: "The token. It is shown only once." }),
   ...TokenResponse.properties,
 });
 
@@ -57,7 +57,7 @@ export const CurrentTokens = Type.Object({
       name: Type.String(),
       org_slug: Nullable,
       organization: Nullable,
-      rights: Type.Array(Type.String(), { description: "What it may do, in words; all lines hold together." }),
+      rights: Type.Array(Type.String(), { description: "Its rights; all lines apply together." }),
     }),
   ),
 });

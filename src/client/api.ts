@@ -2,14 +2,14 @@
 
 /** Every route: what it takes and what it answers. */
 export interface Api {
-  /** Answers 200 while the process is there. */
+  /** Liveness: 200 while the process runs. */
   "GET /healthz": {
     params: Record<string, never>;
     query: Record<string, never>;
     body: undefined;
     answer: { ok: boolean; version: string };
   };
-  /** Answers 200 when requests can be served, 503 with reasons otherwise. */
+  /** Readiness: 200 when requests can be served, 503 with reasons otherwise. */
   "GET /readyz": {
     params: Record<string, never>;
     query: Record<string, never>;
@@ -23,7 +23,7 @@ export interface Api {
     body: undefined;
     answer: string;
   };
-  /** The API, readable. */
+  /** API documentation. */
   "GET /docs": {
     params: Record<string, never>;
     query: Record<string, never>;
@@ -37,7 +37,7 @@ export interface Api {
     body: undefined;
     answer: string;
   };
-  /** What this platform is made of, and how the box under it is. */
+  /** Versions and health of the platform and its host. */
   "GET /v1/platform/facts": {
     params: Record<string, never>;
     query: Record<string, never>;
@@ -100,21 +100,21 @@ export interface Api {
     body: { name?: string | undefined; expiry?: string | number | undefined };
     answer: { token: string; id: string; kind: string; name: string; created_at: string; expires_at: string | null; revoked_at: string | null };
   };
-  /** Who is calling, and what may they do. */
+  /** Show the caller's token and its rights. */
   "GET /v1/tokens/current": {
     params: Record<string, never>;
     query: Record<string, never>;
     body: undefined;
     answer: { tokens: ({ token_id: string; kind: string; name: string; org_slug: string | null; organization: string | null; rights: string[] })[] };
   };
-  /** May this token do that?. */
+  /** Check whether a token allows an action. */
   "POST /v1/tokens/authorize": {
     params: Record<string, never>;
     query: Record<string, never>;
     body: { action: "read" | "write" | "create" | "delete" | "control"; token?: string | undefined; org_slug?: string | undefined; app_name?: string | undefined; machine_id?: string | undefined };
     answer: { allowed: boolean; reason?: string | undefined };
   };
-  /** Make a code that signs in to the dashboard with this token, once. */
+  /** Create a one-time sign-in code for the dashboard. */
   "POST /v1/tokens/sign_in_codes": {
     params: Record<string, never>;
     query: Record<string, never>;
@@ -198,7 +198,7 @@ export interface Api {
     body: undefined;
     answer: { releases: ({ version: number; status: "running" | "complete" | "failed"; description: string; message: string; git_commit: string | null; git_branch: string | null; failure: string | null; duration_ms: number | null; strategy: string; image: string | null; image_digest: string | null; created_by: string; created_at: string; updated_at: string })[]; next_cursor?: string | undefined };
   };
-  /** Write down a release that begins now. */
+  /** Record the start of a release. */
   "POST /v1/apps/:app_name/releases": {
     params: { app_name: string };
     query: Record<string, never>;
@@ -212,21 +212,21 @@ export interface Api {
     body: undefined;
     answer: { version: number; status: "running" | "complete" | "failed"; description: string; message: string; git_commit: string | null; git_branch: string | null; failure: string | null; duration_ms: number | null; strategy: string; image: string | null; image_digest: string | null; created_by: string; created_at: string; updated_at: string; definition: unknown };
   };
-  /** Write down how a release went. */
+  /** Record the outcome of a release. */
   "POST /v1/apps/:app_name/releases/:version": {
     params: { app_name: string; version: string };
     query: Record<string, never>;
     body: { status: "running" | "complete" | "failed"; failure?: string | undefined };
     answer: { version: number; status: "running" | "complete" | "failed"; description: string; message: string; git_commit: string | null; git_branch: string | null; failure: string | null; duration_ms: number | null; strategy: string; image: string | null; image_digest: string | null; created_by: string; created_at: string; updated_at: string; definition: unknown };
   };
-  /** Where machines can run. */
+  /** List regions. */
   "GET /v1/platform/regions": {
     params: Record<string, never>;
     query: { limit?: number | undefined; cursor?: string | undefined };
     body: undefined;
     answer: { nearest: string; regions: ({ code: string; name: string; latitude: number; longitude: number; gateway_available: boolean; requires_paid_plan: boolean; deprecated: boolean; capacity: number })[]; next_cursor?: string | undefined };
   };
-  /** The hosts, their size and what is taken. */
+  /** Hosts, their size and usage. */
   "GET /v1/platform/hosts": {
     params: Record<string, never>;
     query: { limit?: number | undefined; cursor?: string | undefined };
@@ -240,7 +240,7 @@ export interface Api {
     body: undefined;
     answer: { id: string; region: string; zone: string; cpus: number; memory_mb: number; state: string; used_cpus: number; used_memory_mb: number; cordoned: boolean; draining: boolean; held: boolean; lease_seconds: number; address: string; driver: string; version: string; last_seen: string };
   };
-  /** Forget a host that has nothing on it and whose process has stopped. */
+  /** Delete a host without machines whose process has stopped. */
   "DELETE /v1/platform/hosts/:host_id": {
     params: { host_id: string };
     query: Record<string, never>;
@@ -282,7 +282,7 @@ export interface Api {
     body: undefined;
     answer: { moving: string[]; stuck: ({ id: string; reason: string })[] };
   };
-  /** Make a token that lets one new host join. */
+  /** Create a join token for one new host. */
   "POST /v1/platform/host_join_tokens": {
     params: Record<string, never>;
     query: Record<string, never>;
@@ -317,28 +317,28 @@ export interface Api {
     body: { image: string; org_slug?: string | undefined };
     answer: Image;
   };
-  /** Forget an image's name, and remove what only it needed. */
+  /** Remove an image's name, and the layers that only it used. */
   "DELETE /v1/images": {
     params: Record<string, never>;
     query: { image: string; org_slug?: string | undefined };
     body: undefined;
     answer: undefined;
   };
-  /** Remove images and layers that nothing needs. */
+  /** Remove unused images and layers. */
   "POST /v1/images/gc": {
     params: Record<string, never>;
     query: Record<string, never>;
     body: { dry_run?: boolean | undefined; all?: boolean | undefined };
     answer: { dry_run: boolean; images: ({ name: string; owner: string; digest: string })[]; layers: ({ diff_id: string; bytes: number })[]; bytes: number };
   };
-  /** What an app's machines may reach outside their private network. */
+  /** Get an app's egress policy: what its machines may reach outside their private network. */
   "GET /v1/apps/:app_name/egress": {
     params: { app_name: string };
     query: Record<string, never>;
     body: undefined;
     answer: { mode: string; allow: string[] };
   };
-  /** Set what an app's machines may reach; those that run keep to it at once. */
+  /** Set an app's egress policy; running machines follow at once. */
   "PUT /v1/apps/:app_name/egress": {
     params: { app_name: string };
     query: Record<string, never>;
@@ -394,14 +394,14 @@ export interface Api {
     body: undefined;
     answer: { ok: boolean };
   };
-  /** The configs a machine has had, newest first. */
+  /** A machine's config versions, newest first. */
   "GET /v1/apps/:app_name/machines/:machine_id/versions": {
     params: { app_name: string; machine_id: string };
     query: { limit?: number | undefined; cursor?: string | undefined };
     body: undefined;
     answer: ({ version: string; created_at: string; user_config: Record<string, unknown> })[];
   };
-  /** Start a machine; one that runs is left alone. */
+  /** Start a machine; a running one is left alone. */
   "POST /v1/apps/:app_name/machines/:machine_id/start": {
     params: { app_name: string; machine_id: string };
     query: Record<string, never>;
@@ -485,7 +485,7 @@ export interface Api {
     body: undefined;
     answer: { status: string; data: { nonce: string; expires_at: number; owner: string; description: string; version: string } };
   };
-  /** Give a machine's lease back. */
+  /** Release a machine's lease. */
   "DELETE /v1/apps/:app_name/machines/:machine_id/lease": {
     params: { app_name: string; machine_id: string };
     query: Record<string, never>;
@@ -541,21 +541,21 @@ export interface Api {
     body: undefined;
     answer: undefined;
   };
-  /** What happened to a machine, newest first. */
+  /** A machine's events, newest first. */
   "GET /v1/apps/:app_name/machines/:machine_id/events": {
     params: { app_name: string; machine_id: string };
     query: { from_event_id?: string | undefined; limit?: number | undefined; cursor?: string | undefined };
     body: undefined;
     answer: ({ id: string; type: string; status: string; source: string; timestamp: number; request?: Record<string, unknown> | undefined })[];
   };
-  /** What happens to an app's machines, as it happens. */
+  /** Stream the events of an app's machines. */
   "GET /v1/apps/:app_name/events": {
     params: { app_name: string };
     query: { cursor?: number | undefined; tail?: number | undefined; limit?: number | undefined };
     body: undefined;
     answer: { events: ({ id: string; type: string; status: string; source: string; timestamp: number; request?: Record<string, unknown> | undefined; cursor: number; app_name: string; machine_id: string; machine_name: string; instance_id: string })[]; cursor: number; next_cursor?: string | undefined };
   };
-  /** What happens to an organization's machines, as it happens. */
+  /** Stream the events of an organization's machines. */
   "GET /v1/orgs/:org_slug/events": {
     params: { org_slug: string };
     query: { cursor?: number | undefined; tail?: number | undefined; limit?: number | undefined };
@@ -590,21 +590,21 @@ export interface Api {
     body: undefined;
     answer: { image: string; digest: string; reference: string };
   };
-  /** Send machine events to an address, signed, until they arrive. */
+  /** Create a webhook: signed machine events, retried until delivered. */
   "POST /v1/orgs/:org_slug/webhooks": {
     params: { org_slug: string };
     query: Record<string, never>;
     body: { url: string; app_name?: string | undefined };
     answer: { id: string; url: string; app_name?: string | undefined; created_at: string; cursor: number; failures: number; last_error?: string | undefined; secret: string };
   };
-  /** An organization's webhooks, and how far each got. */
+  /** An organization's webhooks and their delivery state. */
   "GET /v1/orgs/:org_slug/webhooks": {
     params: { org_slug: string };
     query: { limit?: number | undefined; cursor?: string | undefined };
     body: undefined;
     answer: { webhooks: ({ id: string; url: string; app_name?: string | undefined; created_at: string; cursor: number; failures: number; last_error?: string | undefined })[]; next_cursor?: string | undefined };
   };
-  /** Send nothing there any more. */
+  /** Delete a webhook. */
   "DELETE /v1/orgs/:org_slug/webhooks/:webhook_id": {
     params: { org_slug: string; webhook_id: string };
     query: Record<string, never>;
@@ -625,35 +625,35 @@ export interface Api {
     body: { name: string; region?: string | undefined; size_gb?: number | undefined; fstype?: "ext4" | "" | undefined; encrypted?: boolean | undefined; auto_backup_enabled?: boolean | undefined; snapshot_retention?: number | undefined; require_unique_zone?: boolean | undefined; unique_zone_app_wide?: boolean | undefined; machines_only?: boolean | undefined; snapshot_id?: string | undefined; source_volume_id?: string | undefined; compute?: { cpu_kind?: "shared" | "performance" | undefined; gpu_kind?: string | undefined; gpus?: number | undefined; host_dedication_id?: string | undefined; kernel_args?: string[] | undefined; cpus?: number | undefined; memory_mb?: number | undefined; persist_rootfs?: string | undefined } | undefined; compute_image?: string | undefined };
     answer: Volume;
   };
-  /** Get a volume; a deleted one too, as long as it can be taken back. */
+  /** Get a volume; also a deleted one while it can be restored. */
   "GET /v1/apps/:app_name/volumes/:volume_id": {
     params: { app_name: string; volume_id: string };
     query: Record<string, never>;
     body: undefined;
     answer: Volume;
   };
-  /** Change whether a volume is kept in daily snapshots, and for how long. */
+  /** Change a volume's daily snapshots and their retention. */
   "PUT /v1/apps/:app_name/volumes/:volume_id": {
     params: { app_name: string; volume_id: string };
     query: Record<string, never>;
     body: { auto_backup_enabled?: boolean | undefined; snapshot_retention?: number | undefined };
     answer: Volume;
   };
-  /** Delete a volume that no machine mounts; its snapshots stay, and for a while it can be taken back. */
+  /** Delete an unattached volume; its snapshots stay, and it can be restored for a while. */
   "DELETE /v1/apps/:app_name/volumes/:volume_id": {
     params: { app_name: string; volume_id: string };
     query: Record<string, never>;
     body: undefined;
     answer: Volume;
   };
-  /** Make a volume larger; it cannot get smaller. */
+  /** Extend a volume; it cannot shrink. */
   "PUT /v1/apps/:app_name/volumes/:volume_id/extend": {
     params: { app_name: string; volume_id: string };
     query: Record<string, never>;
     body: { size_gb: number };
     answer: { volume: Volume; needs_restart: boolean };
   };
-  /** Take a deleted volume back. */
+  /** Restore a deleted volume. */
   "POST /v1/apps/:app_name/volumes/:volume_id/undelete": {
     params: { app_name: string; volume_id: string };
     query: Record<string, never>;
@@ -681,14 +681,14 @@ export interface Api {
     body: undefined;
     answer: VolumeSnapshot;
   };
-  /** Delete a snapshot before its time. */
+  /** Delete a snapshot before it expires. */
   "DELETE /v1/apps/:app_name/volumes/:volume_id/snapshots/:snapshot_id": {
     params: { app_name: string; volume_id: string; snapshot_id: string };
     query: Record<string, never>;
     body: undefined;
     answer: { ok: boolean };
   };
-  /** What volumes and snapshots take, and what the disk can do. */
+  /** Disk usage of volumes and snapshots, and what the disk supports. */
   "GET /v1/platform/disk": {
     params: Record<string, never>;
     query: { limit?: number | undefined; cursor?: string | undefined };
@@ -709,14 +709,14 @@ export interface Api {
     body: undefined;
     answer: { ips: ({ ip: string; type: string; region: string; shared: boolean; egress: boolean; service_name: string; network: string; created_at: string })[]; next_cursor?: string | undefined };
   };
-  /** Give an app an address, which opens its service ports. */
+  /** Allocate an address to an app, which opens its service ports. */
   "POST /v1/apps/:app_name/ip_assignments": {
     params: { app_name: string };
     query: Record<string, never>;
     body: { type: "shared_v4" | "v4" | "v6" | "private_v6" | "egress_v4" | "egress_v6" | "egress_pair"; region?: string | undefined; org_slug?: string | undefined; network?: string | undefined; service_name?: string | undefined };
     answer: { ip: string; type: string; region: string; shared: boolean; egress: boolean; service_name: string; network: string; created_at: string };
   };
-  /** Take an address away; without any, the app's ports are closed. */
+  /** Release an address; without any, the app's ports are closed. */
   "DELETE /v1/apps/:app_name/ip_assignments/:ip": {
     params: { app_name: string; ip: string };
     query: Record<string, never>;
@@ -751,7 +751,7 @@ export interface Api {
     body: { hostname: string };
     answer: { hostname: string; kind: string; status: string; configured: boolean; problem?: string | undefined; ownership: { proved: boolean; type: string; name: string; value: string }; created_at: string; updated_at: string; expires_at?: string | undefined };
   };
-  /** Look for the proof of a host name, and try again now to get a certificate. */
+  /** Check the ownership record of a host name, and retry its certificate now. */
   "POST /v1/apps/:app_name/certificates/:hostname/check": {
     params: { app_name: string; hostname: string };
     query: Record<string, never>;
@@ -779,7 +779,7 @@ export interface Api {
     body: undefined;
     answer: { ok: boolean };
   };
-  /** What of an app is open: ports, addresses, machines and how busy they are. */
+  /** An app's open ports, addresses, machines and their load. */
   "GET /v1/apps/:app_name/services": {
     params: { app_name: string };
     query: { limit?: number | undefined; cursor?: string | undefined };
@@ -870,7 +870,7 @@ export interface Api {
     body: undefined;
     answer: string;
   };
-  /** What is stored: series by metric, by label, by value. */
+  /** Cardinality: series by metric, by label, by value. */
   "GET /prometheus/:org_slug/api/v1/status/tsdb": {
     params: { org_slug: string };
     query: { topN?: number | undefined; focusLabel?: string | undefined; "match[]"?: string[] | undefined };
@@ -912,7 +912,7 @@ export interface Api {
     body: undefined;
     answer: string;
   };
-  /** What metrics are: the built-in ones of the last day, and what senders said about theirs. */
+  /** Metric metadata: built-in ones of the last day, and what senders reported. */
   "GET /prometheus/:org_slug/api/v1/metadata": {
     params: { org_slug: string };
     query: { metric?: string | undefined; limit?: number | undefined };
@@ -1045,28 +1045,28 @@ export interface Api {
     body: { api_key: string };
     answer: { connection: Connection; warnings?: string[] | undefined };
   };
-  /** Call the provider through the gateway and say how it went. */
+  /** Test a connector: call the provider through the gateway. */
   "POST /v1/oauth/connections/:connection_id/test_gateway": {
     params: { connection_id: string };
     query: Record<string, never>;
     body: { sprite?: string | undefined; labels?: string[] | undefined; path?: string | undefined };
     answer: { status: string; message: string; latency_ms: number };
   };
-  /** Which rule decides about a sprite and a path. */
+  /** Show the policy rule that applies to a sprite and a path. */
   "POST /v1/oauth/connections/:connection_id/explain": {
     params: { connection_id: string };
     query: Record<string, never>;
     body: { sprite: string; labels?: string[] | undefined; path: string; access_policy?: AccessPolicy | undefined };
     answer: { allowed: boolean; rule: string; reason: string };
   };
-  /** What a connector was used for. */
+  /** Usage of a connector. */
   "GET /v1/oauth/connections/:connection_id/usage": {
     params: { connection_id: string };
     query: Record<string, never>;
     body: undefined;
     answer: { calls: number; denials: number; failures: number; bytes_sent: number; bytes_received: number; last_used_at?: string | undefined };
   };
-  /** What was done with and to an organization's connectors, newest first. */
+  /** Audit log of an organization's connectors, newest first. */
   "GET /v1/oauth/audit": {
     params: Record<string, never>;
     query: { connection_id?: string | undefined; action?: string | undefined; before?: string | undefined; org_slug?: string | undefined; limit?: number | undefined; cursor?: string | undefined };
@@ -1080,28 +1080,28 @@ export interface Api {
     body: undefined;
     answer: { providers: ({ provider: string; title: string; category: string; connected_by: string[]; default_scopes: string[] })[]; next_cursor?: string | undefined };
   };
-  /** Begin an authorization: the address to send a person to. */
+  /** Begin an OAuth authorization: returns the URL to open. */
   "GET /v1/oauth/:provider/authorize": {
     params: { provider: string };
     query: { scopes?: string | undefined; add_scopes?: string | undefined; state?: string | undefined; redirect_uri?: string | undefined; org_slug?: string | undefined };
     body: undefined;
     answer: { authorize_url: string; state: string };
   };
-  /** Where a person comes back to: shows how to finish. */
+  /** OAuth redirect target: shows how to finish. */
   "GET /v1/oauth/:provider/callback": {
     params: { provider: string };
     query: { code?: string | undefined; state?: string | undefined; error?: string | undefined; error_description?: string | undefined };
     body: undefined;
     answer: string;
   };
-  /** Finish an authorization: the connector is made. */
+  /** Finish an OAuth authorization: creates the connector. */
   "POST /v1/oauth/:provider/callback": {
     params: { provider: string };
     query: Record<string, never>;
     body: { code: string; state: string; access_policy?: AccessPolicy | undefined; org_slug?: string | undefined };
     answer: { connection: Connection; warnings?: string[] | undefined };
   };
-  /** The connectors this machine may use, and the providers that could be connected. */
+  /** Connectors this machine may use, and available providers. */
   "GET /v1/gateway/list": {
     params: Record<string, never>;
     query: Record<string, never>;
@@ -1164,14 +1164,14 @@ export interface Api {
     body: undefined;
     answer: { keys: ({ kid: string; alg: "RS256" | "ES256"; use: "sig"; kty?: string | undefined; n?: string | undefined; e?: string | undefined; crv?: string | undefined; x?: string | undefined; y?: string | undefined })[] };
   };
-  /** The issuer's keys and what each is doing. */
+  /** The issuer's keys and their states. */
   "GET /v1/orgs/:org_slug/oidc/keys": {
     params: { org_slug: string };
     query: { limit?: number | undefined; cursor?: string | undefined };
     body: undefined;
     answer: { keys: ({ kid: string; alg: string; state: string; created_at: string; sign_from: string; publish_until?: string | undefined })[]; next_cursor?: string | undefined };
   };
-  /** Make new keys before their time. */
+  /** Rotate the issuer's keys now. */
   "POST /v1/orgs/:org_slug/oidc/rotate": {
     params: { org_slug: string };
     query: Record<string, never>;

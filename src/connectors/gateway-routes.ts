@@ -24,7 +24,7 @@ const METHODS: readonly Method[] = ["GET", "POST", "PUT", "PATCH", "DELETE", "OP
 export function gatewayRoutes({ gateway, store, oauth, sprites_base_url }: Parts): Row[] {
   return [
     route("GET /v1/gateway/list", {
-      summary: "The connectors this machine may use, and the providers that could be connected",
+      summary: "Connectors this machine may use, and available providers",
       part: "connectors",
       access: "inside",
       response: { status: 200, schema: schema.GatewayList },

@@ -41,7 +41,7 @@ export function oauthRoutes({ oauth, settings, sprites_base_url }: Parts): Row[]
       },
     }),
     route("GET /v1/oauth/:provider/authorize", {
-      summary: "Begin an authorization: the address to send a person to",
+      summary: "Begin an OAuth authorization: returns the URL to open",
       part: "connectors",
       // It leads to a new connector and stores state until then.
       access: "create org",
@@ -62,7 +62,7 @@ export function oauthRoutes({ oauth, settings, sprites_base_url }: Parts): Row[]
       },
     }),
     route("GET /v1/oauth/:provider/callback", {
-      summary: "Where a person comes back to: shows how to finish",
+      summary: "OAuth redirect target: shows how to finish",
       part: "connectors",
       access: "open",
       query: schema.CallbackQuery,
@@ -70,7 +70,7 @@ export function oauthRoutes({ oauth, settings, sprites_base_url }: Parts): Row[]
       handle: async ({ params, query }) => landingPage(params.provider, query),
     }),
     route("POST /v1/oauth/:provider/callback", {
-      summary: "Finish an authorization: the connector is made",
+      summary: "Finish an OAuth authorization: creates the connector",
       part: "connectors",
       access: "create org",
       credential: true,

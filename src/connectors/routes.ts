@@ -178,7 +178,7 @@ function changeRoutes(parts: ConnectorRouteParts): Row[] {
       },
     }),
     route("POST /v1/oauth/connections/:connection_id/test_gateway", {
-      summary: "Call the provider through the gateway and say how it went",
+      summary: "Test a connector: call the provider through the gateway",
       description:
         "With a `sprite` the policy is evaluated for that machine too; without, only the credential is tested.",
       part: "connectors",
@@ -194,8 +194,8 @@ function lookRoutes(parts: ConnectorRouteParts): Row[] {
   const { gateway, store, audit_log, sprites } = parts;
   return [
     route("POST /v1/oauth/connections/:connection_id/explain", {
-      summary: "Which rule decides about a sprite and a path",
-      description: "Asks the connector's policy, or one that is only thought of. Nothing is called.",
+      summary: "Show the policy rule that applies to a sprite and a path",
+      description: "Evaluates the connector's policy, or a draft. Nothing is called.",
       part: "connectors",
       access: "read org",
       body: schema.Explain,
@@ -208,7 +208,7 @@ function lookRoutes(parts: ConnectorRouteParts): Row[] {
       },
     }),
     route("GET /v1/oauth/connections/:connection_id/usage", {
-      summary: "What a connector was used for",
+      summary: "Usage of a connector",
       part: "connectors",
       access: "read org",
       response: { status: 200, schema: schema.UsageResponse },
@@ -220,7 +220,7 @@ function lookRoutes(parts: ConnectorRouteParts): Row[] {
       },
     }),
     route("GET /v1/oauth/audit", {
-      summary: "What was done with and to an organization's connectors, newest first",
+      summary: "Audit log of an organization's connectors, newest first",
       part: "connectors",
       access: "read org",
       query: schema.AuditQuery,

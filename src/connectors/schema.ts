@@ -23,7 +23,7 @@ export const AccessPolicy = Type.Object(
       }),
     ),
     name_prefix: Type.Optional(
-      Type.String({ maxLength: LIMITS.policy_text_chars, description: "What the calling sprite's name begins with." }),
+      Type.String({ maxLength: LIMITS.policy_text_chars, description: "Prefix of the calling sprite's name." }),
     ),
     sprite_labels: Type.Optional(
       Type.Array(text, {
@@ -48,13 +48,13 @@ const ConnectionResponse = Type.Object(
     inserted_at: Type.String(),
     updated_at: Type.String(),
     usage_snippet: Type.String({ description: "A command for a shell in a machine." }),
-    user_id: Type.String({ description: "The token that made it." }),
+    user_id: Type.String({ description: "The token that created it." }),
     access_policy: AccessPolicy,
   },
   { title: "Connection" },
 );
 
-const warnings = Type.Optional(Type.Array(Type.String(), { description: "What is odd but not wrong." }));
+const warnings = Type.Optional(Type.Array(Type.String(), { description: "Warnings." }));
 export const One = Type.Object({ connection: ConnectionResponse, warnings });
 export const Many = Type.Object({ connections: Type.Array(ConnectionResponse) });
 
@@ -66,7 +66,7 @@ export const ListQuery = Type.Object({
 const options = {
   access_policy: Type.Optional(AccessPolicy),
   encoded_paths: Type.Optional(
-    Type.Boolean({ description: "Let paths with `%2F` and the like pass, as long as the policy has no endpoints." }),
+    Type.Boolean({ description: "Allow paths with `%2F` and the like, if the policy has no endpoints." }),
   ),
   org_slug,
 };
@@ -74,9 +74,9 @@ const options = {
 export const CreateWithKey = Type.Object({
   provider: Type.String(),
   api_key: secret,
-  name: Type.Optional(Type.String({ maxLength: LIMITS.policy_text_chars, description: "What the account is called." })),
+  name: Type.Optional(Type.String({ maxLength: LIMITS.policy_text_chars, description: "The account's name." })),
   base_url: Type.Optional(
-    Type.String({ maxLength: 2048, description: "Where it is, for providers that are somewhere else for everyone." }),
+    Type.String({ maxLength: 2048, description: "Base URL, for providers without a common one." }),
   ),
   region: Type.Optional(Type.String({ maxLength: 64, description: "Of an object store; `us-east-1` when left out." })),
   ...options,
@@ -110,7 +110,7 @@ export const PutPolicy = Type.Object({ access_policy: AccessPolicy });
 export const TestGateway = Type.Object({
   sprite: Type.Optional(Type.String({ description: "A machine's name: the policy is evaluated for it too." })),
   labels: Type.Optional(Type.Array(text)),
-  path: Type.Optional(Type.String({ maxLength: 4096, description: "A harmless one of the provider's when left out." })),
+  path: Type.Optional(Type.String({ maxLength: 4096, description: "A read-only call of the provider when left out." })),
 });
 export const TestResponse = Type.Object({
   status: Type.String({ description: "`ok` or `error`." }),
@@ -129,7 +129,7 @@ export const Explained = Type.Object({ allowed: Type.Boolean(), rule: Type.Strin
 export const UsageResponse = Type.Object({
   calls: Type.Integer(),
   denials: Type.Integer(),
-  failures: Type.Integer({ description: "Calls the provider could not be reached for, or that broke off." }),
+  failures: Type.Integer({ description: "Calls that failed because the provider was unreachable or broke off." }),
   bytes_sent: Type.Integer(),
   bytes_received: Type.Integer(),
   last_used_at: Type.Optional(Type.String()),
@@ -176,7 +176,7 @@ export const AuthorizeQuery = Type.Object({
     Type.String({ maxLength: 4096, description: "Comma-separated; the provider's default ones when left out." }),
   ),
   add_scopes: Type.Optional(Type.String({ maxLength: 4096, description: "Beyond the default ones." })),
-  state: Type.Optional(Type.String({ maxLength: 512, description: "Comes back as it is; made up when left out." })),
+  state: Type.Optional(Type.String({ maxLength: 512, description: "Returned unchanged; generated when left out." })),
   redirect_uri: Type.Optional(Type.String({ maxLength: 2048, description: "The platform's own page when left out." })),
   org_slug: Type.Optional(Type.String()),
 });

@@ -10,14 +10,14 @@ const HostResponse = Type.Object({
   id: Type.String({ description: "Four hex digits." }),
   region: Type.String(),
   zone: Type.String(),
-  cpus: Type.Integer({ description: "0 is no bound." }),
-  memory_mb: Type.Integer({ description: "0 is no bound." }),
+  cpus: Type.Integer({ description: "0: unlimited." }),
+  memory_mb: Type.Integer({ description: "0: unlimited." }),
   state: Type.String({ description: "`ok`, `unknown` without a recent heartbeat, or `failed`." }),
   used_cpus: Type.Integer(),
   used_memory_mb: Type.Integer(),
-  cordoned: Type.Boolean({ description: "Nothing new is placed there." }),
-  draining: Type.Boolean({ description: "What is there goes elsewhere as soon as there is room." }),
-  held: Type.Boolean({ description: "An operator keeps it from coming back." }),
+  cordoned: Type.Boolean({ description: "No new machines are placed there." }),
+  draining: Type.Boolean({ description: "Its machines move elsewhere as capacity permits." }),
+  held: Type.Boolean({ description: "Held by an operator: it does not return by itself." }),
   lease_seconds: Type.Integer({
     description: "Lease duration in seconds: without a renewal the host counts as lost; 0: never.",
   }),
@@ -35,16 +35,16 @@ const Region = Type.Object({
   gateway_available: Type.Boolean(),
   requires_paid_plan: Type.Boolean(),
   deprecated: Type.Boolean(),
-  capacity: Type.Integer({ description: "Smallest machines that still fit; -1 when there is no bound." }),
+  capacity: Type.Integer({ description: "Smallest machines that still fit; -1: unlimited." }),
 });
 
 const Done = Type.Object({ ok: Type.Boolean() });
 const Drained = Type.Object({
-  moving: Type.Array(Type.String(), { description: "Machines that go elsewhere." }),
+  moving: Type.Array(Type.String(), { description: "Machines that move elsewhere." }),
   stuck: Type.Array(Type.Object({ id: Type.String(), reason: Type.String() })),
 });
 const JoinTokenResponse = Type.Object({
-  token: Type.String({ description: "For one new host; shown this once." }),
+  token: Type.String({ description: "For one new host; shown only once." }),
   expires_at: Type.String(),
 });
 
@@ -60,7 +60,7 @@ export function hostRoutes(parts: HostRouteParts): Row[] {
   const { hosts } = parts;
   return [
     route("GET /v1/platform/regions", {
-      summary: "Where machines can run",
+      summary: "List regions",
       part: "platform",
       access: "any",
       pages: inPages("regions", ["text"]),
@@ -72,7 +72,7 @@ export function hostRoutes(parts: HostRouteParts): Row[] {
       },
     }),
     route("GET /v1/platform/hosts", {
-      summary: "The hosts, their size and what is taken",
+      summary: "Hosts, their size and usage",
       part: "platform",
       access: "read account",
       pages: inPages("hosts", ["text"]),
@@ -90,7 +90,7 @@ export function hostRoutes(parts: HostRouteParts): Row[] {
       handle: async ({ params }) => hostResponse(await hosts.find(params.host_id), hosts),
     }),
     route("DELETE /v1/platform/hosts/:host_id", {
-      summary: "Forget a host that has nothing on it and whose process has stopped",
+      summary: "Delete a host without machines whose process has stopped",
       part: "platform",
       access: "control account",
       response: { status: 200, schema: Done },
@@ -129,14 +129,14 @@ function operatorRoutes({ hosts, onState, drain, joinToken }: HostRouteParts): R
     act("uncordon", "Place machines on a host again", (id) => hosts.setCordoned(id, false)),
     route("POST /v1/platform/hosts/:host_id/drain", {
       summary: "Cordon a host and move its machines elsewhere; those that cannot yet are listed with the reason",
-      description: "They are tried again until the host is empty or machines may be placed on it again (uncordon).",
+      description: "They are retried until the host is empty or uncordoned.",
       part: "platform",
       access: "control account",
       response: { status: 200, schema: Drained },
       handle: async ({ params, caller, ids }) => await drain(params.host_id, caller.name, ids),
     }),
     route("POST /v1/platform/host_join_tokens", {
-      summary: "Make a token that lets one new host join",
+      summary: "Create a join token for one new host",
       part: "platform",
       access: "control account",
       credential: true,

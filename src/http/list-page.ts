@@ -157,12 +157,12 @@ export const withNext = (value: unknown, { next }: Outcome): unknown =>
 
 const PAGE_QUERY = {
   limit: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: LIMITS.page_items, description: "At most so many, then a next cursor." }),
+    Type.Integer({ minimum: 1, maximum: LIMITS.page_items, description: "Page size; a next cursor follows." }),
   ),
   cursor: Type.Optional(
     Type.String({
       maxLength: LIMITS.cursor_chars,
-      description: "Where the page before ended: its `svc-next-cursor` header, or `next_cursor`.",
+      description: "Cursor of the previous page: its `svc-next-cursor` header, or `next_cursor`.",
     }),
   ),
 };

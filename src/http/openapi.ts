@@ -133,7 +133,9 @@ function headerParameters(row: Row): object[] {
   return [parameter("header", "idempotency-key", { type: "string", description }, false)];
 }
 
-const REQUEST_ID = { "svc-request-id": { description: "Names this request in the log.", schema: { type: "string" } } };
+const REQUEST_ID = {
+  "svc-request-id": { description: "Identifies this request in the log.", schema: { type: "string" } },
+};
 
 function success(row: Row): object {
   const { response: answer } = row;
@@ -170,14 +172,14 @@ const ERROR_SCHEMA = {
   type: "object",
   required: ["error", "status", "retryable", "request_id"],
   properties: {
-    error: { type: "string", description: "What is wrong, in words." },
+    error: { type: "string", description: "Message for people." },
     status: { type: "string", enum: Object.keys(CATALOGUE), description: "The stable code." },
     retryable: { type: "boolean", description: "Whether the same request may succeed later." },
     request_id: { type: "string" },
     hint: { type: "string", description: "What to do next." },
     details: {
       type: "array",
-      description: "Every problem with its place.",
+      description: "All problems, each with the field's path.",
       items: {
         type: "object",
         required: ["path", "problem"],

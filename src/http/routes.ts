@@ -23,14 +23,14 @@ export function platformRoutes({ facts, dashboard, readiness, rows }: Parts): Ro
   const document = remembered((base_url) => JSON.stringify(openapi(rows(), base_url)));
   return [
     route("GET /healthz", {
-      summary: "Answers 200 while the process is there",
+      summary: "Liveness: 200 while the process runs",
       part: "platform",
       access: "open",
       response: { status: 200, schema: Type.Object({ ok: Type.Boolean(), version: Type.String() }) },
       handle: async () => ({ ok: true, version: VERSION }),
     }),
     route("GET /readyz", {
-      summary: "Answers 200 when requests can be served, 503 with reasons otherwise",
+      summary: "Readiness: 200 when requests can be served, 503 with reasons otherwise",
       part: "platform",
       access: "open",
       response: { status: 200, schema: ReadyAnswer },
@@ -45,7 +45,7 @@ export function platformRoutes({ facts, dashboard, readiness, rows }: Parts): Ro
       handle: async () => await dashboard.page(),
     }),
     route("GET /docs", {
-      summary: "The API, readable",
+      summary: "API documentation",
       part: "platform",
       access: "open",
       response: { status: 200, type: "text/html" },
@@ -59,7 +59,7 @@ export function platformRoutes({ facts, dashboard, readiness, rows }: Parts): Ro
       handle: async () => document(facts.base_url),
     }),
     route("GET /v1/platform/facts", {
-      summary: "What this platform is made of, and how the box under it is",
+      summary: "Versions and health of the platform and its host",
       part: "platform",
       access: "read account",
       response: { status: 200, schema: FactsResponse },

@@ -36,7 +36,7 @@ export function issuerRoutes(parts: Parts): Row[] {
     route("GET /oidc/:org_slug/.well-known/jwks.json", {
       ...common,
       summary: "The keys an organization's identity tokens are signed with",
-      description: "New keys are published an hour before they sign, old ones until the last token is out.",
+      description: "New keys are published an hour before they sign, old ones until their last token has expired.",
       response: { status: 200, schema: schema.Jwks },
       errors: ["not_found"],
       handle: async ({ params }) => ({ keys: await keys.published((await known(parts, params.org_slug)).id) }),
@@ -66,7 +66,7 @@ export function keyRoutes({ keys, clock }: Parts): Row[] {
   };
   return [
     route("GET /v1/orgs/:org_slug/oidc/keys", {
-      summary: "The issuer's keys and what each is doing",
+      summary: "The issuer's keys and their states",
       part: "identity",
       access: "read org",
       pages: inPages("keys", ["number", "text"]),
@@ -80,7 +80,7 @@ export function keyRoutes({ keys, clock }: Parts): Row[] {
       },
     }),
     route("POST /v1/orgs/:org_slug/oidc/rotate", {
-      summary: "Make new keys before their time",
+      summary: "Rotate the issuer's keys now",
       description:
         "They sign an hour from now; with `revoke` at once, and the old ones are gone with every token they signed. Keys are changed every 30 days without asking.",
       part: "identity",

@@ -43,7 +43,7 @@ export const Jwks = Type.Object({
 });
 
 export const Rotate = Type.Object({
-  revoke: Type.Optional(Type.Boolean({ description: "The old keys are known to someone: end them now." })),
+  revoke: Type.Optional(Type.Boolean({ description: "The old keys are compromised: revoke them now." })),
 });
 
 export const KeyList = Type.Object({

@@ -206,7 +206,7 @@ function labelRoutes({ engine, clock }: Parts): Row[] {
     }),
     route(`GET ${BASE}/api/v1/status/tsdb`, {
       ...COMMON,
-      summary: "What is stored: series by metric, by label, by value",
+      summary: "Cardinality: series by metric, by label, by value",
       query: StatusQuery,
       response: JSON_BYTES,
       errors: QUERY_ERRORS,
@@ -243,7 +243,7 @@ function grafanaRoutes({ engine, clock }: Parts): Row[] {
     ...both(fixed("/api/v1/query_exemplars", "Exemplars: there are none", [])),
     route(`GET ${BASE}/api/v1/metadata`, {
       ...COMMON,
-      summary: "What metrics are: the built-in ones of the last day, and what senders said about theirs",
+      summary: "Metric metadata: built-in ones of the last day, and what senders reported",
       query: Type.Object({ metric: text, limit }),
       response: JSON_BYTES,
       async handle({ query, ...admitted }) {

@@ -45,7 +45,7 @@ export function addressRoutes(addresses: Addresses): Row[] {
       },
     }),
     route("POST /v1/apps/:app_name/ip_assignments", {
-      summary: "Give an app an address, which opens its service ports",
+      summary: "Allocate an address to an app, which opens its service ports",
       part: "apps",
       access: "write app",
       body: CreateAddress,
@@ -54,7 +54,7 @@ export function addressRoutes(addresses: Addresses): Row[] {
       handle: async ({ body, ...call }) => answer(await addresses.allocate(appOf(call).id, body)),
     }),
     route("DELETE /v1/apps/:app_name/ip_assignments/:ip", {
-      summary: "Take an address away; without any, the app's ports are closed",
+      summary: "Release an address; without any, the app's ports are closed",
       part: "apps",
       access: "write app",
       response: { status: 204 },

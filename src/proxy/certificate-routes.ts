@@ -13,8 +13,8 @@ const pem = Type.String({ maxLength: PROXY_LIMITS.pem_chars });
 const CertificateResponse = Type.Object({
   hostname: text,
   kind: Type.String({ description: "`custom` or `acme`." }),
-  status: Type.String({ description: "`pending` (also while the name is not proved), `ready` or `failed`." }),
-  configured: Type.Boolean({ description: "Whether the name is proved and has a certificate." }),
+  status: Type.String({ description: "`pending` (also while the ownership is not verified), `ready` or `failed`." }),
+  configured: Type.Boolean({ description: "Whether the ownership of the name is verified and it has a certificate." }),
   problem: Type.Optional(text),
   ownership: Type.Object({
     proved: Type.Boolean({
@@ -49,7 +49,7 @@ function readRoutes({ certificates }: RouteParts): Row[] {
       part: "apps",
       access: "read app",
       query: Type.Object({
-        filter: Type.Optional(Type.String({ description: "Only names that hold this text." })),
+        filter: Type.Optional(Type.String({ description: "Only names that contain this text." })),
       }),
       pages: inPages("certificates", ["text"], { size: PAGE }),
       response: {
@@ -107,7 +107,7 @@ function addRoutes({ certificates, isTrusted }: RouteParts): Row[] {
 function changeRoutes({ certificates }: RouteParts): Row[] {
   return [
     route("POST /v1/apps/:app_name/certificates/:hostname/check", {
-      summary: "Look for the proof of a host name, and try again now to get a certificate",
+      summary: "Check the ownership record of a host name, and retry its certificate now",
       part: "apps",
       access: "write app",
       response: { status: 200, schema: CertificateResponse },

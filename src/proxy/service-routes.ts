@@ -18,7 +18,7 @@ const ServiceResponse = Type.Object({
   port: Type.Integer(),
   end_port: Type.Integer(),
   handlers: Type.Array(text),
-  urls: Type.Array(text, { description: "Where it can be reached." }),
+  urls: Type.Array(text, { description: "Its URL." }),
   problems: Type.Array(text, { description: "Why it cannot, if so." }),
   machines: Type.Array(
     Type.Object({
@@ -27,7 +27,7 @@ const ServiceResponse = Type.Object({
       internal_port: Type.Integer(),
       serving: Type.Boolean({ description: "Whether it gets requests." }),
       problem: Type.Optional(
-        Type.String({ description: "Why requests to it fail all the same: what its program listens on instead." }),
+        Type.String({ description: "Why requests to it fail: what its program listens on instead." }),
       ),
       in_progress: Type.Integer({ description: "Requests or connections, as its concurrency counts." }),
       soft_limit: Type.Integer(),
@@ -56,7 +56,7 @@ export function serviceRoutes(parts: Parts): Row[] {
   const { control, workers } = parts;
   return [
     route("GET /v1/apps/:app_name/services", {
-      summary: "What of an app is open: ports, addresses, machines and how busy they are",
+      summary: "An app's open ports, addresses, machines and their load",
       part: "apps",
       access: "read app",
       pages: inPages("services", ["text", "number"]),

@@ -14,10 +14,10 @@ const METHODS: readonly Method[] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
 const LISTED_TAGS = 100;
 
 const RepositoryResponse = Type.Object({
-  name: Type.String({ description: "As it is pushed and pulled, after the platform's address: `personal/web`." }),
+  name: Type.String({ description: "Repository path after the platform's address: `personal/web`." }),
   tags: Type.Array(Type.Object({ tag: Type.String(), digest: Type.String() })),
   manifests: Type.Integer(),
-  bytes: Type.Integer({ description: "Of its blobs, as they travel." }),
+  bytes: Type.Integer({ description: "Compressed size of its blobs." }),
   updated_at: Type.Integer({ description: "Milliseconds since 1970." }),
 });
 

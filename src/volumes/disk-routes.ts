@@ -10,7 +10,7 @@ import type { Volume } from "./types.ts";
 export function diskRoutes({ garbage, parts }: VolumeModule): Row[] {
   return [
     route("GET /v1/platform/disk", {
-      summary: "What volumes and snapshots take, and what the disk can do",
+      summary: "Disk usage of volumes and snapshots, and what the disk supports",
       part: "platform",
       access: "read account",
       pages: inPages("volumes", ["number", "text"]),

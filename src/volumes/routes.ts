@@ -64,14 +64,14 @@ function ownRoutes(module: VolumeModule): Row[] {
   const { volumes, responses } = module;
   return [
     route("GET /v1/apps/:app_name/volumes/:volume_id", {
-      summary: "Get a volume; a deleted one too, as long as it can be taken back",
+      summary: "Get a volume; also a deleted one while it can be restored",
       part: "volumes",
       access: "read app",
       response: { status: 200, schema: schema.VolumeResponse },
       handle: async (call) => await responses.read(await volumeOf(module, call)),
     }),
     route("PUT /v1/apps/:app_name/volumes/:volume_id", {
-      summary: "Change whether a volume is kept in daily snapshots, and for how long",
+      summary: "Change a volume's daily snapshots and their retention",
       part: "volumes",
       access: "write app",
       body: schema.UpdateVolume,
@@ -83,8 +83,8 @@ function ownRoutes(module: VolumeModule): Row[] {
       },
     }),
     route("DELETE /v1/apps/:app_name/volumes/:volume_id", {
-      summary: "Delete a volume that no machine mounts; its snapshots stay, and for a while it can be taken back",
-      description: "A machine that is being destroyed is no obstacle: the volume's data stay until it is gone.",
+      summary: "Delete an unattached volume; its snapshots stay, and it can be restored for a while",
+      description: "Allowed while its machine is being destroyed: the data stays until the machine is gone.",
       part: "volumes",
       access: "delete app",
       response: { status: 200, schema: schema.VolumeResponse },
@@ -95,7 +95,7 @@ function ownRoutes(module: VolumeModule): Row[] {
       },
     }),
     route("PUT /v1/apps/:app_name/volumes/:volume_id/extend", {
-      summary: "Make a volume larger; it cannot get smaller",
+      summary: "Extend a volume; it cannot shrink",
       part: "volumes",
       access: "write app",
       body: schema.ExtendVolume,
@@ -108,7 +108,7 @@ function ownRoutes(module: VolumeModule): Row[] {
       },
     }),
     route("POST /v1/apps/:app_name/volumes/:volume_id/undelete", {
-      summary: "Take a deleted volume back",
+      summary: "Restore a deleted volume",
       part: "volumes",
       access: "write app",
       response: { status: 200, schema: schema.VolumeResponse },

@@ -58,8 +58,8 @@ export const UpdateVolume = Type.Object({
 export const ExtendVolume = Type.Object({ size_gb: acts(size, "The new size.") });
 
 export const ListQuery = Type.Object({
-  summary: Type.Optional(Type.Boolean({ description: "Leave out what the file systems say: faster." })),
-  include_deleted: Type.Optional(Type.Boolean({ description: "Volumes that can still be taken back too." })),
+  summary: Type.Optional(Type.Boolean({ description: "Omit file system usage, which is faster." })),
+  include_deleted: Type.Optional(Type.Boolean({ description: "Also deleted volumes that can still be restored." })),
 });
 
 const Progress = Type.Object({ done_bytes: whole, total_bytes: whole });
@@ -79,7 +79,7 @@ export const VolumeResponse = Type.Object(
     attached_machine_id: Type.Union([text, Type.Null()]),
     attached_alloc_id: Type.Union([text, Type.Null()]),
     created_at: text,
-    blocks: Type.Integer({ description: "Total blocks; 0 in answers to create, update and delete." }),
+    blocks: Type.Integer({ description: "Total blocks; 0 in responses to create, update and delete." }),
     block_size: Type.Integer(),
     blocks_free: Type.Integer(),
     blocks_avail: Type.Integer(),
@@ -88,14 +88,14 @@ export const VolumeResponse = Type.Object(
     fstype: text,
     snapshot_retention: Type.Integer(),
     auto_backup_enabled: flag,
-    needs_restart: Type.Boolean({ description: "It has grown, and its machine sees that after a restart." }),
+    needs_restart: Type.Boolean({ description: "It has grown; its machine sees the new size after a restart." }),
     host_dedication_key: text,
     host_status: text,
     error: Type.Optional(Type.String({ description: "Why it failed." })),
     progress: Type.Optional(Progress),
     deleted_at: Type.Optional(text),
     recoverable_until: Type.Optional(text),
-    warnings: Type.Optional(Type.Array(text, { description: "Of a create: what it says without effect." })),
+    warnings: Type.Optional(Type.Array(text, { description: "Of a create: fields without an effect." })),
   },
   { title: "Volume" },
 );
@@ -116,7 +116,7 @@ export const SnapshotResponse = Type.Object(
     status: Type.String({ description: "`waiting`, `running`, `created` or `failed`." }),
     volume_id: text,
     volume_size: Type.Integer(),
-    stored_bytes: Type.Integer({ description: "What was stored for it; the rest it shares with the one before." }),
+    stored_bytes: Type.Integer({ description: "Newly stored bytes; the rest is shared with the previous snapshot." }),
     expires_at: text,
     kind: Type.String({ description: "`on_demand` or `daily`." }),
     message: Type.Optional(text),
@@ -170,8 +170,8 @@ export const DiskResponse = Type.Object({
 });
 
 export const CollectInput = Type.Object({
-  apply: Type.Optional(Type.Boolean({ description: "Take it away; otherwise it is only listed." })),
-  deleted: Type.Optional(Type.Boolean({ description: "Deleted volumes that could still be taken back too." })),
+  apply: Type.Optional(Type.Boolean({ description: "Delete it; otherwise it is only listed." })),
+  deleted: Type.Optional(Type.Boolean({ description: "Also deleted volumes that could still be restored." })),
 });
 
 export const Collected = Type.Object({

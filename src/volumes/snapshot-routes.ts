@@ -40,7 +40,7 @@ export function snapshotRoutes({ volumes, snapshots, responses }: VolumeModule):
       handle: async (call) => responses.snapshot(await snapshotOf(call)),
     }),
     route("DELETE /v1/apps/:app_name/volumes/:volume_id/snapshots/:snapshot_id", {
-      summary: "Delete a snapshot before its time",
+      summary: "Delete a snapshot before it expires",
       part: "volumes",
       access: "delete app",
       response: { status: 200, schema: schema.Ok },

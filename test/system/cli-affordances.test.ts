@@ -153,6 +153,6 @@ suite("hangar command: help, aliases and prompts", () => {
     const { schema } = JSON.parse(await ok("hangar explain config --json")) as Explained;
     const silent = Object.entries(schema.properties).flatMap(([name, { description }]) => (description ? [] : [name]));
     assert.deepEqual(silent, []);
-    assert.match(await ok("hangar explain services.autostart"), /A request starts a machine/);
+    assert.match(await ok("hangar explain services.autostart"), /Requests start stopped machines/);
   });
 });

@@ -19,7 +19,7 @@ function lifeRoutes(parts: RouteParts): Row[] {
   const { machines } = parts;
   return [
     route("POST /v1/apps/:app_name/machines/:machine_id/start", {
-      summary: "Start a machine; one that runs is left alone",
+      summary: "Start a machine; a running one is left alone",
       part: "machines",
       access: "control machine",
       response: { status: 200, schema: schema.StartResponse },

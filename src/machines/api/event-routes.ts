@@ -46,7 +46,7 @@ export function eventRoutes(parts: RouteParts): Row[] {
 
   return [
     route("GET /v1/apps/:app_name/machines/:machine_id/events", {
-      summary: "What happened to a machine, newest first",
+      summary: "A machine's events, newest first",
       part: "machines",
       access: "read machine",
       query: schema.MachineEventsQuery,
@@ -59,7 +59,7 @@ export function eventRoutes(parts: RouteParts): Row[] {
       },
     }),
     route("GET /v1/apps/:app_name/events", {
-      summary: "What happens to an app's machines, as it happens",
+      summary: "Stream the events of an app's machines",
       description: STREAM,
       part: "machines",
       access: "read app",
@@ -71,7 +71,7 @@ export function eventRoutes(parts: RouteParts): Row[] {
       stream: (call) => follow({ org_id: orgOf(call).id, app_id: appOf(call).id }, call.query, call),
     }),
     route("GET /v1/orgs/:org_slug/events", {
-      summary: "What happens to an organization's machines, as it happens",
+      summary: "Stream the events of an organization's machines",
       description: STREAM,
       part: "machines",
       access: "read org",

@@ -45,7 +45,7 @@ export function imageResolveRoutes({ apps, machines }: Pick<RouteParts, "apps" |
   return [
     route("GET /v1/apps/:app_name/images/resolve", {
       summary: "Resolve an image name to the digest a machine of the app would boot",
-      description: "What creating a machine does with `config.image`: an image that is here first, else its registry.",
+      description: "Resolves as creating a machine does: local images first, else the registry.",
       part: "images",
       access: "create app",
       query: schema.ResolveQuery,
@@ -162,7 +162,7 @@ async function* items(
 function removeRoutes(images: ImageCatalog): Row[] {
   return [
     route("DELETE /v1/images", {
-      summary: "Forget an image's name, and remove what only it needed",
+      summary: "Remove an image's name, and the layers that only it used",
       part: "images",
       access: "delete org",
       query: schema.ImageQuery,
@@ -173,8 +173,8 @@ function removeRoutes(images: ImageCatalog): Row[] {
       },
     }),
     route("POST /v1/images/gc", {
-      summary: "Remove images and layers that nothing needs",
-      description: "Done by itself once an hour; a pulled image goes a week after it was last used.",
+      summary: "Remove unused images and layers",
+      description: "Also runs every hour; a pulled image is removed a week after its last use.",
       part: "images",
       access: "delete account",
       body: schema.CollectInput,

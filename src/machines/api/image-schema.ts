@@ -29,7 +29,7 @@ export const ResolvedImage = Type.Object({
 });
 
 export const ImportQuery = Type.Object({
-  name: Type.String({ minLength: 1, maxLength: LIMITS.image_name_chars, description: "What it is called: `web:1`" }),
+  name: Type.String({ minLength: 1, maxLength: LIMITS.image_name_chars, description: "The image's name: `web:1`" }),
   ...OrgQuery.properties,
 });
 
@@ -54,8 +54,10 @@ const SUMMARY = {
   source: Text("`pulled`, `imported` or `built-in`"),
   layers: Type.Integer(),
   bytes: Type.Integer({ description: "Unpacked; layers that several images share count for each." }),
-  complete: Type.Boolean({ description: "Whether all layers are here; missing ones come with the first machine." }),
-  machines: Type.Integer({ description: "How many machines boot from it." }),
+  complete: Type.Boolean({
+    description: "Whether all layers are local; missing ones are pulled for the first machine.",
+  }),
+  machines: Type.Integer({ description: "Number of machines that boot from it." }),
   created_at: Type.String(),
   used_at: Type.String(),
 };

@@ -44,7 +44,7 @@ export function leaseRoutes(parts: RouteParts): Row[] {
       },
     }),
     route("DELETE /v1/apps/:app_name/machines/:machine_id/lease", {
-      summary: "Give a machine's lease back",
+      summary: "Release a machine's lease",
       part: "machines",
       access: "write machine",
       response: { status: 200, schema: schema.ReleaseResponse },

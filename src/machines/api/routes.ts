@@ -57,7 +57,7 @@ function listRoutes({ machines, responses, store }: RouteParts): Row[] {
   return [
     route("GET /v1/apps/:app_name/machines", {
       summary: "List an app's machines",
-      description: "`metadata.<key>=<value>` lists those that have the pair; several pairs must all be there.",
+      description: "`metadata.<key>=<value>` filters by metadata; several pairs must all match.",
       part: "machines",
       access: "read app",
       query: schema.ListQuery,
@@ -239,7 +239,7 @@ function otherRoutes(parts: RouteParts): Row[] {
       },
     }),
     route("GET /v1/apps/:app_name/machines/:machine_id/versions", {
-      summary: "The configs a machine has had, newest first",
+      summary: "A machine's config versions, newest first",
       part: "machines",
       access: "read machine",
       pages: inPages("", ["number", "text"]),

@@ -88,19 +88,17 @@ const HostStatus = Type.String({
     "`ok`; `unknown` when its host has no recent heartbeat; `unreachable` when the host is lost. Unless `ok`, the state is the last known one.",
 });
 const long = {
-  config: Type.Record(text, Type.Unknown(), { description: "As it was sent, its size filled in." }),
+  config: Type.Record(text, Type.Unknown(), { description: "The config as sent, with the full size." }),
   checks: Type.Record(text, CheckResponse, { description: "By the check's name." }),
   events: Type.Array(EventResponse, { description: "Newest first." }),
   host_status: HostStatus,
-  waiting: Type.Optional(
-    Type.String({ description: "It is to leave its host, and this is why it has not yet; tried again by itself." }),
-  ),
+  waiting: Type.Optional(Type.String({ description: "Why it has not left its host yet; retried automatically." })),
   host: Type.String({ description: "Four hex digits." }),
 };
 const rare = {
   nonce: Type.Optional(Type.String({ description: "The lease's nonce, while the machine is leased." })),
   lease: Type.Optional(Type.Object({ owner: text, description: text, expires_at: Type.Integer() })),
-  warnings: Type.Optional(Type.Array(text, { description: "What is odd in the config without being wrong." })),
+  warnings: Type.Optional(Type.Array(text, { description: "Warnings about the config." })),
 };
 
 export const MachineResponse = Type.Object({ ...short, ...long, ...rare }, { title: "Machine" });
@@ -111,7 +109,7 @@ export const MachineList = Type.Array(ListedMachine);
 export const ListQuery = Type.Object({
   include_deleted: Type.Optional(flag),
   region: Type.Optional(text),
-  state: Type.Optional(Type.Array(text, { description: "Several, or several with commas." })),
+  state: Type.Optional(Type.Array(text, { description: "Repeated, or comma-separated." })),
   summary: Type.Optional(Type.Boolean({ description: "Leave out config, checks, events." })),
   include_leases: Type.Optional(flag),
 });
@@ -164,13 +162,16 @@ export const StopBody = Type.Object({
   id: updating.id,
 });
 export const RestartQuery = Type.Object({
-  force_stop: Type.Optional(Type.Boolean({ description: "Kill it instead of asking it to stop." })),
+  force_stop: Type.Optional(Type.Boolean({ description: "Send SIGKILL instead of the stop signal." })),
   timeout: Type.Optional(text),
   signal: Type.Optional(text),
 });
 export const MoveBody = Type.Object({
   host_id: Type.Optional(
-    Type.String({ description: "Where to; the host with most room in its region when left out.", maxLength: 16 }),
+    Type.String({
+      description: "Target host; the one with most free capacity in its region when left out.",
+      maxLength: 16,
+    }),
   ),
 });
 
@@ -186,12 +187,12 @@ export const StartResponse = Type.Object({ previous_state: text, migrated: flag,
 export const WaitQuery = Type.Object({
   state: Type.Optional(
     Type.Array(text, {
-      description: "`started` when left out; any state, `settled` or `healthy`; several, or several with commas.",
+      description: "`started` when left out; any state, `settled` or `healthy`; repeated, or comma-separated.",
     }),
   ),
   instance_id: Type.Optional(Type.String({ description: "Required when waiting for `stopped`." })),
   version: Type.Optional(Type.String({ description: "The same as instance_id." })),
-  from_event_id: Type.Optional(Type.String({ description: "Only what happened after this event counts." })),
+  from_event_id: Type.Optional(Type.String({ description: "Only events after this one count." })),
   timeout: Type.Optional(Type.String({ description: "Seconds, 60 when left out." })),
 });
 export const WaitResponse = Type.Object({ ok: flag, state: text, version: text, event_id: text });
@@ -259,14 +260,10 @@ export const ProcessList = Type.Array(
 );
 const side = Type.Integer({ minimum: 1, maximum: MACHINE_LIMITS.terminal_side });
 export const TerminalQuery = Type.Object({
-  command: Type.Optional(
-    Type.Array(text, { description: "The program and its words, one each; a shell when left out." }),
-  ),
+  command: Type.Optional(Type.Array(text, { description: "The program and its arguments; a shell when left out." })),
   rows: Type.Optional(side),
   cols: Type.Optional(side),
-  term: Type.Optional(
-    Type.String({ pattern: "^[a-zA-Z0-9._+-]{1,64}$", description: "What the terminal is called: TERM inside." }),
-  ),
+  term: Type.Optional(Type.String({ pattern: "^[a-zA-Z0-9._+-]{1,64}$", description: "The variable TERM." })),
 });
 
 export const LogsQuery = Type.Object({

@@ -13,8 +13,8 @@ const fields = {
   url: text,
   app_name: Type.Optional(text),
   created_at: text,
-  cursor: Type.Integer({ description: "Everything up to this place in the log has arrived." }),
-  failures: Type.Integer({ description: "Tries in a row that failed." }),
+  cursor: Type.Integer({ description: "Position in the event log up to which all events were delivered." }),
+  failures: Type.Integer({ description: "Consecutive failed attempts." }),
   last_error: Type.Optional(text),
 };
 const WebhookResponse = Type.Object(fields);
@@ -31,7 +31,7 @@ export function webhookRoutes({ apps }: Pick<RouteParts, "apps">, webhooks: Webh
   });
   return [
     route("POST /v1/orgs/:org_slug/webhooks", {
-      summary: "Send machine events to an address, signed, until they arrive",
+      summary: "Create a webhook: signed machine events, retried until delivered",
       description:
         "Each request is a POST of `{events, cursor}` with `svc-timestamp` and `svc-signature: v1=<hex>`, the HMAC-SHA256 of `<timestamp>.<body>` under the secret. Any 2xx is an arrival; anything else is tried again, later and later.",
       part: "machines",
@@ -56,7 +56,7 @@ export function webhookRoutes({ apps }: Pick<RouteParts, "apps">, webhooks: Webh
       },
     }),
     route("GET /v1/orgs/:org_slug/webhooks", {
-      summary: "An organization's webhooks, and how far each got",
+      summary: "An organization's webhooks and their delivery state",
       part: "machines",
       access: "read org",
       pages: inPages("webhooks", ["text"]),
@@ -69,7 +69,7 @@ export function webhookRoutes({ apps }: Pick<RouteParts, "apps">, webhooks: Webh
       },
     }),
     route("DELETE /v1/orgs/:org_slug/webhooks/:webhook_id", {
-      summary: "Send nothing there any more",
+      summary: "Delete a webhook",
       part: "machines",
       access: "delete account",
       response: { status: 204 },

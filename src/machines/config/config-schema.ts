@@ -17,7 +17,7 @@ const whole = Type.Integer({ minimum: 0 });
 const port = Type.Integer({ minimum: 1, maximum: 65535 });
 const textMap = Type.Record(Type.String(), Type.String());
 const absolute = Type.String({ pattern: "^/", description: "An absolute path." });
-const word = Type.String({ pattern: "^[!-~]+$", description: "Without blanks." });
+const word = Type.String({ pattern: "^[!-~]+$", description: "Without spaces." });
 const hostname = Type.String({ pattern: "^[!-~]*$", maxLength: 253 });
 const OPTION = "[A-Za-z0-9_-]+";
 const ENV_NAME = "^[A-Za-z_][A-Za-z0-9_]*$";
@@ -53,16 +53,16 @@ const DnsOption = Type.Union([
 ]);
 
 const CheckFields = {
-  type: acts(literals(["tcp", "http"]), "Whether a connection is enough, or an answer has to come."),
-  port: acts(port, "Where it asks; the check of a service asks the port of the service."),
-  interval: acts(Duration, "How long from one to the next."),
-  timeout: acts(Duration, "How long an answer may take."),
-  grace_period: acts(Duration, "How long after its start a machine may still fail."),
+  type: acts(literals(["tcp", "http"]), "Whether a connection is enough, or an HTTP response is required."),
+  port: acts(port, "Port to check; the service's own port by default."),
+  interval: acts(Duration, "Interval between checks."),
+  timeout: acts(Duration, "Timeout of one check."),
+  grace_period: acts(Duration, "Time after the start during which failures do not count."),
   method: acts(text, "Of the request; GET when left out."),
   path: acts(text, "Of the request."),
   protocol: acts(literals(["http", "https"]), "http when left out."),
-  tls_server_name: acts(text, "The name the certificate has to be for."),
-  tls_skip_verify: acts(flag, "Take any certificate."),
+  tls_server_name: acts(text, "The expected name in the certificate."),
+  tls_skip_verify: acts(flag, "Accept any certificate."),
   kind: acts(
     literals(["informational", "readiness"]),
     "Whether a failure keeps requests away (readiness, also when left out) or is only shown (informational).",
@@ -127,13 +127,13 @@ const Mount = Type.Object({
   path: acts(absolute, "Where the machine sees it."),
   name: Type.Optional(acts(text, "The volume's name; without an id, a free volume of this name is taken.")),
   extend_threshold_percent: Type.Optional(
-    acts(Type.Integer({ minimum: 0, maximum: 100 }), "Grow the volume when so much of it is used."),
+    acts(Type.Integer({ minimum: 0, maximum: 100 }), "Grow the volume at this usage, in percent."),
   ),
-  add_size_gb: Type.Optional(acts(whole, "Grow it by so much at a time.")),
-  size_gb_limit: Type.Optional(acts(whole, "Never grow it beyond.")),
+  add_size_gb: Type.Optional(acts(whole, "Growth step in GB.")),
+  size_gb_limit: Type.Optional(acts(whole, "Maximum size in GB.")),
   encrypted: Type.Optional(acts(flag, "True refuses a volume that is not encrypted.")),
-  add_size_percent: Type.Optional(acts(whole, "Grow it by this share of its size.")),
-  min_add_size_gb: Type.Optional(acts(whole, "Grow it by at least so much at a time.")),
+  add_size_percent: Type.Optional(acts(whole, "Growth step in percent of its size.")),
+  min_add_size_gb: Type.Optional(acts(whole, "Minimum growth step in GB.")),
   size_gb: Type.Optional(acts(whole, "The expected size of the volume; a different size gives a warning.")),
 });
 
@@ -145,7 +145,7 @@ const Process = optional({
   exec: acts(texts, "Run this instead of entrypoint and cmd."),
   user: acts(text, "Who it runs as."),
   ignore_app_secrets: acts(flag, "Do not give it the app's secrets."),
-  secrets: acts(Type.Array(ProcessSecret), "Secrets of the app, by the variable they come in."),
+  secrets: acts(Type.Array(ProcessSecret), "Secrets of the app, by environment variable."),
 });
 
 const Port = optional({
@@ -155,15 +155,15 @@ const Port = optional({
   "end-port": acts(port, "The same as end_port."),
   handlers: acts(
     Type.Array(literals(["http", "tcp", "tls", "proxy_proto", "pg_tls"])),
-    "What is done with a connection; a tcp port without any stays closed to the internet.",
+    "Connection handlers; a TCP port without any stays closed to the internet.",
   ),
   force_https: acts(flag, "Answer http with a redirect to https."),
   http_options: acts(
     optional({
       compress: acts(flag, "Compress answers."),
       h2_backend: acts(flag, "Speak HTTP/2 without TLS to the machine."),
-      idle_timeout: acts(whole, "Seconds a connection may be silent."),
-      headers_read_timeout: acts(whole, "Seconds for the head of a request; at most a minute, 10 unless said."),
+      idle_timeout: acts(whole, "Idle timeout in seconds."),
+      headers_read_timeout: acts(whole, "Timeout of the request head in seconds; at most 60, 10 by default."),
       replay_cache: warned(Type.Array(Type.Unknown()), "every request is routed independently, also after a replay"),
       response: acts(
         optional({
@@ -173,19 +173,16 @@ const Port = optional({
           ),
           pristine: acts(flag, "Add no headers."),
         }),
-        "What is changed in answers.",
+        "Changes to responses.",
       ),
     }),
     "For the http handler.",
   ),
   tls_options: acts(
     optional({
-      alpn: acts(texts, "Protocols that are offered."),
-      default_self_signed: acts(
-        flag,
-        "Answer server names that no app on the port has, with a self-signed certificate.",
-      ),
-      versions: acts(Type.Array(literals(["TLSv1.2", "TLSv1.3"])), "TLS versions that are taken; both when left out."),
+      alpn: acts(texts, "Offered ALPN protocols."),
+      default_self_signed: acts(flag, "Serve unknown server names, with a self-signed certificate."),
+      versions: acts(Type.Array(literals(["TLSv1.2", "TLSv1.3"])), "Accepted TLS versions; both when left out."),
     }),
     "For the tls handler.",
   ),
@@ -203,18 +200,20 @@ export const Service = Type.Object(
       acts(
         optional({
           type: acts(literals(["connections", "requests"]), "What counts as load."),
-          soft_limit: acts(whole, "From here on, others are preferred."),
-          hard_limit: acts(whole, "No more than this."),
+          soft_limit: acts(whole, "Above this, other machines are preferred."),
+          hard_limit: acts(whole, "Maximum."),
         }),
-        "How much a machine takes at once.",
+        "Concurrency limits of a machine.",
       ),
     ),
-    ports: Type.Optional(acts(Type.Array(Port), "Open to the outside; none, and it is for the private network only.")),
-    autostart: Type.Optional(acts(flag, "A request starts a machine that does not run.")),
+    ports: Type.Optional(
+      acts(Type.Array(Port), "Public ports; without any it is reachable on the private network only."),
+    ),
+    autostart: Type.Optional(acts(flag, "Requests start stopped machines.")),
     autostop: Type.Optional(
       acts(
         Type.Union([flag, Type.Literal("off"), Type.Literal("stop"), Type.Literal("suspend")]),
-        "What becomes of an idle machine: `off` or false, `stop` or true, or `suspend`.",
+        "Action on an idle machine: `off` or false, `stop` or true, or `suspend`.",
       ),
     ),
     min_machines_running: Type.Optional(acts(whole, "This many are not stopped when idle.")),
@@ -235,25 +234,25 @@ const Statics = Type.Object({
 export const Config = Type.Object(
   {
     image: acts(Type.String({ minLength: 1, maxLength: 1024 }), "Registry path of the image."),
-    auto_destroy: Type.Optional(acts(flag, "It is gone when it is done.")),
+    auto_destroy: Type.Optional(acts(flag, "Destroy the machine when it exits.")),
     checks: Type.Optional(acts(Type.Record(Type.String(), Check), "Health checks by name.")),
     dns: Type.Optional(
       acts(
         optional({
           nameservers: acts(Type.Array(word), "Instead of the platform's."),
-          searches: acts(Type.Array(word), "Names that are tried behind a short one."),
+          searches: acts(Type.Array(word), "Search domains."),
           options: acts(Type.Array(DnsOption), "Options of the resolver, as in resolv.conf."),
           dns_forward_rules: warned(Type.Array(Type.Unknown()), "name the servers to ask in dns.nameservers"),
-          skip_registration: acts(flag, "Keep it out of private names."),
-          hostname: acts(hostname, "What it calls itself."),
-          hostname_fqdn: acts(hostname, "The same, in full."),
+          skip_registration: acts(flag, "Do not list it in the private DNS."),
+          hostname: acts(hostname, "Its host name."),
+          hostname_fqdn: acts(hostname, "Its fully qualified host name."),
         }),
         "DNS settings inside the machine.",
       ),
     ),
     env: Type.Optional(acts(textMap, "Environment variables.")),
     files: Type.Optional(acts(Type.Array(File), "Written into the machine before it starts.")),
-    guest: Type.Optional(acts(Guest, "How big it is.")),
+    guest: Type.Optional(acts(Guest, "Its size.")),
     init: Type.Optional(
       acts(
         optional({
@@ -262,17 +261,17 @@ export const Config = Type.Object(
           cmd: acts(texts, "Instead of the image's."),
           kernel_args: Hardware.kernel_args,
           tty: acts(flag, "Give it a terminal."),
-          swap_size_mb: acts(whole, "Memory on disk."),
+          swap_size_mb: acts(whole, "Swap in MB."),
         }),
         "What it runs.",
       ),
     ),
-    metadata: Type.Optional(acts(textMap, "Yours, by key; lists can be filtered by it.")),
+    metadata: Type.Optional(acts(textMap, "User-defined pairs; lists can be filtered by them.")),
     metrics: Type.Optional(
       acts(
         Type.Object({
-          port: acts(port, "Where they are asked for."),
-          path: acts(text, "Where they are asked for."),
+          port: acts(port, "Where metrics are scraped."),
+          path: acts(text, "Where metrics are scraped."),
           https: Type.Optional(acts(flag, "Ask over TLS.")),
         }),
         "Where its own metrics are read from.",
@@ -288,7 +287,7 @@ export const Config = Type.Object(
               Type.Literal("no"),
               Type.Literal("on-failure"),
               Type.Literal("always"),
-              Type.Literal("", { description: "The same as left out." }),
+              Type.Literal("", { description: "Same as absent." }),
             ]),
             "Whether it is started again.",
           ),
@@ -298,13 +297,13 @@ export const Config = Type.Object(
       ),
     ),
     schedule: Type.Optional(
-      acts(literals(["hourly", "daily", "weekly", "monthly"]), "Start it so often; it should end by itself."),
+      acts(literals(["hourly", "daily", "weekly", "monthly"]), "Start it at this interval; it should exit by itself."),
     ),
     services: Type.Optional(acts(Type.Array(Service), "What is open, and how.")),
     size: Type.Optional(acts(text, "A named size such as `shared-cpu-2x`; instead of guest.")),
     standbys: Type.Optional(acts(texts, "Machines of the app to stand by for, by their ids; only without services.")),
     statics: Type.Optional(
-      acts(Type.Union([Statics, Type.Array(Statics)]), "Files that the edge proxy serves by itself."),
+      acts(Type.Union([Statics, Type.Array(Statics)]), "Static files that the edge proxy serves."),
     ),
     stop_config: Type.Optional(
       acts(
