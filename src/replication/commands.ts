@@ -19,7 +19,7 @@ import { createNodeServer } from "./node/server.ts";
 import { HttpProxy, type ProxyOptions } from "./proxy/http-proxy.ts";
 import type { Step } from "./wal/wal-writer.ts";
 
-/** How a node comes to its role: by a setting, or by a lease that only one node can have. */
+/** How a node gets its role: by a setting, or by a lease. */
 export type Election =
   | { kind: "primary" }
   | { kind: "join"; url: string }
@@ -29,22 +29,22 @@ export interface StartOptions {
   dir: string;
   host: string;
   port: number;
-  /** Where other nodes reach this one, when that is not the listening address. */
+  /** URL for other nodes, if it differs from the listening address. */
   advertise?: string;
   election: Election;
-  /** How the nodes of the cluster know each other. Without them a node listens on loopback only. */
+  /** How nodes authenticate each other. Without it a node listens on loopback only. */
   credentials?: Credentials;
-  /** Listen anywhere without credentials: whoever reaches the port can read, write and take over. */
+  /** Listens anywhere without credentials: anyone who reaches the port can read, write and take over. */
   trust_network?: boolean;
-  /** Where the primary copies its transactions to. */
+  /** Where the primary uploads its transactions. */
   backup?: ObjectStore;
   /** Time range that reaches. */
   backup_keep_ms?: number;
   clock: Clock;
   sizes?: Sizes;
-  /** How far replicas may be behind before writers wait. */
+  /** Maximum lag of replicas before writers are throttled. */
   max_lag_ms?: number;
-  /** How many replicas must have a transaction before it is acknowledged; and how many may wait for that. */
+  /** Replicas that must have a transaction before it is acknowledged, and the limit of unacknowledged ones. */
   ack?: AckMode;
   max_unacked?: number;
   /** An HTTP proxy before the application. */
@@ -78,7 +78,7 @@ export async function startNode(options: StartOptions): Promise<RunningNode> {
     );
   }
   let remote_writes: RemoteWrites | undefined;
-  // The port must be known before the node can say who it is; requests wait until there is one.
+  // The port must be known before the node's URL; requests wait until then.
   const server = createNodeServer({
     get node() {
       return node;
@@ -115,7 +115,7 @@ export async function startNode(options: StartOptions): Promise<RunningNode> {
   const proxy = options.proxy && (await startProxy(node, { ...options.proxy, log }));
   const stop = new AbortController();
   const { elector, run } = elect(node, url, options, stop.signal);
-  // A role that is fixed is there when the node is; one that is elected comes when it comes.
+  // A fixed role is there at the start; an elected one comes later.
   if (!elector) await run;
   const backing_up = backUp(node, options, stop.signal);
   const running: RunningNode = {
@@ -127,7 +127,7 @@ export async function startNode(options: StartOptions): Promise<RunningNode> {
       stop.abort();
       await run;
       await backing_up;
-      // No more requests: one that came after this would ask a closed node.
+      // Stops accepting requests first: later ones would reach a closed node.
       for (const listening of [server, proxy?.server]) {
         listening?.close();
         listening?.closeAllConnections();
@@ -155,7 +155,7 @@ async function startProxy(node: ReplicationNode, options: ProxyPlace & ProxyOpti
   return proxy;
 }
 
-/** Backs up while the node is primary: one node of a cluster does. */
+/** Backs up while the node is primary. */
 async function backUp(
   node: ReplicationNode,
   { backup: store, backup_keep_ms: keep_ms, clock, dir, log }: StartOptions,
@@ -172,7 +172,7 @@ async function backUp(
   }
 }
 
-/** Gives the node its role, and goes on doing so when it is elected. */
+/** Assigns the node's role, repeatedly if elected. */
 function elect(
   node: ReplicationNode,
   url: string,
@@ -180,7 +180,7 @@ function elect(
   signal: AbortSignal,
 ): { elector: Elector | undefined; run: Promise<void> } {
   if (election.kind === "primary") {
-    // A node that was not primary before becomes it by somebody's decision; that is a new term.
+    // A node that was not primary before starts a new term.
     const term = node.was_primary ? node.term : node.term + 1;
     return { elector: undefined, run: node.becomePrimary(term).catch(onFailure) };
   }
@@ -196,7 +196,7 @@ function elect(
   return { elector, run: elector.run(signal).catch(onFailure) };
 }
 
-/** The primary has named this node as its successor, and has told, or is about to tell, the lease store. */
+/** The primary chose this node as its successor and has released, or is about to release, the lease. */
 async function takeOver(
   elector: Elector,
   { clock, log, signal }: Pick<StartOptions, "clock" | "log"> & { signal: AbortSignal },
@@ -212,7 +212,7 @@ async function takeOver(
   }
 }
 
-/** POST /promote on a replica: it asks its primary to hand over, and waits until it is primary itself. */
+/** POST /promote on a replica: asks its primary to hand over, and waits until it is primary itself. */
 async function promote(
   { node, elector }: RunningNode,
   { clock, credentials }: StartOptions,
@@ -238,7 +238,7 @@ async function promote(
   fail("conflict", "the primary handed over, but the lease could not be acquired");
 }
 
-/** Asked anew each time: a handover changes it. */
+/** Evaluated each time, because a handover changes it. */
 function isPrimary(node: ReplicationNode): boolean {
   return node.role.kind === "primary";
 }

@@ -2,7 +2,7 @@
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
 
-/** Writes beside and renames, so that a reader sees the old file or the new one. */
+/** Writes a temporary file and renames it, so that readers see the old or the new one. */
 export function replaceFile(path: string, parts: readonly (Uint8Array | string)[], durable: boolean): void {
   const fresh = `${path}.new`;
   const fd = openSync(fresh, "w", 0o644);
@@ -16,7 +16,7 @@ export function replaceFile(path: string, parts: readonly (Uint8Array | string)[
   if (durable) syncDirectory(dirname(path));
 }
 
-/** Makes what was created, renamed or removed in a folder survive a power cut. */
+/** Makes creations, renames and removals in a directory durable. */
 export function syncDirectory(path: string): void {
   const fd = openSync(path, "r");
   try {
@@ -26,7 +26,7 @@ export function syncDirectory(path: string): void {
   }
 }
 
-/** `at`: a place in the file; without it, behind what was written before. */
+/** `at`: file offset; without it, at the current position. */
 export function writeAll(fd: number, bytes: Buffer, at?: number): void {
   for (let done = 0; done < bytes.length; ) {
     done += writeSync(fd, bytes, done, bytes.length - done, at === undefined ? null : at + done);
@@ -41,7 +41,7 @@ export function readJson(path: string): unknown {
   }
 }
 
-/** Survives a power cut: what a node has promised by its term must be known after one. */
+/** Durable: a node must remember its term after a power cut. */
 export function writeJson(path: string, value: unknown): void {
   replaceFile(path, [`${JSON.stringify(value, undefined, 2)}\n`], true);
 }

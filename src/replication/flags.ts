@@ -28,7 +28,7 @@ export interface CredentialFlags {
   "identity-socket": string;
 }
 
-/** How this node, or this person, proves to belong to the cluster; undefined when nothing was given. */
+/** The credentials of this node or user; undefined when none were given. */
 export async function credentialsFrom(flags: CredentialFlags): Promise<Credentials | undefined> {
   const { "identity-issuer": issuer, "identity-subject": subject } = flags;
   if (issuer === undefined) {
@@ -37,14 +37,14 @@ export async function credentialsFrom(flags: CredentialFlags): Promise<Credentia
     return key === undefined ? undefined : new SharedKey(checkedKey(key.trim()));
   }
   if (subject === undefined) throw new Error("--identity-issuer needs --identity-subject, for example org:app:*");
-  // Loaded only where it is used.
+  // Loaded on demand.
   const { MachineIdentity } = await import("./credentials/machine-identity.ts");
   const socket = new MachineSocket(flags["identity-socket"]);
   const mint = (audience: string): Promise<string> => socket.token(audience);
   return new MachineIdentity({ issuer, subject, mint, jwks_url: flags["identity-jwks"] });
 }
 
-/** A key that can be guessed is none. */
+/** A guessable key is no protection. */
 const KEY_CHARS = 16;
 
 function checkedKey(key: string): string {
@@ -53,9 +53,9 @@ function checkedKey(key: string): string {
   return key;
 }
 
-/** Where a node is, by an address somebody gave. `what` is named when it is none. */
+/** Parses a node's URL. `what` is named in the error. */
 export function nodeAddress(what: string, text: string): string {
-  // `localhost:20202` can be parsed as well, as a scheme of that name.
+  // `localhost:20202` also parses, as a scheme.
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url?.protocol === "http:") return url.origin;
   throw new Error(`${what} is a node's address such as http://127.0.0.1:20202, not ${JSON.stringify(text)}`);
@@ -67,7 +67,7 @@ export interface AckFlags {
   "max-unacked"?: string | undefined;
 }
 
-/** How many replicas `--ack` asks for, and how many transactions may wait for them. */
+/** Parses `--ack` and the limit of unacknowledged transactions. */
 export function ackIn(flags: AckFlags): { ack?: AckMode; max_unacked?: number } {
   const { ack = "none", "cluster-size": size, "max-unacked": most } = flags;
   if (ack !== "none" && ack !== "one" && ack !== "quorum")
@@ -87,7 +87,7 @@ function count(what: string, text: string, least: number, most: number): number 
   throw new Error(`${what} is a number from ${least} to ${most}, not ${JSON.stringify(text)}`);
 }
 
-/** A folder, or `https://host/bucket[/path]` of an S3-compatible store, whose credentials are in the environment. */
+/** A directory, or `https://host/bucket[/path]` of an S3-compatible store with credentials in the environment. */
 export async function backupAt(where: string, clock: Clock): Promise<ObjectStore> {
   const url = /^https?:\/\//.test(where) ? new URL(where) : pathToFileURL(resolve(where));
   const { env } = process;

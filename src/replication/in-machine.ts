@@ -13,11 +13,11 @@ import { MachineSocket } from "./machine-socket.ts";
 export interface InMachine {
   credentials: Credentials;
   leases: LeaseStore;
-  /** Where the other machines of the app reach this one. */
+  /** URL for the app's other machines. */
   url(port: number): string;
 }
 
-/** What a machine's own token says about it. */
+/** Claims of the machine's own token. */
 export async function inMachine(socket_path: string): Promise<InMachine> {
   if (!existsSync(socket_path)) {
     throw new Error(

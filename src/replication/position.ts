@@ -3,15 +3,15 @@
  * Two nodes with the same position have, byte for byte, the same database.
  */
 export interface Position {
-  /** Counts from 1 and goes up by one per transaction. A number: 2^53 transactions are enough for any of us. */
+  /** Starts at 1 and is incremented per transaction. A number: 2^53 are enough. */
   readonly txid: number;
   readonly checksum: bigint;
 }
 
-/** Where a database stands before its first transaction. */
+/** Before the first transaction. */
 export const NOWHERE: Position = { txid: 0, checksum: 0n };
 
-/** The checksum of a database without pages: only the bit that every checksum has. */
+/** The checksum of an empty database: only the flag bit. */
 export const NO_PAGES = 1n << 63n;
 
 export function hex16(value: number | bigint): string {
@@ -23,7 +23,7 @@ export function formatPosition(position: Position): string {
   return `${hex16(position.txid)}/${hex16(position.checksum)}`;
 }
 
-/** Undefined when the text is not a position. */
+/** Undefined when the text is invalid. */
 export function parsePosition(text: string): Position | undefined {
   const match = /^([0-9a-f]{16})\/([0-9a-f]{16})$/.exec(text.trim());
   if (!match) return undefined;

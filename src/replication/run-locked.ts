@@ -23,7 +23,7 @@ async function main(): Promise<number> {
   const renewing = setInterval(() => {
     client.renewLock(name, id).catch((error: unknown) => say(`renewing the lock: ${messageOf(error)}`));
   }, REPLICATION_LIMITS.halt_ms / 4);
-  // It ends with the command, whoever is interrupted: what the command committed is sent all the same.
+  // Ends with the command: what it committed is sent even after an interrupt.
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => undefined);
   let exit: number;
   try {

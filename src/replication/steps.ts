@@ -5,7 +5,7 @@
 export const WAIT = "wait";
 export type Steps<T> = Generator<typeof WAIT | undefined, T>;
 
-/** Does all of it at once. */
+/** Runs all steps at once. */
 export function finish<T>(steps: Steps<T>): T {
   for (;;) {
     const { done, value } = steps.next();

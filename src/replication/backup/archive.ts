@@ -21,7 +21,7 @@ export interface ArchivedChanges {
   position: Position;
 }
 
-/** What all keys of a database begin with. */
+/** Key prefix of a database. */
 export function databasePrefix(name: string): string {
   const plain = /[\w.-]/;
   const encoded = [...Buffer.from(name)].map((byte) => {
@@ -52,7 +52,7 @@ export function parseChanges(key: string): ArchivedChanges | undefined {
   return { key, first: number(match[1]), position: { txid: number(match[2]), checksum: BigInt(`0x${match[3]}`) } };
 }
 
-/** What of a list of keys is a backup. */
+/** Parsed keys of a backup. */
 export interface Archive {
   snapshots: ArchivedSnapshot[];
   changes: ArchivedChanges[];
@@ -73,13 +73,13 @@ export interface BackedUp {
   last: string;
 }
 
-/** What a store has, by database. */
+/** Backups in a store, by database. */
 export function listBackups(keys: readonly string[]): BackedUp[] {
   const byName = Map.groupBy(keys, (key) => key.slice(0, key.indexOf("/")));
   return [...byName].flatMap(([prefix, own]) => {
     const { snapshots, changes } = archiveIn(own);
     if (snapshots.length === 0) return [];
-    // Not spread into arguments: a month of changes is more of them than a call takes.
+    // Not spread into arguments: a month of changes exceeds the limit of a call.
     const first = snapshots.reduce((least, { position }) => Math.min(least, position.txid), Number.POSITIVE_INFINITY);
     const last = [...snapshots, ...changes].reduce((most, { position }) => Math.max(most, position.txid), 0);
     const name = decodeURIComponent(prefix.replaceAll("~", "%"));

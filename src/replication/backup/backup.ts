@@ -26,7 +26,7 @@ function mergeLtx(files: readonly Buffer[]): Buffer {
   const pages = new Map<number, Page>();
   for (const { header, pages: changed } of all) {
     for (const page of changed) pages.set(page.number, page);
-    // What was cut off is gone, even if a later transaction grows the database again.
+    // Truncated pages are gone, even if a later transaction grows the database again.
     for (const number of pages.keys()) if (number > header.commit) pages.delete(number);
   }
   const { min_txid, pre_checksum } = first.header;
@@ -38,14 +38,14 @@ export interface BackupOptions {
   directory: Directory;
   store: ObjectStore;
   clock: Clock;
-  /** Where files are made before they are stored. */
+  /** Directory for temporary files. */
   scratch: string;
   /** Time range a restore can go. */
   keep_ms?: number;
   log(message: string): void;
 }
 
-/** What is in the store of the history a database is in. */
+/** What the store has of the database's current history. */
 interface Stored {
   /** Up to where. */
   position: Position;
@@ -57,21 +57,21 @@ interface Stored {
 
 export class Backup {
   readonly #options: BackupOptions;
-  /** By database; none: not known yet, or nothing that fits. */
+  /** By database; absent when unknown, or when nothing matches. */
   readonly #stored = new Map<string, Stored>();
-  /** Databases that have been looked for in the store. */
+  /** Databases already looked up in the store. */
   readonly #looked = new Set<string>();
 
   constructor(options: BackupOptions) {
     this.#options = options;
   }
 
-  /** The transaction up to which a database is stored; its log must be kept from there on. */
+  /** The last stored transaction of a database; its log must be kept from there on. */
   storedTxid(name: string): number {
     return this.#stored.get(name)?.position.txid ?? 0;
   }
 
-  /** Stores what is new. A store that fails is asked again the next time; nothing is lost meanwhile but time. */
+  /** Uploads new transactions. A failing store is retried the next time without loss. */
   async once(): Promise<void> {
     for (const database of this.#options.directory) {
       try {
@@ -85,7 +85,8 @@ export class Backup {
   async #store(database: ReplicatedDatabase): Promise<void> {
     const { name } = database;
     if (!this.#looked.has(name)) await this.#find(database);
-    // What comes while this is stored is for the next time: few large objects are better than many small ones.
+    // Transactions that arrive during the upload wait for the next one: few large objects are better than many small
+    // ones.
     const upto = database.log.durable;
     for (;;) {
       const stored = this.#stored.get(name);
@@ -102,7 +103,7 @@ export class Backup {
     return (old && changes > 0) || changes >= backup_snapshot_changes;
   }
 
-  /** What the store has of the history this database is in. */
+  /** Finds what the store has of this database's history. */
   async #find(database: ReplicatedDatabase): Promise<void> {
     const { name } = database;
     const archive = await this.#archive(name);
@@ -111,8 +112,8 @@ export class Backup {
       .filter(({ txid, checksum }) => database.checksumAt(txid) === checksum)
       .sort((a, b) => b.txid - a.txid);
     this.#looked.add(name);
-    // Beside a history that went further and was dropped, this one begins with a snapshot: by the time it was taken a
-    // restore then knows which of the two was true at a moment.
+    // After a diverged history this one begins with a snapshot, whose time tells a restore which history was valid at a
+    // moment.
     if (!newest || positions.some(({ txid }) => txid > newest.txid)) return;
     const before = archive.snapshots.filter(({ position }) => position.txid <= newest.txid);
     const [snapshot] = before.sort((a, b) => b.position.txid - a.position.txid);
@@ -125,7 +126,7 @@ export class Backup {
     return archiveIn((await this.#options.store.list(databasePrefix(name))).map(({ key }) => key));
   }
 
-  /** When a snapshot was taken; one that is gone or damaged is taken for the oldest of all. */
+  /** Time of a snapshot; a missing or damaged one counts as the oldest. */
   async #takenAt(key: string): Promise<number> {
     const bytes = await this.#options.store.get(key, { offset: 0, length: LTX_HEADER_BYTES });
     try {
@@ -142,7 +143,7 @@ export class Backup {
     for (let txid = first; txid <= database.log.durable && bytes < REPLICATION_LIMITS.backup_bytes; txid++) {
       const ltx = database.log.read(txid);
       if (!ltx) break;
-      // A deletion, and what comes after it, are not merged with what was before.
+      // A deletion and what follows are not merged with what was before.
       if (decodeHeader(ltx).commit === 0 && files.length > 0) break;
       files.push(ltx);
       bytes += ltx.length;
@@ -168,7 +169,7 @@ export class Backup {
     await this.#prune(name);
   }
 
-  /** Each new snapshot lets older ones go. What could not be deleted is tried again with the next. */
+  /** Each new snapshot expires older ones. Failed deletes are retried with the next. */
   async #prune(name: string): Promise<void> {
     const { store, clock, keep_ms = REPLICATION_LIMITS.backup_keep_ms, log } = this.#options;
     const { snapshots, changes } = await this.#archive(name);
@@ -187,7 +188,7 @@ export class Backup {
     try {
       for (const part of parts) {
         writeAll(fd, part);
-        // A turn of the loop after each part: a large database must not keep the node from its other work.
+        // Yields to the event loop after each part, so that a large database does not block the node.
         await new Promise<void>((done) => setImmediate(done));
       }
     } finally {

@@ -7,11 +7,9 @@ export interface TimedSnapshot extends ArchivedSnapshot {
 }
 
 /**
- * Every moment from `from_ms` on can still be restored without them. The newest snapshot from before that moment is where
- * its restore begins, so what leads up to that one is not needed.
- *
- * After a change of primary two histories lie side by side, and a transaction's number says nothing about which it is of.
- * Changes go when they are behind every snapshot that stays, whichever history that is of.
+ * Objects that are not needed to restore any moment from `from_ms` on. The restore of that moment begins with the
+ * newest snapshot before it. After a failover two histories exist side by side, and a txid does not tell which it
+ * belongs to, so changes are removed only when they precede every kept snapshot of any history.
  */
 export function superfluous(
   snapshots: readonly TimedSnapshot[],

@@ -23,9 +23,9 @@ import { type ArchivedChanges, type ArchivedSnapshot, archiveIn, databasePrefix 
 export interface RestoreOptions {
   store: ObjectStore;
   name: string;
-  /** The file to make; it must not exist. */
+  /** The target file, which must not exist. */
   to: string;
-  /** Not later than this, wall clock of the primary. Without it, and without `txid`: everything there is. */
+  /** Upper bound by the primary's wall clock. Without it and `txid`: the newest state. */
   at_ms?: number;
   txid?: number;
 }
@@ -57,8 +57,8 @@ export async function restore(options: RestoreOptions): Promise<Restored> {
 }
 
 /**
- * The snapshot to begin with: of those that are early enough, the one that was taken last. Not the one with the most
- * transactions: those may be of a history that was dropped, and then the one that went on has a later snapshot.
+ * Chooses the latest snapshot that is early enough by time. Not by txid: more transactions may belong to a diverged
+ * history.
  */
 async function startOf(options: RestoreOptions, snapshots: readonly ArchivedSnapshot[]): Promise<string> {
   let [found, taken_ms] = ["", Number.NEGATIVE_INFINITY];
@@ -72,7 +72,7 @@ async function startOf(options: RestoreOptions, snapshots: readonly ArchivedSnap
   return found;
 }
 
-/** True when what the header describes is not later than what was asked for. */
+/** Whether what the header describes is not later than requested. */
 function early({ at_ms, txid }: RestoreOptions, header: LtxHeader): boolean {
   return (
     header.timestamp_ms <= (at_ms ?? Number.POSITIVE_INFINITY) && header.max_txid <= (txid ?? Number.POSITIVE_INFINITY)
@@ -100,7 +100,7 @@ async function build(
   }
 }
 
-/** Follows the changes from position to position, as long as they are early enough. */
+/** Applies changes from position to position, while they are early enough. */
 async function replayChanges(
   options: RestoreOptions,
   changes: ArchivedChanges[],
@@ -121,10 +121,7 @@ async function replayChanges(
   return restored;
 }
 
-/**
- * Of the changes that begin after `position`, those that begin from its very checksum. Where two histories part, the
- * later one is the one that went on.
- */
+/** Among changes after `position`, those that continue its checksum. Where two histories diverge, the later one won. */
 async function findNext(
   options: RestoreOptions,
   changes: ArchivedChanges[],
@@ -142,7 +139,7 @@ async function findNext(
   return next;
 }
 
-/** The file being made, and the checksums of what is in it. */
+/** The file being restored, and its page checksums. */
 class Target {
   readonly #fd: number;
   #page_size: number;
@@ -161,7 +158,7 @@ class Target {
   }
 
   apply({ header, pages, post_checksum }: Ltx): void {
-    // The database was deleted and came back with another page size: nothing of the old one is in the new one.
+    // The database was deleted and recreated with another page size.
     if (header.page_size !== this.#page_size) {
       this.#page_size = header.page_size;
       this.#table = new PageTable(header.page_size);

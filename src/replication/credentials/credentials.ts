@@ -8,7 +8,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import { REPLICATION_LIMITS } from "../limits.ts";
 
 export const PROOF_HEADER = "hangar-proof";
-/** SHA-256 of the body, hex. What is signed is this, so a body need not be in memory. */
+/** SHA-256 of the body, hex. This is signed, so a body need not be in memory. */
 export const BODY_HEADER = "hangar-body-sha256";
 
 export interface SignedRequest {
@@ -19,11 +19,11 @@ export interface SignedRequest {
 }
 
 export interface Credentials {
-  /** Headers that prove who asks, and the nonce the answer must name. */
+  /** Headers that authenticate the request, and the nonce that the response must contain. */
   sign(request: SignedRequest, now_ms: number): Promise<{ headers: Record<string, string>; nonce: string }>;
-  /** The nonce of a good proof that was not used before; undefined for any other. */
+  /** The nonce of a valid signature that was not used before; undefined otherwise. */
   verify(request: SignedRequest, headers: IncomingHttpHeaders, now_ms: number): Promise<string | undefined>;
-  /** What the answer to `nonce` carries. */
+  /** The proof in the response to `nonce`. */
   prove(nonce: string, term: number): Promise<string>;
   proves(proof: string | undefined, nonce: string, term: number, now_ms: number): Promise<boolean>;
 }
@@ -40,11 +40,11 @@ export function headerOf(headers: IncomingHttpHeaders, name: string): string | u
   return typeof value === "string" ? value : undefined;
 }
 
-/** Nonces that were used, for as long as their requests would be accepted. */
+/** Used nonces, for as long as their requests would be accepted. */
 export class Nonces {
   readonly #seen = new Map<string, number>();
 
-  /** True the first time. */
+  /** Returns true the first time. */
   use(nonce: string, now_ms: number): boolean {
     for (const [old, at_ms] of this.#seen) {
       if (now_ms - at_ms < 2 * REPLICATION_LIMITS.signature_age_ms) break;

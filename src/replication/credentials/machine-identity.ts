@@ -12,14 +12,14 @@ const NONCE_HEADER = "hangar-nonce";
 const REQUEST_MS = 5000;
 
 export interface IdentityOptions {
-  /** `iss` of tokens that count; its configuration says where the keys are, unless `jwks_url` does. */
+  /** Accepted `iss`; its configuration names the keys, unless `jwks_url` does. */
   issuer: string;
   jwks_url?: string | undefined;
-  /** The keys as JSON, when they are to be had neither there nor there. */
+  /** The keys as JSON, from another source. */
   keys?(): Promise<string>;
-  /** `sub` of machines that count: `org:app:machine`, where `*` stands for anything but a colon. */
+  /** Accepted `sub`: `org:app:machine`, where `*` matches anything but a colon. */
   subject: string;
-  /** A new token of this machine for an audience. */
+  /** Requests a token of this machine for an audience. */
   mint(audience: string): Promise<string>;
 }
 
@@ -60,7 +60,7 @@ export class MachineIdentity implements Credentials {
       const { payload } = await jwtVerify(token, await this.#jwks(), {
         issuer: this.#options.issuer,
         audience,
-        // Nothing that was signed with a secret: keys of an issuer are public.
+        // No symmetric algorithms: an issuer's keys are public.
         algorithms: ["RS256", "ES256", "EdDSA"],
         currentDate: new Date(now_ms),
         maxTokenAge: REPLICATION_LIMITS.signature_age_ms / 1000,
@@ -68,7 +68,7 @@ export class MachineIdentity implements Credentials {
       });
       return this.#subject.test(payload.sub ?? "");
     } catch (error) {
-      // An issuer that cannot be reached is another matter than a token that is not good.
+      // An unreachable issuer is not an invalid token.
       if (error instanceof IssuerUnreachable) throw error;
       return false;
     }
@@ -79,7 +79,7 @@ export class MachineIdentity implements Credentials {
     try {
       return await this.#keys;
     } catch (error) {
-      // Asked again the next time.
+      // Fetched again next time.
       this.#keys = undefined;
       throw error;
     }

@@ -6,7 +6,7 @@ import { type Credentials, headerOf, Nonces, type SignedRequest } from "./creden
 
 const SIGNATURE_HEADER = "hangar-signature";
 
-/** A key all nodes of a cluster have: HMAC-SHA256 over time, nonce, method, path and the body's digest. */
+/** A key shared by all nodes of a cluster: HMAC-SHA256 over time, nonce, method, path and body digest. */
 export class SharedKey implements Credentials {
   readonly #key: Buffer;
   readonly #nonces = new Nonces();
@@ -24,7 +24,7 @@ export class SharedKey implements Credentials {
   verify(request: SignedRequest, headers: IncomingHttpHeaders, now_ms: number): Promise<string | undefined> {
     const [time = "", nonce = "", signature = ""] = (headerOf(headers, SIGNATURE_HEADER) ?? "").split(" ");
     const young = Math.abs(now_ms - Number(time)) <= REPLICATION_LIMITS.signature_age_ms;
-    // The nonce last: only a good request may use one up.
+    // The nonce last: only a valid request consumes one.
     const good = young && sameSecret(signature, this.#request(request, time, nonce)) && this.#nonces.use(nonce, now_ms);
     return Promise.resolve(good ? nonce : undefined);
   }

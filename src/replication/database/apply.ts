@@ -12,17 +12,16 @@ export class Applier {
   readonly #state: DatabaseState;
   #writer: WalWriter;
 
-  /** The write lock must be held, and stay held. */
+  /** The write lock must be held throughout. */
   constructor(state: DatabaseState) {
     this.#state = state;
     this.#writer = this.#newWriter();
   }
 
   /**
-   * Applies transactions that follow from each other and from the position, as one change for readers: of a page that
-   * several of them write, SQLite's log gets the last content only. Our own log has each of them.
-   * Those before the first one that does not fit are applied; then it throws `PositionMismatch` or `LtxError`.
-   * `tell`: a primary tells of nothing that is not durable.
+   * Applies consecutive transactions as one change for readers: SQLite's WAL gets only the last content of each page,
+   * our log each transaction. Applies those before the first that does not fit, then throws `PositionMismatch` or
+   * `LtxError`. `tell`: a primary announces only durable ones.
    */
   apply(files: readonly Buffer[], term: number, tell: "now" | "when durable" = "now"): void {
     const state = this.#state;
@@ -62,14 +61,14 @@ export class Applier {
 
   #publish(records: readonly LogRecord[], cursor: WalCursor): void {
     const state = this.#state;
-    // Not remembered: the bytes are the network's, and nobody asks a replica for them.
+    // Not cached: the buffers belong to the network, and nobody reads them from a replica.
     state.append(records, false);
     state.step("logged");
     this.#writer.publish();
     state.cursor = cursor;
   }
 
-  /** Verifies everything that can be verified, before anything is written. */
+  /** Verifies everything before anything is written. */
   #accept({ header, pages, post_checksum }: Ltx): void {
     const state = this.#state;
     const { txid, checksum } = state.position;
@@ -86,7 +85,7 @@ export class Applier {
     state.position = { txid: header.max_txid, checksum: post_checksum };
   }
 
-  /** The machine lost the end of SQLite's log, which the application had not made durable. Ours has it. */
+  /** Restores the end of SQLite's WAL, which was lost because the application had not synced it, from our log. */
   rollForward(): void {
     const state = this.#state;
     for (let txid = state.position.txid + 1; txid <= state.log.last; txid++) {
@@ -100,13 +99,13 @@ export class Applier {
   }
 
   /**
-   * Puts a whole database in place of this one, through its log, so that readers see the old one or the new one.
-   * `batches` are all its pages in order; `position` is where it stands then.
+   * Replaces the whole database through its WAL, so that readers see the old or the new one. `batches` are all pages in
+   * order; `position` is the new position.
    */
   replace(batches: Iterable<Page[]>, table: PageTable, position: Position): void {
     const state = this.#state;
     const writer = this.#writer;
-    // From here to the end nobody could say after a crash which of the two is there, so nothing is claimed.
+    // A crash from here to the end leaves an unknown state, so no position is claimed.
     state.kept.beginReplacing();
     state.log.reset(0);
     let held_back: Page | undefined;
@@ -127,7 +126,7 @@ export class Applier {
     this.truncateIfDue();
   }
 
-  /** Empties SQLite's log when it is long, most of it beside other work, so not at once. */
+  /** Truncates a long WAL, mostly in the background. */
   truncateIfDue(): void {
     const state = this.#state;
     if (state.pinned) return;
@@ -135,8 +134,8 @@ export class Applier {
   }
 
   /**
-   * Copies SQLite's log back into the database and empties it. SQLite wants the lock for itself to do that, so
-   * for a moment it is open; whether somebody used the moment can be seen exactly.
+   * Checkpoints and truncates SQLite's WAL. SQLite needs the lock for that, so it is released for a moment; a write in
+   * that moment can be detected.
    */
   truncate(): void {
     const state = this.#state;
@@ -164,7 +163,7 @@ export class Applier {
   }
 }
 
-/** Short readers get a moment to finish, a longer one when the log has grown past its size already. */
+/** Gives short readers a moment to finish, longer if the WAL is too large. */
 function patienceWith(frames: number, usual: number): number {
   return frames > usual * 4 ? 100 : 5;
 }

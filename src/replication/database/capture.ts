@@ -8,19 +8,19 @@ import type { DatabaseState, TransactionInfo } from "./state.ts";
 
 export interface Captured {
   transactions: number;
-  /** Frames that are there and were not captured yet. */
+  /** Frames not yet captured. */
   behind: number;
-  /** Writers are to wait until everything is captured and the log is not too long any more. */
+  /** Throttle writers until everything is captured and the WAL is short. */
   too_fast?: boolean;
 }
 
-/** Looks at SQLite's log and takes what was committed since the last look; about `most` frames of it. */
+/** Reads transactions committed to SQLite's WAL since the last call; about `most` frames. */
 export function capture(state: DatabaseState, most = Number.POSITIVE_INFINITY): Captured {
   const header = state.files.indexHeader();
   if (!header || header.frame === 0) return { transactions: 0, behind: 0 };
   if (!sameGeneration(header, state.cursor)) {
     const start = state.files.walHeader();
-    // A writer has announced a new generation and not yet written its header.
+    // A writer has announced a new generation but not yet written its header.
     if (!start || !sameGeneration(start, header)) return { transactions: 0, behind: 0 };
     state.cursor = start;
   }
@@ -50,7 +50,7 @@ function record(state: DatabaseState, transaction: WalTransaction, timestamp_ms:
   return { txid, term: state.term, cursor, ltx };
 }
 
-/** Everything there is now, in pieces, so that it does not have to fit in memory; what comes meanwhile is not waited for. */
+/** Captures everything up to now, in pieces; later commits are not waited for. */
 function captureAll(state: DatabaseState): void {
   const now = state.files.indexHeader();
   let behind = 1;
@@ -60,9 +60,9 @@ function captureAll(state: DatabaseState): void {
 }
 
 /**
- * A read transaction from before the first frame of a log lets nothing of it be copied back, and applications find that
- * out anew after every commit, each time by sorting the whole log. From behind a frame it lets them copy up to there,
- * after which there is nothing for them to try.
+ * Moves our read transaction behind the current frame. One before the first frame blocks every checkpoint, and
+ * applications retry after each commit, sorting the whole WAL each time. From behind a frame they can checkpoint up to
+ * there.
  */
 export function watchFromHere(state: DatabaseState): void {
   if (state.cursor.frame === 0 || sameGeneration(state.cursor, state.watched)) return;
@@ -70,9 +70,9 @@ export function watchFromHere(state: DatabaseState): void {
 }
 
 /**
- * An application that wants all of the log copied back (`wal_checkpoint(FULL)`), or begun anew (`RESTART`, `TRUNCATE`), has the
- * write lock and waits for readers to be at its end, or out of it. Nothing is written then, so everything is captured in
- * a moment, and our read transaction can be where it is not in the way: at the end, and then in the database alone.
+ * Lets an application run a `FULL`, `RESTART` or `TRUNCATE` checkpoint: it holds the write lock and waits for readers.
+ * Nothing is written then, so everything is captured quickly, and our read transaction moves to the end of the WAL,
+ * then out of it.
  */
 export function stepAside(state: DatabaseState): void {
   const { log, cursor, files } = state;
@@ -85,35 +85,34 @@ export function stepAside(state: DatabaseState): void {
 function moveToEnd(state: DatabaseState): void {
   state.moveWatch(() => {
     captureAll(state);
-    // What is copied back must be in our log for good.
+    // What is checkpointed must be durable in our log.
     state.log.syncNow();
   });
   state.watched = state.cursor;
   state.announceDurable();
 }
 
-/** True when SQLite's log is long enough to be worth copying back. */
+/** Whether SQLite's WAL is long enough for a checkpoint. */
 export function checkpointDue(state: DatabaseState): boolean {
   return state.cursor.frame >= state.checkpoint_at;
 }
 
 /**
- * Copies SQLite's log back into the database, most of it without a lock, the end of it with. Afterwards the
- * next writer may start the log over, once: our read transaction then forbids that anything of the new log is
- * copied back, so it cannot be started over again before we have seen all of it.
+ * Checkpoints SQLite's WAL, mostly without a lock, the end with it. Afterwards the next writer may restart the WAL,
+ * once: our read transaction then blocks checkpoints, so it cannot restart again before we have captured it.
  */
 export function checkpoint(state: DatabaseState): void {
   const { connections } = state;
   if (state.bulk === "idle") {
-    // What came after our own read transaction began cannot be copied.
+    // Frames after the start of our read transaction cannot be checkpointed.
     state.moveWatch(() => captureAll(state));
     state.bulk_frame = state.cursor.frame;
   }
   if (!state.copiedMost()) return;
-  // So much was written meanwhile that the end would take long: that, too, is copied without a lock first.
+  // When much was written meanwhile, that is also copied without a lock first.
   if (state.cursor.frame - state.bulk_frame > state.checkpoint_frames / 2) return;
   state.checkpoint_at = state.cursor.frame + state.checkpoint_frames / 4;
-  // On a slow disk a writer holds the lock for all of its time but microseconds, and the log would grow for ever.
+  // On a slow disk a writer holds the lock nearly all the time, and the WAL would grow forever.
   const grown = state.cursor.frame >= state.checkpoint_frames * 2;
   if (!(grown ? state.insistOnHolding(REPLICATION_LIMITS.insist_ms) : state.tryHoldBriefly())) return;
   try {
@@ -124,13 +123,13 @@ export function checkpoint(state: DatabaseState): void {
   }
 }
 
-/** The end of it, with the write lock, which stays. */
+/** Checkpoints the end with the write lock, which stays held. */
 export function endCheckpoint(state: DatabaseState): void {
   const { connections, log } = state;
   state.moveWatch(() => captureAll(state));
-  // What leaves SQLite's log must be in ours for good.
+  // What leaves SQLite's WAL must be durable in ours.
   log.syncNow();
-  // Copying back takes a while, and what is durable need not wait for it.
+  // Checkpointing takes a while; durable transactions are announced before it.
   state.announceDurable();
   if (!connections.checkpoint("PASSIVE").complete) {
     if (state.bulk !== "running") state.waitForReader();

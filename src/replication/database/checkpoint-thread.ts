@@ -21,9 +21,9 @@ parentPort?.on("message", ({ path, word }: Work) => {
   try {
     copyBack(path);
   } catch {
-    // Busy, or gone meanwhile: whoever asked looks at the log itself before it does anything.
+    // Busy or closed: the caller checks the WAL itself.
   }
-  // The waiting one first: it may stand still until this changes, and then does not hear messages.
+  // First the atomic: a blocked waiter does not receive messages.
   Atomics.store(word, 0, 0);
   Atomics.notify(word, 0);
   parentPort?.postMessage(path);

@@ -6,20 +6,20 @@
 import { Worker } from "node:worker_threads";
 
 export interface BulkCheckpointer {
-  /** Copies back what can be. Resolves when it is done, whether or not all of it could be. */
+  /** Checkpoints what is possible. Resolves when done, complete or not. */
   run(path: string): Promise<void>;
-  /** Returns when nothing here uses the database any more. */
+  /** Returns when the thread no longer uses the database. */
   settle(path: string): void;
 }
 
 const IDLE = 0;
 const BUSY = 1;
-/** A thread that has not finished by then never will. */
+/** A thread that has not finished by then hangs. */
 const SETTLE_MS = 60_000;
 
 export class CheckpointThread implements BulkCheckpointer {
   #worker: Worker | undefined;
-  /** What each database in work waits for: a word the thread changes, and who is told. */
+  /** Databases in progress: the atomic that the thread sets, and the callback. */
   readonly #running = new Map<string, { word: Int32Array; done: () => void }>();
 
   async run(path: string): Promise<void> {
@@ -45,11 +45,11 @@ export class CheckpointThread implements BulkCheckpointer {
   #thread(): Worker {
     if (this.#worker) return this.#worker;
     const worker = new Worker(new URL("./checkpoint-thread.ts", import.meta.url));
-    // It must not keep the process from ending.
+    // Must not keep the process alive.
     worker.unref();
     worker.on("message", (path: string) => this.#ended(path));
     worker.on("error", () => {
-      // Without it the logs are copied back in one piece at the end, only slower. The next one starts a new thread.
+      // Without it checkpoints are done synchronously, more slowly. The next one starts a new thread.
       this.#worker = undefined;
       for (const path of this.#running.keys()) this.#ended(path);
     });

@@ -6,7 +6,7 @@
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 
 const BUSY = 5;
-/** How long a read transaction may wait to begin: only for a connection that recovers the log. */
+/** Timeout for starting a read transaction: only WAL recovery blocks it. */
 const READ_TIMEOUT_MS = 100;
 
 export function isBusy(error: unknown): boolean {
@@ -42,21 +42,21 @@ class Reader {
 }
 
 function connect(path: string): DatabaseSync {
-  // Nothing waits here: this is the thread that serves all other databases.
+  // Never waits: this thread serves all other databases.
   const db = new DatabaseSync(path, { timeout: 0 });
-  // Checkpoints happen when this process decides; NORMAL is what makes them sync the log and the database.
+  // This process decides about checkpoints; NORMAL makes them sync WAL and database.
   db.exec("PRAGMA wal_autocheckpoint = 0; PRAGMA synchronous = NORMAL");
   return db;
 }
 
 export interface CheckpointResult {
-  /** True when every frame of the log is now in the database. */
+  /** Whether every frame of the WAL is in the database. */
   complete: boolean;
   busy: boolean;
 }
 
 export class Connections {
-  /** Every connection that was opened, the last one first. */
+  /** Open connections, last one first. */
   readonly #open: { close(): void }[] = [];
   readonly #lock: DatabaseSync;
   readonly #begin: StatementSync;
@@ -66,7 +66,7 @@ export class Connections {
   #locked = false;
   readonly page_size: number;
 
-  /** Opens the database and puts it into WAL mode. Throws when it is busy, or is not a database. */
+  /** Opens the database in WAL mode. Throws when it is busy, or not a database. */
   constructor(path: string) {
     try {
       this.#lock = this.#opened(connect(path));
@@ -79,7 +79,7 @@ export class Connections {
       this.#reader = this.#opened(new Reader(path));
       this.#spare = this.#opened(new Reader(path));
     } catch (error) {
-      // Otherwise they would stay open until they are collected, with locks.
+      // Otherwise they would stay open, with locks, until garbage collection.
       for (const connection of this.#open) connection.close();
       throw error;
     }
@@ -94,10 +94,10 @@ export class Connections {
     return this.#locked;
   }
 
-  /** Takes the write lock, without waiting. False when an application has it. */
+  /** Takes the write lock without waiting. Returns false when an application has it. */
   tryLock(): boolean {
     if (this.#locked) return true;
-    // Asked for again and again against fast writers: collecting the stack would take most of the time.
+    // Called very often; capturing the stack would take most of the time.
     const { stackTraceLimit } = Error;
     Error.stackTraceLimit = 0;
     try {
@@ -117,14 +117,14 @@ export class Connections {
     this.#locked = false;
   }
 
-  /** Begins to watch over the log: from now on it cannot be started over more than once. */
+  /** Starts the read transaction: from now on the WAL can restart at most once. */
   watch(): void {
     this.#reader.begin();
   }
 
   /**
-   * Moves the read transaction to now, without a moment in which there is none. `before_end` runs while both
-   * exist: what the new one could let go must be captured there.
+   * Moves the read transaction to now without a gap. `before_end` runs while both exist: what the old one protected
+   * must be captured there.
    */
   moveWatch(before_end: () => void): void {
     this.#spare.begin();

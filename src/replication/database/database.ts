@@ -35,17 +35,17 @@ import { DatabaseBusy, type DatabaseOptions, DatabaseState, PositionMismatch, ty
 export class ReplicatedDatabase {
   readonly name: string;
   readonly path: string;
-  /** How the position was found when it was opened. */
+  /** How the position was determined at opening. */
   readonly found_by: FoundBy;
-  /** What somebody undid by restoring an older file. */
+  /** Transactions undone by restoring an older file. */
   readonly undone: Undone | undefined;
-  /** Transactions of the log that the database had lost when it was opened, and that could not be put back. */
+  /** Logged transactions that the database had lost at opening and that could not be restored. */
   readonly cut: number;
-  /** True when a crash interrupted a snapshot: what is here is of no worth to anybody. */
+  /** A crash interrupted a snapshot: the content is useless. */
   readonly half_replaced: boolean;
   readonly #state: DatabaseState;
   #applier: Applier | undefined;
-  /** Since when writers wait. */
+  /** Since when writers are throttled. */
   #paused_since_ms: number | undefined;
 
   private constructor(state: DatabaseState, found: Found, opened: { applier: Applier; cut: number; half: boolean }) {
@@ -60,8 +60,8 @@ export class ReplicatedDatabase {
   }
 
   /**
-   * Opens it held, step by step: a large one may have to be read, and others must not wait for that. Throws at the first
-   * step `DatabaseBusy`, or SQLite's own error, when applications do not let go, and SQLite's errors when it is none.
+   * Opens it locked, in steps, because a large one may have to be read. Throws `DatabaseBusy`, or SQLite's own errors,
+   * at the first step.
    */
   static *opening(options: DatabaseOptions): Steps<ReplicatedDatabase> {
     const state = new DatabaseState(options);
@@ -80,7 +80,7 @@ export class ReplicatedDatabase {
       opened = true;
       return new ReplicatedDatabase(state, found, { ...settled, half });
     } finally {
-      // An error, or nobody wants the rest of the steps.
+      // An error, or the caller stopped.
       if (!opened) state.close();
     }
   }
@@ -97,7 +97,7 @@ export class ReplicatedDatabase {
     return this.#state.log;
   }
 
-  /** When the last transaction was written on its primary. */
+  /** Time of the last transaction on its primary. */
   get timestamp_ms(): number {
     return this.#state.timestamp_ms;
   }
@@ -111,19 +111,19 @@ export class ReplicatedDatabase {
     return this.#applier !== undefined;
   }
 
-  /** True when its files are closed: from then on their descriptors are nobody's, or another file's. */
+  /** Whether its files are closed: then their descriptors may be reused. */
   get closed(): boolean {
     return this.#state.closed;
   }
 
-  /** The term written beside transactions from now on. */
+  /** The term of further transactions. */
   set term(term: number) {
     this.#state.term = term;
   }
 
   // ——— held ———
 
-  /** Lets applications write, and begins to capture. */
+  /** Lets applications write, and starts capturing. */
   release(): void {
     if (!this.held) return;
     this.log.syncNow();
@@ -132,7 +132,7 @@ export class ReplicatedDatabase {
     this.#state.connections.unlock();
   }
 
-  /** Takes the write lock and captures what came before it. False when an application has it right now. */
+  /** Takes the write lock and captures what was committed before. Returns false when an application has it. */
   hold(): boolean {
     if (this.#applier) return true;
     if (!this.#state.tryHoldBriefly()) return false;
@@ -148,7 +148,7 @@ export class ReplicatedDatabase {
     this.#held().apply(files, term, tell);
   }
 
-  /** While true the write lock is not let go of for a moment, not even to empty SQLite's log. */
+  /** While true the write lock is never released, not even to truncate the WAL. */
   set pinned(pinned: boolean) {
     this.#state.pinned = pinned;
   }
@@ -159,7 +159,7 @@ export class ReplicatedDatabase {
     this.#state.timestamp_ms = timestamp_ms;
   }
 
-  /** What is here is the primary's state after this transaction, whatever was counted here. */
+  /** Sets the position to the primary's after this transaction, whatever was counted here. */
   setPosition(txid: number): void {
     const state = this.#state;
     state.log.reset(txid);
@@ -169,10 +169,10 @@ export class ReplicatedDatabase {
 
   // ——— capturing ———
 
-  /** Takes what applications have committed since the last look, and tidies up when it is time. */
+  /** Captures new commits, and checkpoints when due. */
   capture(): Captured {
     const { clock } = this.#state.options;
-    // Held for a replica that writes: nobody does so here.
+    // Locked for a writing replica: nobody writes here.
     if (this.#applier) return { transactions: 0, behind: 0 };
     const until_ms = clock.monotonic() + REPLICATION_LIMITS.capture_ms;
     const captured = capture(this.#state, REPLICATION_LIMITS.capture_frames);
@@ -194,14 +194,14 @@ export class ReplicatedDatabase {
     if (behind === 0 && this.#state.cursor.frame >= this.#state.checkpoint_frames) endCheckpoint(this.#state);
   }
 
-  /** True while writers wait for `slowWriters(false)`. */
+  /** Whether writers are throttled. */
   get paused(): boolean {
     return this.#paused_since_ms !== undefined;
   }
 
   /**
-   * Writers are faster than what follows them: while `slow` they wait for the lock, but not for so long that they would
-   * give up, unless it is `firm`. Without this SQLite's log would grow until the disk is full, and replicas be ever further
+   * Throttles writers that are faster than capturing or replicas: while `slow` they wait for the lock, but not so long
+   * that they time out, unless `firm`. Otherwise SQLite's WAL would fill the disk, and replicas fall ever further
    * behind.
    */
   slowWriters(slow: boolean, firm = false): void {
@@ -218,7 +218,7 @@ export class ReplicatedDatabase {
 
   // ——— both ———
 
-  /** Resolves when what is here now survives the machine; what comes meanwhile is not waited for. */
+  /** Resolves when the current state is durable; later commits are not waited for. */
   async durable(): Promise<void> {
     const { txid } = this.position;
     if (this.log.durable >= txid) return;
@@ -226,7 +226,7 @@ export class ReplicatedDatabase {
     await this.log.reached(txid);
   }
 
-  /** What is done now and then: `keep_after` names the first transactions that are needed elsewhere, too. */
+  /** Periodic maintenance: `keep_after` is the first transaction that must stay. */
   tidy(keep_after = Number.MAX_SAFE_INTEGER): void {
     this.#checkpointIfIdle();
     if (this.log.durable < this.log.last) this.#state.announceWhenDurable([]);
@@ -234,7 +234,7 @@ export class ReplicatedDatabase {
     this.#state.retain(keep_after);
   }
 
-  /** A long log that nobody adds to any more would otherwise stay. */
+  /** Checkpoints a long WAL that is idle. */
   #checkpointIfIdle(): void {
     const state = this.#state;
     this.#applier?.truncateIfDue();
@@ -249,13 +249,13 @@ export class ReplicatedDatabase {
     return this.#state.table.blockSums();
   }
 
-  /** The files and how much of them is the database now. Somebody must keep it from changing. */
+  /** The files and their current extent. The caller must prevent changes. */
   get source(): { files: DatabaseFiles; moment: Moment } {
     const { files, page_size, table } = this.#state;
     return { files, moment: { page_size, pages: table.count, frames: this.wal_frames } };
   }
 
-  /** Runs `work` while nothing can be written and everything written is captured. False when an application writes. */
+  /** Runs `work` while nothing can be written and everything is captured. Returns false when an application writes. */
   whileStill(work: () => void): boolean {
     if (this.held) {
       work();
@@ -271,20 +271,20 @@ export class ReplicatedDatabase {
     }
   }
 
-  /** The checksum after `txid`, as far back as the log goes. */
+  /** The checksum after `txid`, within the log's retention. */
   checksumAt(txid: number): bigint | undefined {
     return txid === this.position.txid ? this.position.checksum : this.log.checksumAt(txid);
   }
 
-  /** Records that the file is gone, and closes. */
+  /** Records the deletion of the file, and closes. */
   drop(): TransactionInfo {
     const header = this.#state.header(this.position.txid + 1, 0);
     return this.#dropBy(encodeLtx(header, [], NO_PAGES), this.#state.term);
   }
 
   /**
-   * The same on a replica: the primary says that the database is gone. `moveAside` runs before that is recorded: after a
-   * crash in between it is merely not there.
+   * The same on a replica, after the primary's deletion. `moveAside` runs before it is recorded: after a crash in
+   * between the file is merely missing.
    */
   applyDrop(bytes: Buffer, term: number, moveAside: () => void): TransactionInfo {
     const { header } = decodeLtx(bytes);
@@ -305,15 +305,14 @@ export class ReplicatedDatabase {
     state.saveTable();
     state.announceDurable();
     state.close();
-    // What SQLite keeps beside a database is of no use without it, and of harm to the next one of the name.
+    // A leftover WAL is useless, and harmful to the next database of the name.
     for (const end of ["-wal", "-shm"]) rmSync(`${this.path}${end}`, { force: true });
     return state.info(0, timestamp_ms);
   }
 
   /**
-   * Another file has its name, and this one has none any more. It must be held. What is known about it is left to
-   * whoever opens the other file; the write lock stays until `abandon`, so that applications that still have this one
-   * open are told "database is locked", instead of writing what nobody will ever read.
+   * Another file has its name. Must be held. The state is left to the new file; the write lock stays until `abandon`,
+   * so that applications with the old file get "database is locked" instead of writing to an unlinked file.
    */
   retire(): void {
     this.emptyLog();
@@ -322,22 +321,22 @@ export class ReplicatedDatabase {
     this.#state.log.close();
   }
 
-  /** True for the WAL that this database has open. */
+  /** Whether this is the WAL that this database has open. */
   isOwnWal(identity: string | undefined): boolean {
     return identity === this.#state.files.identities.wal;
   }
 
-  /** Leaves everything so that the next start need not read the database. */
+  /** Closes so that the next start need not read the database. */
   close(): void {
     const state = this.#state;
-    // Emptying SQLite's log leaves a mark. When somebody is in the way, the next start has more to read.
+    // A truncated WAL leaves a mark. If readers prevent it, the next start reads more.
     if (this.hold()) this.emptyLog();
     state.saveTable();
     state.announceDurable();
     state.close();
   }
 
-  /** Copies SQLite's log back and empties it, unless somebody is in the way. It must be held. */
+  /** Checkpoints and truncates SQLite's WAL, if possible. Must be held. */
   emptyLog(): void {
     const { checkpointer, path } = this.#state.options;
     checkpointer?.settle(path);
@@ -348,7 +347,7 @@ export class ReplicatedDatabase {
     }
   }
 
-  /** Closes without a word, as if the process had died. */
+  /** Closes without saving, like a crash. */
   abandon(): void {
     this.#state.close();
   }
@@ -359,7 +358,7 @@ export class ReplicatedDatabase {
   }
 }
 
-/** Found so, the position is a transaction that nobody knows of yet. */
+/** Then the position is a transaction that nobody knows yet. */
 const NEW_TRANSACTION: ReadonlySet<FoundBy> = new Set(["nothing", "difference", "restored", "replaced"]);
 
 function timestampOf({ log, options }: DatabaseState, txid: number): number {
@@ -374,17 +373,17 @@ function* find({ files, page_size, log, kept, options }: DatabaseState, header: 
     return yield* recover(parts);
   } catch (error) {
     if (!isOurs(error)) throw error;
-    // What was kept does not fit together. It goes aside, and the database is taken as it is.
+    // The stored state is inconsistent. It is moved aside, and the database is adopted as it is.
     kept.setAside();
     log.reset(NOWHERE.txid);
     return yield* recover(parts);
   }
 }
 
-/** An error of the disk is no reason to throw away what was kept. */
+/** A disk error is no reason to discard the stored state. */
 const isOurs = (error: unknown): boolean => !(error instanceof Error && "syscall" in error);
 
-/** Brings database and log together: what only one of them has goes to the other. `cut`: what had to be dropped. */
+/** Reconciles database and log: what one lacks is copied from the other. `cut`: what had to be dropped. */
 function* settle(state: DatabaseState, header: IndexHeader): Steps<{ applier: Applier; cut: number }> {
   const ahead = state.log.last - state.position.txid;
   const { cursor } = state;

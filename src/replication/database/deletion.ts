@@ -8,19 +8,19 @@ import { NO_PAGES, type Position } from "../position.ts";
 import { PersistedState } from "./persisted-state.ts";
 
 export type Known =
-  /** Nothing is known about a database of this name. */
+  /** Nothing is known about the name. */
   | { kind: "nothing" }
-  /** The last that is known is that it was deleted. */
+  /** The database was deleted. */
   | { kind: "deleted"; at: Position }
-  /** It was here. */
+  /** The database existed. */
   | { kind: "database" };
 
-/** What a node knows about a database that is not open, from the folder it keeps about it. */
+/** The stored knowledge about a database that is not open. */
 export function lastKnown(dir: string): Known {
   if (!existsSync(dir)) return { kind: "nothing" };
   const position = new PersistedState(dir).loadTable()?.position;
   if (position?.checksum === NO_PAGES) return { kind: "deleted", at: position };
-  // A crash can come between the log and the table.
+  // A crash can happen between the log and the table.
   const log = new TransactionLog(join(dir, "log"));
   const last = log.read(log.last);
   log.close();
@@ -30,7 +30,7 @@ export function lastKnown(dir: string): Known {
   return position || last ? { kind: "database" } : { kind: "nothing" };
 }
 
-/** Records a deletion that another node has logged. */
+/** Records a deletion that another node logged. */
 export function recordDeletion(dir: string, at: Position, page_size: number): void {
   new PersistedState(dir).saveTable({
     position: at,

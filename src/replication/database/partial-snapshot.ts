@@ -8,7 +8,7 @@ import { LtxError, LtxReader, LtxWriter } from "../ltx/codec.ts";
 import { BLOCK_PAGES, type Page, PageTable } from "../ltx/page-table.ts";
 import { FileSource } from "./snapshot.ts";
 
-/** What is there of a snapshot, by the checksums of its blocks; an empty text: not all of that block. */
+/** An interrupted snapshot, by checksums of its blocks; empty text: incomplete block. */
 export interface PartialSnapshot {
   page_size: number;
   blocks: string[];
@@ -16,7 +16,7 @@ export interface PartialSnapshot {
 
 export const blockOf = (page: number): number => Math.floor((page - 1) / BLOCK_PAGES);
 
-/** Undefined when not even the head is there. */
+/** Undefined when not even the header is complete. */
 export function readPartial(path: string): PartialSnapshot | undefined {
   const fd = openSync(path, "r");
   try {
@@ -30,7 +30,7 @@ export function readPartial(path: string): PartialSnapshot | undefined {
   }
 }
 
-/** The blocks that are the same on both sides. */
+/** Blocks that are equal on both sides. */
 export function sameBlocks(theirs: PartialSnapshot, page_size: number, ours: readonly string[]): Set<number> {
   if (theirs.page_size !== page_size) return new Set();
   const same = [...ours.entries()].filter(([i, sum]) => sum !== "" && theirs.blocks[i] === sum);
@@ -38,8 +38,8 @@ export function sameBlocks(theirs: PartialSnapshot, page_size: number, ours: rea
 }
 
 /**
- * Writes one file of the blocks that were kept and of what has come since. Throws `LtxError` when that did not come whole,
- * unless as much as there is will do.
+ * Merges kept blocks and newly received ones into one file. Throws `LtxError` when incomplete, unless partial is
+ * allowed.
  */
 export function mergeSnapshots(
   from: { partial: string; kept: Pick<ReadonlySet<number>, "has">; incoming: string; as_much_as_there_is: boolean },
@@ -77,7 +77,7 @@ function* allPages(reader: LtxReader): Generator<Page> {
   for (let page = reader.next(); page; page = reader.next()) yield page;
 }
 
-/** Up to where the file ends, or makes no sense any more. */
+/** Up to the end or the first invalid data. */
 function* readablePages(reader: LtxReader): Generator<Page> {
   try {
     yield* allPages(reader);
@@ -90,7 +90,7 @@ function* filtered(pages: Iterable<Page>, wanted: (page: Page) => boolean): Gene
   for (const page of pages) if (wanted(page)) yield page;
 }
 
-/** Both in one, by number. A page that both have is the second one's. */
+/** Merges by page number; the second wins. */
 function* ascending(first: Generator<Page>, second: Generator<Page>): Generator<Page> {
   let [a, b] = [first.next(), second.next()];
   while (!a.done || !b.done) {

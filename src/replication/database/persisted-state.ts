@@ -17,14 +17,14 @@ import type { WalCursor } from "../wal/frames.ts";
 
 export interface PersistedTable {
   position: Position;
-  /** Where the position is in the WAL, when it is in there. */
+  /** WAL cursor of the position, if it is in the WAL. */
   cursor: WalCursor | undefined;
   table: PageTable;
-  /** The files it is about; unknown when they were not there yet. */
+  /** Identities of the files; unknown when they did not exist yet. */
   files: FileIdentities | undefined;
 }
 
-/** More than the first line of the file with the checksums ever has. */
+/** Maximum length of the first line of the checksum file. */
 const LINE_BYTES = 4096;
 
 export interface Mark {
@@ -77,7 +77,7 @@ export class PersistedState {
     }
   }
 
-  /** Which files were last open here, without reading everything that is known about them. */
+  /** Identities of the last opened files, without loading everything. */
   loadFiles(): FileIdentities | undefined {
     try {
       const fd = openSync(this.#pages, "r");
@@ -108,9 +108,9 @@ export class PersistedState {
     }
   }
 
-  /** A snapshot is about to replace the database: until it has, nothing is known about what is there. */
+  /** Marks the start of a replacement: until its end the state is unknown. */
   beginReplacing(): void {
-    // Durable before anything is overwritten: a state that nobody knows must not be taken for a transaction of ours.
+    // Durable before anything is overwritten, so that an unknown state is not taken for one of our transactions.
     replaceFile(this.#replacing, [], true);
     rmSync(this.#pages, { force: true });
     rmSync(this.#mark, { force: true });
@@ -124,13 +124,13 @@ export class PersistedState {
     return existsSync(this.#replacing);
   }
 
-  /** Moves files that led to an error out of the way, for somebody to look at. */
+  /** Moves inconsistent files aside for inspection. */
   setAside(): void {
     for (const path of [this.#pages, this.#mark]) {
       try {
         renameSync(path, `${path}.damaged`);
       } catch {
-        // It was not there.
+        // It did not exist.
       }
     }
   }

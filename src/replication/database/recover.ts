@@ -31,9 +31,9 @@ export interface Found {
   by: FoundBy;
   position: Position;
   table: PageTable;
-  /** In the WAL, right behind the position. */
+  /** WAL cursor right behind the position. */
   cursor: WalCursor;
-  /** The file is as this transaction left it, and those after it are undone. */
+  /** The file equals this transaction; later ones were undone. */
   undone?: Undone;
 }
 
@@ -54,7 +54,7 @@ export interface RecoverParts {
 
 const AT_ONCE = 100;
 
-/** The table as it was after `txid`: the kept one with the log's transactions laid over it. */
+/** The page table after `txid`: the stored one with the log applied. */
 function* replay(log: TransactionLog, kept: PersistedTable, txid: number): Steps<PageTable> {
   let table = new PageTable(kept.table.page_size, kept.table.copy());
   for (let next = kept.position.txid + 1; next <= txid; next++) {
@@ -70,16 +70,16 @@ function* replay(log: TransactionLog, kept: PersistedTable, txid: number): Steps
   return table;
 }
 
-/** True when the frame at which `cursor` stands is in the WAL now, with everything before it. */
+/** Whether the frame at `cursor` is in the current WAL, with everything before it. */
 function inWal({ files, header, page_size }: RecoverParts, cursor: WalCursor): boolean {
   if (!sameGeneration(cursor, header) || cursor.frame > header.frame) return false;
-  // Without a generation there was no WAL, and there may have been one since, copied back and deleted.
+  // Without a generation there was no WAL then, but one may have been checkpointed and deleted since.
   if (cursor.frame === 0) return cursor.salt1 !== 0 || cursor.salt2 !== 0;
   const bytes = files.frameHeader(cursor.frame, page_size);
   return bytes.readUInt32BE(16) === cursor.sum0 && bytes.readUInt32BE(20) === cursor.sum1;
 }
 
-/** The newest known transaction that the WAL ends with or goes on from. */
+/** The newest known transaction that the WAL ends with or continues from. */
 function findInWal(parts: RecoverParts, kept: PersistedTable): { txid: number; cursor: WalCursor } | undefined {
   for (let txid = parts.log.last; txid > kept.position.txid; txid--) {
     const header = parts.log.header(txid);
@@ -91,7 +91,7 @@ function findInWal(parts: RecoverParts, kept: PersistedTable): { txid: number; c
   return cursor && inWal(parts, cursor) ? { txid: position.txid, cursor } : undefined;
 }
 
-/** Behind all frames, or in front of them. */
+/** Behind all frames, or before them. */
 function cursorAt(parts: RecoverParts, where: "start" | "end"): WalCursor {
   const { salt1, salt2, frame, sum0, sum1 } = parts.header;
   if (where === "end" || frame === 0) return { salt1, salt2, frame, sum0, sum1 };
@@ -110,7 +110,7 @@ function position(txid: number, table: PageTable): Position {
   return { txid, checksum: table.checksum };
 }
 
-/** Never seen before. If nothing was copied back yet, the file alone is the start, and every frame a transaction. */
+/** An unknown database. If nothing was checkpointed yet, the file is the base and every commit a transaction. */
 function* adopt(parts: RecoverParts): Steps<Found> {
   const untouched = parts.header.frame > 0 && parts.files.copiedBack() === 0;
   if (untouched) {
@@ -123,7 +123,7 @@ function* adopt(parts: RecoverParts): Steps<Found> {
   return { by: "nothing", position: position(1, table), table, cursor: cursorAt(parts, "end") };
 }
 
-/** Whether somebody put this file here after the last transaction was logged. */
+/** Whether this file was put here after the last logged transaction. */
 function wasRestored({ files, log }: RecoverParts, kept: PersistedTable): boolean {
   if (kept.files && kept.files.database !== files.identities.database) return true;
   const last = log.read(log.last);
@@ -131,14 +131,14 @@ function wasRestored({ files, log }: RecoverParts, kept: PersistedTable): boolea
   return log.written_ms > 0 && files.databaseChangedMs() > logged_ms;
 }
 
-/** Reads the database and looks for its checksum among the known ones. */
+/** Reads the database and searches for its checksum among the known ones. */
 function* findByReading(parts: RecoverParts, kept: PersistedTable): Steps<Found> {
   const { log } = parts;
   const table = yield* scanningTable(parts.files, momentOf(parts, parts.header.frame));
   const cursor = cursorAt(parts, "end");
   const known = (txid: number): Found => ({ by: "scan", position: position(txid, table), table, cursor });
   const restored = wasRestored(parts, kept);
-  // Also before what was kept: a machine that lost power may have an older database than we have checksums for.
+  // Also before the stored state: after a power cut the database may be older than our checksums.
   for (let txid = log.last; txid >= log.base; txid--) {
     if (log.checksumAt(txid) !== table.checksum) continue;
     if (txid === log.last || !restored) return known(txid);
@@ -149,23 +149,23 @@ function* findByReading(parts: RecoverParts, kept: PersistedTable): Steps<Found>
   return txid === log.last || !restored ? known(txid) : yield* replaceBy(parts, kept, table, txid);
 }
 
-/** What is here now follows everything in the log, as one transaction. `after`: what it is known to be equal to. */
+/** Records the current content as one transaction after the log. `after`: the known state it equals. */
 function* replaceBy(parts: RecoverParts, kept: PersistedTable, table: PageTable, after?: number): Steps<Found> {
   const { log, page_size } = parts;
   const there = yield* replay(log, kept, log.last);
-  // After a deletion there is nothing whose page size would count.
+  // After a deletion the page size does not matter.
   const before = there.count === 0 ? new PageTable(page_size) : there;
   const last = position(log.last, before);
   const found = { position: position(log.last + 1, table), table, cursor: cursorAt(parts, "end") };
   const pages = before.page_size === page_size ? yield* differingPages(parts, before, table) : undefined;
-  // Too much for one transaction, or another page size: replicas get it whole.
+  // Too large for one transaction, or another page size: replicas get a snapshot.
   if (!pages) return { ...found, by: "replaced" };
   appendDifference(parts, pages, before, found);
   if (after === undefined) return { ...found, by: "difference" };
   return { ...found, by: "restored", undone: { after, last } };
 }
 
-/** Undefined: more than fits into one transaction. */
+/** Undefined: too large for one transaction. */
 function* differingPages(parts: RecoverParts, before: PageTable, table: PageTable): Steps<Page[] | undefined> {
   const most = REPLICATION_LIMITS.difference_bytes / parts.page_size;
   const pages: Page[] = [];
@@ -206,7 +206,7 @@ function appendDifference(
   log.append([{ txid, term: 0, cursor, ltx }]);
 }
 
-/** What SQLite's log, or the mark, says about a file that is the one it was. */
+/** What WAL or mark say about an unchanged file. */
 function* findByPlace(parts: RecoverParts, kept: PersistedTable): Steps<Found | undefined> {
   const { log, page_size } = parts;
   const there = findInWal(parts, kept);

@@ -21,14 +21,14 @@ import { PersistedState } from "./persisted-state.ts";
 const PAGES_AT_ONCE = 256;
 const READ_BYTES = 1024 * 1024;
 
-/** A database as it was at one moment, kept readable until `close`, while applications go on writing. */
+/** A consistent view of a database, readable until `close`, during concurrent writes. */
 export class Snapshot {
   readonly position: Position;
   readonly timestamp_ms: number;
   readonly #database: ReplicatedDatabase;
   readonly #source: ReplicatedDatabase["source"];
   readonly #reader: DatabaseSync;
-  /** Checksums of blocks of pages, as of this moment. */
+  /** Checksums of blocks of pages. */
   readonly blocks: string[];
 
   private constructor(database: ReplicatedDatabase, reader: DatabaseSync, source: ReplicatedDatabase["source"]) {
@@ -40,7 +40,7 @@ export class Snapshot {
     this.#source = source;
   }
 
-  /** Undefined when an application is writing right now: ask again in a moment. */
+  /** Undefined while an application writes: retry shortly. */
   static take(database: ReplicatedDatabase): Snapshot | undefined {
     let taken: Snapshot | undefined;
     database.whileStill(() => {
@@ -59,7 +59,7 @@ export class Snapshot {
     return pages * page_size;
   }
 
-  /** Every page, in batches that are valid until the next one. Throws when the database was closed meanwhile. */
+  /** All pages, in batches that are valid until the next. Throws when the database was closed. */
   *#pages(leaveOut?: (page: number) => boolean): Generator<Page[]> {
     for (const batch of scan(this.#source.files, this.#source.moment, leaveOut)) {
       yield batch;
@@ -67,14 +67,14 @@ export class Snapshot {
     }
   }
 
-  /** The file may have been deleted, or replaced by another, while this was read. */
+  /** The file may have been deleted or replaced meanwhile. */
   mustBeOpen(): void {
     if (this.#database.closed) throw new Error(`${this.#database.name} was closed while it was read`);
   }
 
   /**
-   * The pieces of an LTX file with the whole database, or without what the other side has. `timestamp_ms`: that of its last
-   * transaction, unless given.
+   * Chunks of an LTX file with the whole database, or without what the other side has. `timestamp_ms` defaults to that
+   * of its last transaction.
    */
   *ltx(
     packing: Packing = "store",
@@ -102,13 +102,13 @@ export class Snapshot {
     yield writer.end(checksum);
   }
 
-  /** The database file itself, in pieces, as /export gives it and as a diverged one is kept. */
+  /** The database file in chunks, for /export and for keeping a diverged one. */
   *file(): Generator<Buffer> {
     const { page_size, pages } = this.#source.moment;
     let next = 1;
     for (const batch of this.#pages()) {
       for (const { number, data } of batch) {
-        // The lock page is not part of a scan, but is part of the file.
+        // The lock page is not scanned, but is part of the file.
         if (number > next) yield Buffer.alloc((number - next) * page_size);
         yield Buffer.from(data);
         next = number + 1;
@@ -123,8 +123,8 @@ export class Snapshot {
 }
 
 /**
- * Begins the read transaction that keeps pages where they are, and says where: in the log and, for the rest, in the file. When
- * all of the log is in the file already, SQLite lets its next writer begin the log anew: then they are in the file alone.
+ * Starts the read transaction that keeps pages in place, and returns where they are: in the WAL and, for the rest, in
+ * the file. When all of the WAL is checkpointed the next writer may restart it: then they are in the file alone.
  */
 function readFrom(database: ReplicatedDatabase, reader: DatabaseSync): ReplicatedDatabase["source"] {
   for (;;) {
@@ -134,7 +134,7 @@ function readFrom(database: ReplicatedDatabase, reader: DatabaseSync): Replicate
     reader.prepare("SELECT count(*) FROM sqlite_schema").get();
     if (copied) return { files, moment: { ...moment, frames: 0 } };
     if (!files.allCopied({ frame: moment.frames })) return { files, moment };
-    // Somebody has copied the last of it in between: nobody knows which of the two it is now.
+    // The last part was checkpointed in between, so it is unknown which of the two applies.
     reader.exec("COMMIT");
   }
 }
@@ -163,7 +163,7 @@ export class FileSource implements ByteSource {
   }
 }
 
-/** A snapshot that has arrived as a file and was found whole. */
+/** A received and verified snapshot. */
 export interface ReceivedSnapshot {
   path: string;
   header: LtxHeader;
@@ -182,7 +182,7 @@ function* readPages(reader: LtxReader): Generator<Page[]> {
   if (batch.length > 0) yield batch;
 }
 
-/** Reads the whole file and verifies it. Throws `LtxError` when it is not a whole, good snapshot. */
+/** Reads and verifies the whole file. Throws `LtxError` when it is incomplete or invalid. */
 export function verifySnapshot(path: string): ReceivedSnapshot {
   const fd = openSync(path, "r");
   try {
@@ -212,7 +212,7 @@ export function* snapshotPages({ path }: ReceivedSnapshot): Generator<Page[]> {
   }
 }
 
-/** Writes a verified snapshot as a database file. Nobody sees it before it is whole. */
+/** Writes a verified snapshot as a database file, which is renamed when complete. */
 function writeDatabaseFile(snapshot: ReceivedSnapshot, path: string): void {
   const { page_size } = snapshot.header;
   const fresh = `${path}.incoming`;
@@ -229,7 +229,7 @@ function writeDatabaseFile(snapshot: ReceivedSnapshot, path: string): void {
   syncDirectory(dirname(path));
 }
 
-/** Makes a database that was not there before. What the node knows about it is written first, then the file. */
+/** Creates a new database: first the stored state, then the file. */
 export function createFromSnapshot(snapshot: ReceivedSnapshot, path: string, dir: string): void {
   for (const end of ["-wal", "-shm"]) rmSync(`${path}${end}`, { force: true });
   rmSync(join(dir, "log"), { recursive: true, force: true });

@@ -18,7 +18,7 @@ import type { BulkCheckpointer } from "./checkpointer.ts";
 import { Connections } from "./connections.ts";
 import { PersistedState } from "./persisted-state.ts";
 
-/** A transaction as others are told of it. */
+/** A transaction, as announced. */
 export interface TransactionInfo {
   position: Position;
   page_size: number;
@@ -29,26 +29,26 @@ export interface TransactionInfo {
 export interface DatabaseOptions {
   name: string;
   path: string;
-  /** Where the node keeps what it knows about the database. */
+  /** Directory of the node's state about the database. */
   dir: string;
   node_id: bigint;
   clock: Clock;
-  /** Tells of each transaction once, in order: captured and durable, or applied. Those that came together at once. */
+  /** Announces each transaction once, in order: captured and durable, or applied. In batches. */
   onTransactions(infos: readonly TransactionInfo[]): void;
-  /** The disk failed; what is on it is not known any more. */
+  /** The disk failed; its content is unknown. */
   onFailure(error: unknown): void;
   sizes?: Sizes;
-  /** Copies long logs back beside other work; without it that is done in between. */
+  /** Checkpoints long WALs in the background; without it they are done inline. */
   checkpointer?: BulkCheckpointer;
-  /** How long to ask for the write lock; then it is not opened. */
+  /** Timeout for the write lock at opening. */
   lock_ms?: number;
-  /** How far replicas may be behind; see `REPLICATION_LIMITS.max_lag_ms`. */
+  /** Maximum lag of replicas; see `REPLICATION_LIMITS.max_lag_ms`. */
   max_lag_ms?: number;
-  /** Called at the moments a crash is most interesting. */
+  /** Called at points where a crash matters, for tests. */
   step?: (step: Step) => void;
 }
 
-/** What came does not follow from what is here, or somebody else wrote here. */
+/** A transaction does not follow from the position, or someone else wrote here. */
 export class PositionMismatch extends Error {
   override readonly name = "PositionMismatch";
 }
@@ -69,25 +69,25 @@ export class DatabaseState {
   readonly page_size: number;
   table: PageTable;
   position: Position = NOWHERE;
-  /** In SQLite's log, right behind the position. */
+  /** WAL cursor right behind the position. */
   cursor: WalCursor = NO_FRAMES;
-  /** In the log of SQLite's in which our read transaction began, if it did not begin before all of it. */
+  /** WAL position of our read transaction, unless it began before the WAL. */
   watched: WalCursor = NO_FRAMES;
-  /** Where the log was when our read transaction began: its end, and whether all of it was in the database. */
+  /** WAL end, and whether all was checkpointed, when our read transaction began. */
   #watch_began_at = "";
-  /** When the last transaction was written on its primary. */
+  /** Time of the last transaction on its primary. */
   timestamp_ms = 0;
-  /** The term written beside transactions from now on. */
+  /** The term of further transactions. */
   term = 0;
-  /** Frames in SQLite's log at which the next attempt is made to copy it back. */
+  /** WAL length for the next checkpoint attempt. */
   checkpoint_at: number;
-  /** Frames in SQLite's log past which writers wait until it is copied back. */
+  /** WAL length above which writers are throttled. */
   #long_at: number;
-  /** Since when, by the monotonic clock, there was always something that was not captured yet. */
+  /** Since when capturing has been behind, on the monotonic clock. */
   #behind_since_ms: number | undefined;
-  /** Whether most of SQLite's log is being, or was just, copied back. */
+  /** State of the background checkpoint. */
   bulk: "idle" | "running" | "done" = "idle";
-  /** Frames there were when that began. */
+  /** WAL length when that began. */
   bulk_frame = 0;
   closed = false;
   /** See `ReplicatedDatabase.pinned`. */
@@ -98,7 +98,7 @@ export class DatabaseState {
   #table_saved_at = 0;
   #table_txid = 0;
 
-  /** Takes the write lock before anything else: a database that is in use costs one look. */
+  /** Takes the write lock first: a database in use costs one attempt. */
   constructor(options: DatabaseOptions) {
     this.options = options;
     this.connections = new Connections(options.path);
@@ -126,7 +126,7 @@ export class DatabaseState {
     return this.options.sizes?.checkpoint_frames ?? Math.min(checkpoint_frames, checkpoint_bytes / this.page_size);
   }
 
-  /** True when writers are to wait: so many frames are not captured, or for so long, or the log is so long. */
+  /** Whether to throttle writers: too many frames uncaptured, for too long, or the WAL too long. */
   writersTooFast(behind: number): boolean {
     const { max_lag_ms, behind_frames } = REPLICATION_LIMITS;
     const now_ms = this.options.clock.monotonic();
@@ -137,7 +137,7 @@ export class DatabaseState {
     return late || behind > behind_frames || this.wal_is_long;
   }
 
-  /** A reader is in the way of copying the log back: writers do not wait for it, but now and then. */
+  /** A reader blocks the checkpoint: writers are throttled only occasionally. */
   waitForReader(): void {
     this.#long_at = this.cursor.frame + this.checkpoint_frames;
   }
@@ -147,23 +147,20 @@ export class DatabaseState {
     this.checkpoint_at = this.checkpoint_frames;
   }
 
-  /** True when SQLite's log is too long, and the next writer would not begin it anew. */
+  /** Whether SQLite's WAL is too long and the next writer would not restart it. */
   get wal_is_long(): boolean {
     const header = this.files.indexHeader();
     return header !== undefined && header.frame > this.#long_at && !this.files.allCopied(header);
   }
 
-  /**
-   * Gives back what a long log took on the disk: SQLite itself begins it anew in the same file. Only when nobody is in the
-   * way, and everything is captured.
-   */
+  /** Truncates a long WAL file, because SQLite only reuses it. Only without readers and when everything is captured. */
   shrinkLog(): void {
     const header = this.files.indexHeader();
     const most = this.checkpoint_frames * this.page_size * 2;
     if (!header || this.files.walBytes() <= most) return;
     if (header.frame > 0 && !(sameGeneration(header, this.cursor) && header.frame === this.cursor.frame)) return;
     this.log.syncNow();
-    // Our own read transaction moves out of the log once all of it is copied; then, the next time, it can be cut.
+    // Our read transaction leaves the WAL once all is checkpointed; then it can be truncated next time.
     if (this.files.allCopied(header)) this.connections.checkpoint("TRUNCATE");
     else if (header.frame < this.checkpoint_frames) this.connections.checkpoint("PASSIVE");
   }
@@ -174,18 +171,18 @@ export class DatabaseState {
 
   // ——— the write lock ———
 
-  /** For what cannot be done without it. */
+  /** For work that requires it. */
   holdWithin(ms: number): void {
     if (this.insistOnHolding(ms)) return;
     throw new DatabaseBusy("an application holds the write lock; it is opened when that transaction ends");
   }
 
-  /** For what can as well be done a little later. */
+  /** For work that can wait. */
   tryHoldBriefly(): boolean {
     return this.#holdWithin(REPLICATION_LIMITS.lock_try_ms);
   }
 
-  /** Against writers that leave the lock free for microseconds only: asks without a pause. */
+  /** Against writers that release the lock for microseconds only: retries without pause. */
   insistOnHolding(ms: number): boolean {
     return this.#holdWithin(ms, () => undefined);
   }
@@ -203,7 +200,7 @@ export class DatabaseState {
   headerUnderLock(): IndexHeader {
     const header = this.files.indexHeader();
     if (!header) throw new Error(`${this.options.path}-shm has no valid header although the lock is held`);
-    // Before the first frame of a generation the index knows neither size.
+    // Before the first frame of a generation the index has no sizes.
     const pages = Math.floor(this.files.databaseBytes() / this.page_size);
     return header.frame > 0 ? header : { ...header, page_size: this.page_size, pages };
   }
@@ -216,14 +213,14 @@ export class DatabaseState {
   }
 
   moveWatch(before_end: () => void): void {
-    // Looked at before it begins: it may begin later in the log than this says, never earlier.
+    // Read before it begins: it may begin later in the WAL, never earlier.
     const place = this.#place();
     this.connections.moveWatch(before_end);
     this.watched = NO_FRAMES;
     this.#watch_began_at = place;
   }
 
-  /** True when a read transaction that began now would let others copy back, or begin anew, more of the log. */
+  /** Whether a new read transaction would let others checkpoint or restart more of the WAL. */
   get watch_is_old(): boolean {
     return this.#place() !== this.#watch_began_at;
   }
@@ -235,7 +232,7 @@ export class DatabaseState {
 
   // ——— transactions ———
 
-  /** The header of the next transaction; where it was in SQLite's log is for the caller to add. */
+  /** The header of the next transaction; the caller adds its WAL position. */
   header(txid: number, commit: number): LtxHeader {
     return {
       page_size: this.page_size,
@@ -252,7 +249,7 @@ export class DatabaseState {
     };
   }
 
-  /** What to tell of the transaction the position is at. */
+  /** The announcement of the current transaction. */
   info(commit: number, timestamp_ms: number): TransactionInfo {
     this.timestamp_ms = timestamp_ms;
     return { position: this.position, page_size: this.page_size, commit, timestamp_ms };
@@ -264,20 +261,20 @@ export class DatabaseState {
     for (const { ltx } of records) this.#logged_bytes += ltx.length;
   }
 
-  /** Tells others of transactions as soon as the log has them for good. */
+  /** Announces transactions once the log is durable. */
   announceWhenDurable(infos: readonly TransactionInfo[]): void {
     this.#unpublished.push(...infos);
     this.syncLog();
-    // Perhaps everything is durable already, and no sync will say so.
+    // Everything may already be durable, and no sync follows.
     if (this.log.durable >= this.log.last) queueMicrotask(() => this.announceDurable());
   }
 
-  /** Has the log made durable beside other work. */
+  /** Syncs the log in the background. */
   syncLog(): void {
     this.log.sync().catch((error: unknown) => this.options.onFailure(error));
   }
 
-  /** The same a little later, together with what comes until then. */
+  /** The same slightly later, batched. */
   syncLogSoon(): void {
     if (this.#sync_timer) return;
     this.#sync_timer = setTimeout(() => {
@@ -295,7 +292,7 @@ export class DatabaseState {
 
   // ——— copying SQLite's log back ———
 
-  /** Copies most of it, without any lock. False while that still runs: ask again later. */
+  /** Checkpoints most of the WAL without a lock. Returns false while that runs. */
   copiedMost(): boolean {
     if (this.bulk === "idle") this.#copyMost();
     if (this.bulk !== "done") return false;
@@ -305,7 +302,7 @@ export class DatabaseState {
 
   #copyMost(): void {
     const { checkpointer, path, onFailure } = this.options;
-    // This makes SQLite's log durable, and ours must never have less: what is applied together can only be told apart there.
+    // This syncs SQLite's WAL, and ours must never have less: only ours separates batched transactions.
     this.log.syncNow();
     if (!checkpointer) {
       this.connections.checkpoint("PASSIVE");
@@ -328,14 +325,14 @@ export class DatabaseState {
     this.#table_txid = position.txid;
   }
 
-  /** Writes the page checksums out when enough was logged since the last time. */
+  /** Stores the page checksums when enough was logged. */
   saveTableIfDue(): void {
     const every = this.options.sizes?.table_every_bytes ?? REPLICATION_LIMITS.table_every_bytes;
     const due = Math.max(every, this.table.count * 64);
     if (this.#logged_bytes - this.#table_saved_at >= due) this.saveTable();
   }
 
-  /** The database file alone, as it is now, is at the position. */
+  /** Records that the database file alone is at the position. */
   mark(): void {
     this.kept.saveMark({ position: this.position, stamp: this.files.stamp() });
   }
@@ -357,7 +354,7 @@ export class DatabaseState {
 
 const nap = new Int32Array(new SharedArrayBuffer(4));
 
-/** Gives another process a moment to let go of a lock. */
+/** Gives another process a moment to release a lock. */
 function pause(): void {
   Atomics.wait(nap, 0, 0, 0.1);
 }

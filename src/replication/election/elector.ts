@@ -13,14 +13,14 @@ import { Mutex } from "../mutex.ts";
 import type { InSync } from "./in-sync.ts";
 import type { Lease, LeaseStore } from "./lease-store.ts";
 
-/** What is elected. */
+/** A node that can be elected. */
 export interface Electable {
   readonly id: string;
   readonly term: number;
   readonly complete_term: number;
-  /** Remembers, for good, that this node is complete in a term it is about to be primary of. */
+  /** Stores durably that this node is complete in a term it is about to lead. */
   claim(term: number): void;
-  /** `until_ms` answers, at any time, until when by the monotonic clock anything may be accepted. */
+  /** `until_ms` returns, at any time, until when (monotonic) writes may be accepted. */
   becomePrimary(term: number, until_ms: () => number): Promise<void>;
   becomeReplica(primary_url: string): Promise<void>;
   /** When this has returned, nothing is accepted any more. */
@@ -29,16 +29,16 @@ export interface Electable {
 
 export interface ElectorOptions {
   node: Electable;
-  /** Where replicas reach this node. */
+  /** URL for replicas. */
   url: string;
   leases: LeaseStore;
   clock: Clock;
-  /** False for a node that is never to be primary. */
+  /** False for a node that never becomes primary. */
   candidate: boolean;
   ttl_ms?: number;
   renew_ms?: number;
   margin_ms?: number;
-  /** Only nodes that were said to be in sync may be elected; see `setInSync`. Otherwise any that was complete. */
+  /** Only in-sync nodes may be elected; see `setInSync`. Otherwise any complete one. */
   keeps_in_sync?: boolean;
   log(message: string): void;
 }
@@ -49,12 +49,12 @@ export class Elector {
   readonly #renew_ms: number;
   readonly #margin_ms: number;
   #lease: { lease: Lease; fence_at_ms: number; in_sync: InSync | undefined } | undefined;
-  /** Not before this moment does the node stand for election: it has just given the lease away. */
+  /** The node does not stand for election before this, after it gave the lease away. */
   #wait_until_ms = 0;
-  /** How often in a row nobody had the lease and this node could not get it. */
+  /** Consecutive failures to get a free lease. */
   #refusals = 0;
   readonly #wake = new EventTarget();
-  /** Attempts to get the lease. */
+  /** Serializes attempts to get the lease. */
   readonly #attempts = new Mutex();
 
   constructor(options: ElectorOptions) {
@@ -69,7 +69,7 @@ export class Elector {
     return this.#lease?.lease;
   }
 
-  /** Runs until the signal; then gives the lease back, so that others need not wait. */
+  /** Runs until the signal, then releases the lease. */
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       try {
@@ -84,8 +84,8 @@ export class Elector {
   }
 
   /**
-   * Takes the lease now if it can be had: asked by a person, or named as successor. One attempt after the other: two at
-   * once would take the lease from each other, each with a term of its own.
+   * Tries to take the lease now: requested by a user, or as the chosen successor. One attempt at a time, because two
+   * would take the lease from each other with different terms.
    */
   async stand(force = false): Promise<boolean> {
     return await this.#attempts.acquire(() => this.#lease !== undefined || this.#acquire(force));
@@ -97,13 +97,13 @@ export class Elector {
     const candidate = { node: node.id, url, term: node.term, complete_term: node.complete_term };
     const lease = await this.#inTime(leases.acquire(candidate, this.#ttl_ms, force), this.#ttl_ms);
     if (!lease) return false;
-    // Before the store is told that the term has a primary: otherwise a crash in between leaves a term in which
-    // nobody is complete, and after which nobody can be chosen.
+    // Before the store records the term's primary: a crash in between would leave a term in which nobody is complete,
+    // and nobody could be elected.
     node.claim(lease.term);
     const in_sync = this.#options.keeps_in_sync ? { version: 0, nodes: [node.id] } : undefined;
     if (!(await this.#inTime(leases.renew(lease, this.#ttl_ms, in_sync), this.#ttl_ms))) return false;
     this.#lease = { lease, fence_at_ms: asked_ms + this.#ttl_ms - this.#margin_ms, in_sync };
-    // The store may have taken long to answer: then the lease is worth nothing any more.
+    // After a slow response the lease may have expired.
     if (clock.monotonic() >= this.#lease.fence_at_ms) await this.#lose("was granted too late");
     else await this.#becomePrimary(lease);
     this.#wake.dispatchEvent(new Event("wake"));
@@ -115,7 +115,7 @@ export class Elector {
     try {
       await node.becomePrimary(lease.term, () => this.#acceptUntil(lease));
     } catch (error) {
-      // A lease without a primary behind it would be kept from those who could be.
+      // A lease without a primary would block other candidates.
       this.#lease = undefined;
       await leases.release(lease).catch(() => undefined);
       throw error;
@@ -123,8 +123,8 @@ export class Elector {
   }
 
   /**
-   * Says which nodes, this one among them, may be elected next. True when the store has it. After false or an error nobody
-   * knows; it is told again with each renewal.
+   * Publishes which nodes may be elected next, including this one. Returns true when stored. After false or an error it
+   * is unknown and is repeated with each renewal.
    */
   async setInSync(nodes: readonly string[]): Promise<boolean> {
     const held = this.#lease;
@@ -136,19 +136,19 @@ export class Elector {
     return done && this.#lease === held && held.in_sync === in_sync;
   }
 
-  /** Gives the lease to a successor after `prepare` has brought it up to date. */
+  /** Hands the lease to a successor after `prepare` has brought it up to date. */
   async handOff(successor: string, prepare: () => Promise<void>): Promise<void> {
     const { leases, clock } = this.#options;
     const held = this.#lease;
     if (!held) fail("conflict", "this node does not have the lease");
     await prepare();
-    // From here on this node is fenced, whether or not the store can be told.
+    // From here on this node is fenced, whether or not the store can be reached.
     this.#lease = undefined;
     this.#wait_until_ms = clock.monotonic() + REPLICATION_LIMITS.handoff_ms;
     await leases.release(held.lease, { node: successor, for_ms: REPLICATION_LIMITS.handoff_ms });
   }
 
-  /** Asked before each thing a primary does, because a process can be stopped for longer than a lease lasts. */
+  /** Checked before each action of a primary, because a process may be paused for longer than the lease. */
   #acceptUntil(lease: Lease): number {
     return this.#lease?.lease === lease ? this.#lease.fence_at_ms : Number.NEGATIVE_INFINITY;
   }
@@ -161,7 +161,7 @@ export class Elector {
     if (asked_ms >= held.fence_at_ms) return this.#lose("could not be renewed in time");
     let renewed: boolean | undefined;
     try {
-      // Not waited for until the end: a second try may get through where the first was lost.
+      // Not awaited fully: a second attempt may succeed where the first was lost.
       const patience_ms = Math.min(this.#renew_ms, held.fence_at_ms - asked_ms);
       renewed = await this.#inTime(leases.renew(held.lease, this.#ttl_ms, held.in_sync), patience_ms);
     } catch (error) {
@@ -183,7 +183,7 @@ export class Elector {
     }
     if (!candidate || clock.monotonic() < this.#wait_until_ms) return;
     this.#refusals = (await this.stand()) ? 0 : this.#refusals + 1;
-    // Once may mean that another one was faster.
+    // A single failure may be a lost race.
     if (this.#refusals === 2) {
       this.#options.log(
         "nobody has the lease, and this node may not stand: it may lack transactions; promote --force overrides that",
@@ -205,7 +205,7 @@ export class Elector {
     await this.#inTime(this.#options.leases.release(held.lease), this.#margin_ms).catch(() => undefined);
   }
 
-  /** Until the next thing to do: renewing, fencing, or looking who is primary. */
+  /** Sleeps until the next renewal, fencing, or check for the primary. */
   async #rest(signal: AbortSignal): Promise<void> {
     const { clock } = this.#options;
     const held = this.#lease;
@@ -221,7 +221,7 @@ export class Elector {
     signal.removeEventListener("abort", wake);
   }
 
-  /** The answer, or an error when the store is silent for `ms`. */
+  /** The result, or an error after `ms` of silence. */
   async #inTime<T>(work: Promise<T>, ms: number): Promise<T> {
     const done = new AbortController();
     const late = this.#options.clock.sleep(Math.max(0, ms), done.signal).then(

@@ -18,7 +18,7 @@ const base64 = (text: string): string => Buffer.from(text).toString("base64");
 export class EtcdLeases implements LeaseStore {
   readonly #origin: string;
   readonly #keys: { holder: string; term: string; served: string; successor: string };
-  /** The etcd lease behind the one we gave out last. */
+  /** The etcd lease behind the last one granted. */
   #etcd_lease: { term: number; id: string } | undefined;
 
   constructor(origin: string, name: string) {
@@ -36,8 +36,8 @@ export class EtcdLeases implements LeaseStore {
     const last = servedIn(served);
     const lacks = complete_term < last.term || !mayStand(last.in_sync, node);
     if (taken || reserved || (lacks && !force)) return undefined;
-    // Everything that was looked at must still be so. The revision of what was read is the next term: it is higher
-    // than that of any earlier term, and of two who read the same, one only succeeds.
+    // Everything read must be unchanged. The revision read becomes the next term: it is higher than any earlier term,
+    // and of two candidates with the same one only one succeeds.
     const next = Math.max(Number(term?.value ?? 0), await this.#revision(), candidate.term) + 1;
     const id = await this.#grant(ttl_ms);
     const lease: Lease = { node, url, term: next };
@@ -78,7 +78,7 @@ export class EtcdLeases implements LeaseStore {
         compare: [unchanged(this.#keys.holder, holder), unchanged(this.#keys.served, served)],
         success: [{ request_put: { key: base64(this.#keys.served), value: base64(value) } }],
       });
-      // Two renewals at once: the other one was faster, and what it wrote counts.
+      // A concurrent renewal was faster; what it wrote counts.
       if (succeeded === true) return true;
     }
   }
@@ -130,7 +130,7 @@ export class EtcdLeases implements LeaseStore {
     return Number((header as { revision?: string } | undefined)?.revision ?? 0);
   }
 
-  /** etcd counts whole seconds. Rounded up: a lease that lasts too long costs time, one too short costs safety. */
+  /** etcd counts whole seconds. Rounded up: a longer lease costs time, a shorter one safety. */
   async #grant(ttl_ms: number): Promise<string> {
     const { ID } = await this.#post("lease/grant", { TTL: Math.max(1, Math.ceil(ttl_ms / 1000)) });
     return String(ID);
@@ -148,13 +148,13 @@ export class EtcdLeases implements LeaseStore {
   }
 }
 
-/** The last term that had a primary, and who was in sync with it. */
+/** The last term that had a primary, and its in-sync nodes. */
 interface Served {
   term: number;
   in_sync: StoredInSync | null;
 }
 
-/** An earlier version wrote the term alone. */
+/** An earlier version stored the term alone. */
 function servedIn(served: Keyed | undefined): Served {
   const value: unknown = served ? JSON.parse(served.value) : 0;
   return typeof value === "number" ? { term: value, in_sync: null } : (value as Served);
@@ -168,7 +168,7 @@ function keyed(row: Record<string, string> | undefined): Keyed | undefined {
   };
 }
 
-/** A condition of a transaction: the key is as it was read, or still absent. */
+/** A transaction condition: the key is unchanged, or still absent. */
 function unchanged(key: string, known: Keyed | undefined): object {
   return { key: base64(key), target: "MOD", result: "EQUAL", mod_revision: known?.mod_revision ?? 0 };
 }

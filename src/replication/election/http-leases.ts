@@ -4,7 +4,7 @@ import type { Candidate, Lease, LeaseStore } from "./lease-store.ts";
 
 const REQUEST_MS = 3000;
 
-/** Asks the platform's API, in whatever way it is reached. */
+/** Calls the platform's API over some transport. */
 export type Send = (method: string, path: string, body?: object) => Promise<{ status: number; text: string }>;
 
 export interface PlatformPlace {
@@ -13,7 +13,7 @@ export interface PlatformPlace {
   send: Send;
 }
 
-/** `token`: one that may control the app; asked for at every request, because it may be replaced. */
+/** `token`: may control the app; read at every request, because it may be replaced. */
 export function sendTo(origin: string, token: () => string): Send {
   return async (method, path, body) => {
     const response = await fetch(`${origin}${path}`, {

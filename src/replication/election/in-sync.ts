@@ -3,9 +3,9 @@
  * of a term writes it; a request that was late must not bring back an older list, so lists of one term are numbered.
  */
 export interface InSync {
-  /** Goes up with every list of a term. */
+  /** Incremented with every list of a term. */
   version: number;
-  /** Ids of nodes, the primary's own among them. */
+  /** Node ids, including the primary's own. */
   nodes: readonly string[];
 }
 
@@ -17,14 +17,14 @@ export function readInSync(text: string | null | undefined): StoredInSync | null
   return text ? (JSON.parse(text) as StoredInSync) : null;
 }
 
-/** What to keep of what is stored and what the primary of a term now says. A primary that says nothing lets anybody stand. */
+/** Merges the stored list with that of a term's primary. A primary without a list lets anyone stand. */
 export function newerInSync(stored: StoredInSync | null, term: number, said: InSync | undefined): StoredInSync | null {
   if (!said) return null;
   if (stored?.term === term && stored.version >= said.version) return stored;
   return { term, version: said.version, nodes: said.nodes };
 }
 
-/** After a handover both have everything: who gave the lease away, and who is to take it. */
+/** After a handover both the old and the new primary have everything. */
 export function inSyncAfterHandOff(stored: StoredInSync | null, from: string, to: string): StoredInSync | null {
   return stored && { ...stored, version: stored.version + 1, nodes: [from, to] };
 }

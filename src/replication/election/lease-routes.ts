@@ -117,7 +117,7 @@ class SeenLeases {
     const { id } = appOf(admitted);
     const key = `${id} ${name}`;
     const known = this.#seen.get(key) ?? new RowLeases(this.#parts.rows(id, name), this.#parts.clock);
-    // The one that was not asked about for longest comes first, and goes first.
+    // Least recently used first.
     this.#seen.delete(key);
     this.#seen.set(key, known);
     const [oldest] = this.#seen.keys();

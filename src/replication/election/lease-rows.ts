@@ -1,26 +1,26 @@
 /** One lease as a row somewhere: the least a store must be able to do for `RowLeases`. */
 export interface LeaseRow {
-  /** Goes up by one with every change of the row. */
+  /** Incremented with every change of the row. */
   revision: number;
-  /** The highest term that was ever given. */
+  /** The highest term ever granted. */
   term: number;
   /** The last term that had a primary. */
   served_term: number;
-  /** Who has it; null when nobody does. */
+  /** The holder; null when there is none. */
   node: string | null;
   url: string;
-  /** Who alone may take it next; null when anybody may. */
+  /** The only node that may take it next; null for any. */
   reserved_for: string | null;
-  /** Who alone may be elected next, as JSON (`StoredInSync`); null when anybody may who was complete. */
+  /** The only nodes that may be elected next, as JSON (`StoredInSync`); null for any complete one. */
   in_sync: string | null;
-  /** How long this row counts when it is not changed: the lease's time to live, or the reservation's. */
+  /** Validity of an unchanged row: the lease's ttl, or the reservation's. */
   lasts_ms: number;
 }
 
 export interface LeaseRows {
-  /** Undefined when there is none yet. Sees every change that was made before. */
+  /** Undefined when there is none yet. Sees all earlier changes. */
   read(): Promise<LeaseRow | undefined>;
-  /** Writes the row, durably, if the one there has revision `was` (0: if there is none). Otherwise false, and nothing. */
+  /** Writes the row durably if the current revision is `was` (0: no row). Returns false otherwise. */
   swap(was: number, row: LeaseRow): Promise<boolean>;
   close(): Promise<void>;
 }

@@ -1,54 +1,54 @@
 import type { InSync } from "./in-sync.ts";
 
-/** Who may be primary. Implementations are in this folder and elsewhere; each passes `lease-store.suite.ts`. */
+/** Decides who may be primary. Each implementation passes `lease-store.suite.ts`. */
 
 export interface Candidate {
   /** Id of the node. */
   node: string;
-  /** Where its replicas reach it. */
+  /** URL for its replicas. */
   url: string;
-  /** The highest term it has heard of; it is given a higher one even by a store that has forgotten. */
+  /** The highest term it has seen; the granted one is higher, even if the store has lost its data. */
   term: number;
-  /** The highest term in which the node had every transaction its primary had. */
+  /** The highest term in which the node had every transaction of its primary. */
   complete_term: number;
 }
 
 export interface Lease {
   node: string;
   url: string;
-  /** Goes up with every change of hands, and is never used twice. The fencing number of everything a primary does. */
+  /** Increases with every new holder and is never reused: the fencing token of a primary. */
   term: number;
 }
 
 /**
- * One lease for one cluster. At most one node has it at any time, by the store's own clock.
+ * One lease for one cluster. At most one node holds it at any time, by the store's own clock.
  *
- * Terms: to *expire* is to be older than its time to live; the store alone judges that. Whoever had the lease must
- * stop by its own monotonic clock before the store can think so: counted from before it asked.
+ * A lease *expires* after its ttl; only the store decides that. The holder must stop by its own monotonic clock before
+ * the store can consider it expired, counted from before the request.
  *
- * Every call either tells the truth or throws; after a throw the caller does not know whether it happened, and must
- * behave as if it had not.
+ * Every call returns the truth or throws; after a throw the outcome is unknown, and the caller must act as if it had
+ * failed.
  */
 export interface LeaseStore {
   /**
-   * Gives the lease to the candidate when nobody has it, with a higher term than ever before. Undefined when
-   * somebody else has it, when it is reserved for somebody else, or when the candidate was not complete in the last
-   * term that had a primary, or not in sync with it: it would take transactions away from everybody. `force` overrides
-   * these last reasons, and only them. A candidate that has the lease itself gets it anew, with a higher term.
+   * Grants a free lease to the candidate, with a higher term than ever before. Undefined when another node holds it,
+   * when it is reserved for another, or when the candidate was not complete, or not in sync, in the last term that had
+   * a primary: electing it would lose transactions. `force` overrides only these last reasons. A candidate that already
+   * holds it gets a new one with a higher term.
    */
   acquire(candidate: Candidate, ttl_ms: number, force?: boolean): Promise<Lease | undefined>;
 
   /**
-   * Starts the time to live anew. False when the lease is no longer this one; then it is lost for good. The first
-   * renewal says that the term now has a primary; nothing may be accepted before it has succeeded. `in_sync`: only these
-   * may be elected next; it is stored when this has answered true. A lower version than is stored changes nothing.
+   * Restarts the ttl. Returns false when the lease was lost. The first renewal records that the term has a primary;
+   * nothing may be accepted before it succeeded. `in_sync`: only these may be elected next; stored when this returns
+   * true. A lower version than the stored one changes nothing.
    */
   renew(lease: Lease, ttl_ms: number, in_sync?: InSync): Promise<boolean>;
 
-  /** Gives the lease back; `successor` alone may take it for a while. Nothing happens when it is no longer this one. */
+  /** Releases the lease; only `successor` may take it for a while. Does nothing when it was lost. */
   release(lease: Lease, successor?: { node: string; for_ms: number }): Promise<void>;
 
-  /** Whoever has the lease now. */
+  /** The current holder. */
   holder(): Promise<Lease | undefined>;
 
   close(): Promise<void>;

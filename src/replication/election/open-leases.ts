@@ -10,11 +10,11 @@ export const LEASE_FORMS = "platform:http://host:port/APP/NAME, etcd:http://host
 
 export interface LeaseOptions {
   clock: Clock;
-  /** A file with the platform's token, read again at every request; without it HANGAR_TOKEN is used. */
+  /** A file with the platform's token, read at every request; without it HANGAR_TOKEN is used. */
   token_file?: string | undefined;
 }
 
-/** The lease store a setting names. */
+/** Opens the configured lease store. */
 export function openLeases(where: string, { clock, token_file }: LeaseOptions): LeaseStore {
   const [, kind, rest = ""] = /^(sqlite|etcd|platform):(.+)$/.exec(where) ?? [];
   if (kind === "sqlite") return new RowLeases(new SqliteRows(rest), clock);

@@ -25,7 +25,7 @@ const asText = (in_sync: StoredInSync | null): string | null => in_sync && JSON.
 export class RowLeases implements LeaseStore {
   readonly #rows: LeaseRows;
   readonly #clock: Clock;
-  /** The row as it was last seen, and when it was first seen so. */
+  /** The last seen row, and when it was first seen. */
   #seen = { revision: 0, at_ms: 0 };
 
   constructor(rows: LeaseRows, clock: Clock) {
@@ -79,7 +79,7 @@ export class RowLeases implements LeaseStore {
 
   async #look(): Promise<LeaseRow> {
     const row = (await this.#rows.read()) ?? NONE;
-    // Counted from when the answer is here, not from when it was asked for: it may have been written in between.
+    // Measured from the response, not from the request: it may have been written in between.
     if (row.revision !== this.#seen.revision) this.#seen = { revision: row.revision, at_ms: this.#clock.monotonic() };
     return row;
   }
@@ -89,8 +89,8 @@ export class RowLeases implements LeaseStore {
   }
 
   /**
-   * Changes the row of a lease while it is this one, and answers whether it did. Somebody being faster does not mean that
-   * the lease is lost: its own holder may renew it twice, when the first answer was late, or renew while it gives it up.
+   * Changes the row of a lease while it is held, and returns whether it did. A concurrent change does not mean that the
+   * lease is lost: its holder may renew twice, or renew while releasing.
    */
   async #changeMine(lease: Lease, change: (row: LeaseRow) => LeaseRow | undefined): Promise<boolean> {
     for (;;) {

@@ -12,7 +12,7 @@ import { random } from "../../../test/support.ts";
 import { type Electable, Elector } from "./elector.ts";
 import type { Candidate, Lease, LeaseStore } from "./lease-store.ts";
 
-/** Time that only moves when everybody waits for it. */
+/** Simulated time, which advances only when everyone waits. */
 export class World {
   now_ms = 0;
   readonly #timers: { at_ms: number; order: number; run: () => void }[] = [];
@@ -41,14 +41,14 @@ export class World {
   }
 }
 
-/** Lets every promise that can go on do so: a turn of the loop begins when none is left. */
+/** Runs all ready promises: a turn of the event loop begins when none is left. */
 async function settle(): Promise<void> {
   await new Promise((turn) => {
     setImmediate(turn);
   });
 }
 
-/** A clock that runs `speed` times as fast as the world, and stands still when its process does. */
+/** A clock at `speed` times the world's, which stops with its process. */
 export function clockOf(world: World, speed: number, stalled_until: () => number): Clock {
   const wake = (at_ms: number, run: () => void): (() => void) =>
     world.at(at_ms, () => {
@@ -70,7 +70,7 @@ export function clockOf(world: World, speed: number, stalled_until: () => number
   };
 }
 
-/** The store everybody shares, in the world's own time. */
+/** The shared store, in the world's time. */
 export class Store {
   readonly #world: World;
   #lease: Lease | undefined;
@@ -114,7 +114,7 @@ export interface Faults {
   delay_ms: () => number;
 }
 
-/** A node's way to the store. Requests and answers are late, and lost while the way is cut. */
+/** A node's connection to the store. Requests and responses are delayed, and lost during a partition. */
 export function remote(world: World, store: Store, faults: Faults): LeaseStore {
   const call = <T>(act: () => T): Promise<T> =>
     new Promise((done) => {
@@ -177,7 +177,7 @@ interface Outcome {
 }
 
 const TTL_MS = 10_000;
-/** From then on nothing is disturbed any more. */
+/** No more faults from then on. */
 const QUIET_MS = 120_000;
 
 async function simulate(start: number, margin_ms: number): Promise<Outcome> {
@@ -193,7 +193,7 @@ async function simulate(start: number, margin_ms: number): Promise<Outcome> {
       stalled_until_ms: 0,
       delay_ms: () => next() * (next() < 0.05 && world.now_ms < QUIET_MS ? 4000 : 50),
     };
-    // Clocks differ by up to one part in a hundred, far more than real ones.
+    // Clocks differ by up to 1 %, far more than real ones.
     const clock = clockOf(world, 0.99 + next() * 0.02, () => faults.stalled_until_ms);
     const leases = remote(world, store, faults);
     const elector = new Elector({
@@ -211,7 +211,10 @@ async function simulate(start: number, margin_ms: number): Promise<Outcome> {
     return { node, faults, clock };
   });
 
-  /** Applications write all the time: whoever would accept now is noted. Replicas learn the term of a primary they reach. */
+  /**
+   * Applications write continuously: nodes that would accept are recorded. Replicas learn the term of a reachable
+   * primary.
+   */
   const write = (): void => {
     const accepting = nodes.filter(({ node, faults, clock }) => {
       const running = faults.stalled_until_ms <= world.now_ms;
@@ -257,7 +260,7 @@ async function simulate(start: number, margin_ms: number): Promise<Outcome> {
   return outcome;
 }
 
-/** What many runs came to. `wrong` has a line for each time two nodes would have accepted writes. */
+/** Totals of many runs. `wrong` lists each time two nodes would have accepted writes. */
 export interface Sums {
   terms: number;
   cuts: number;
@@ -271,7 +274,7 @@ interface Seeds {
   margin_ms: number;
 }
 
-/** Up to the first run that went wrong. */
+/** Up to the first failing run. */
 async function simulateAll({ first, count, margin_ms }: Seeds): Promise<Sums> {
   const sums: Sums = { terms: 0, cuts: 0, stalls: 0, wrong: [] };
   for (let seed = first; seed < first + count && sums.wrong.length === 0; seed++) {
@@ -302,7 +305,7 @@ export async function simulateInThread(seeds: Seeds): Promise<Sums> {
 
 const { election_seeds } = (workerData ?? {}) as { election_seeds?: Seeds };
 if (election_seeds) {
-  // Whatever is given up is given up with an error, whose stack nobody reads.
+  // Nobody reads the stacks of these errors.
   Error.stackTraceLimit = 0;
   parentPort?.postMessage(await simulateAll(election_seeds));
 }

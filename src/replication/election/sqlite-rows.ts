@@ -7,7 +7,7 @@ import type { LeaseRow, LeaseRows } from "./lease-rows.ts";
 const TRIES = 200;
 const PAUSE_MS = 10;
 
-/** Nodes that make the file at the same moment are in each other's way, and SQLite does not wait there by itself. */
+/** Nodes that create the file concurrently conflict, and SQLite does not wait there by itself. */
 function patiently(work: () => void): void {
   for (let tries = 1; ; tries++) {
     try {

@@ -15,7 +15,7 @@ const SAMPLE_EVERY_MS = 100;
 export interface BenchOptions {
   seconds: number;
   clock: Clock;
-  /** What the application makes of SQLite's own durability. */
+  /** The application's synchronous mode. */
   synchronous: "FULL" | "NORMAL";
 }
 
@@ -50,7 +50,7 @@ export async function bench(
       if (clock.monotonic() - sampled_ms < SAMPLE_EVERY_MS) continue;
       sampled_ms = clock.monotonic();
       pending.push(sample(primary.hostname, lag_ms, samples.acknowledged_ms, clock));
-      // The loop of this process must get its answers.
+      // Lets this process's event loop run.
       await new Promise<void>((turn) => setImmediate(turn));
     }
     const took_ms = clock.monotonic() - began_ms;
@@ -69,7 +69,7 @@ export async function bench(
   }
 }
 
-/** How long until what is committed now is acknowledged, and until each replica has it. */
+/** Time until a commit is acknowledged, and until each replica has it. */
 async function sample(
   hostname: string,
   lag_ms: Map<string, number[]>,

@@ -8,11 +8,11 @@ export interface Finding {
   level: "problem" | "warning";
   node: string;
   what: string;
-  /** What to do about it. */
+  /** The remedy. */
   do: string;
 }
 
-/** What to do about a database in each state; docs/replication.md has the same table. */
+/** Remedies by database state; docs/replication.md has the same table. */
 const REMEDIES: Record<string, string> = {
   opening: "wait",
   busy: "end the transaction that holds its write lock",
@@ -26,7 +26,7 @@ const REMEDIES: Record<string, string> = {
 const LAG_MS = 1000;
 const FREE_PART = 0.1;
 const WAL_BYTES = 512 * 1024 * 1024;
-/** File systems on which SQLite's locks or shared memory do not work as they must, by their magic numbers. */
+/** File systems without working SQLite locks or shared memory, by magic number. */
 const BAD_FILE_SYSTEMS: Record<number, string> = { 26985: "NFS", 2035054128: "overlay", 4283649346: "CIFS" };
 
 export function examine({ nodes, primary }: Survey): Finding[] {
@@ -101,7 +101,7 @@ function examinePrimary(primary: NodeInfo, { problem, warning }: Tells): void {
   }
 }
 
-/** What can only be seen on the machine itself. */
+/** Checks that need local access. */
 export function examineFolder(dir: string, names: readonly string[]): Finding[] {
   const findings: Finding[] = [];
   const add = (level: Finding["level"], what: string, remedy: string): void => {

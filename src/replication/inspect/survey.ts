@@ -22,7 +22,7 @@ export interface NodeInfo {
 
 export interface Surveyed {
   hostname: string;
-  /** Undefined when it does not answer; then `problem` says why. */
+  /** Undefined when it does not respond; then `problem` says why. */
   info?: NodeInfo;
   problem?: string;
 }
@@ -33,7 +33,7 @@ export interface Survey {
   primary: NodeInfo | undefined;
 }
 
-/** `urls`: at least one node; the others are found, as far as they can be. */
+/** `urls`: at least one node; the others are discovered. */
 export async function survey(urls: readonly string[], clock: Clock): Promise<Survey> {
   const found = new Map<string, Surveyed>();
   let next = urls.map((url) => new URL(url).host);
@@ -59,7 +59,7 @@ async function ask(hostname: string, clock: Clock): Promise<Surveyed> {
   }
 }
 
-/** How many transactions a node lacks of what the primary has, of all databases together. */
+/** Transactions that a node lacks compared with the primary, over all databases. */
 export function behind(node: NodeInfo, primary: NodeInfo): number {
   const txid = (text: string | undefined): number => (text ? (parsePosition(text)?.txid ?? 0) : 0);
   const missing = Object.entries(primary.databases).map(([name, at]) => txid(at) - txid(node.databases[name]));

@@ -37,7 +37,7 @@ export class HaltLocks {
     this.#node = node;
   }
 
-  /** Stops the writers of a database for a replica. Answers where the database stands. */
+  /** Stops the writers of a database for a replica. Returns its position. */
   async acquire(replica: string, name: string): Promise<{ id: string; position: Position }> {
     const database = this.#database(name);
     if (this.#locks.has(name)) fail("conflict", `a replica has the halt lock of ${name} already; try again later`);
@@ -50,7 +50,7 @@ export class HaltLocks {
       if (clock.monotonic() > until_ms) fail("conflict", `an application holds the write lock of ${name}`);
       await clock.sleep(1);
     }
-    // Two may have waited for the same.
+    // Two replicas may have waited for the same lock.
     if (this.#locks.has(name)) fail("conflict", `a replica has the halt lock of ${name} already; try again later`);
     database.pinned = true;
     const lock: HaltLock = { id: randomBytes(8).toString("hex"), replica, database, timer: this.#timer(name) };
@@ -66,7 +66,7 @@ export class HaltLocks {
     lock.timer = this.#timer(name);
   }
 
-  /** What the replica has written, in order, as frames of the stream. All of it is applied, or it is refused. */
+  /** Applies what the replica wrote, in order. All or nothing. */
   async apply(name: string, id: string, bytes: Buffer): Promise<Position> {
     const { database, replica } = this.#find(name, id);
     const { role, streams } = this.#node;
@@ -84,7 +84,8 @@ export class HaltLocks {
     } catch (error) {
       fail("conflict", `the transactions do not follow the current position: ${messageOf(error)}`);
     }
-    // It has them; the others get them from here. Before they are durable, for then they are sent to all who lack them.
+    // That replica has them; the others get them from here. Placed before they are durable, because then they are sent
+    // to all who lack them.
     streams.place(replica, name, database.position);
     await database.durable();
     streams.pump(name);
@@ -96,7 +97,7 @@ export class HaltLocks {
     this.#end(name);
   }
 
-  /** This node is not primary any more: the locks are worth nothing, and databases stay held. */
+  /** This node is no longer primary: the locks are void, and databases stay held. */
   clear(): void {
     for (const { timer, database } of this.#locks.values()) {
       clearTimeout(timer);

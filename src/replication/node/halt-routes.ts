@@ -58,7 +58,7 @@ export const HALT_ROUTES: Record<string, Handler> = {
   },
 };
 
-/** Routes whose body may be large, and is read by themselves. */
+/** Routes with large bodies, which they read themselves. */
 export const LARGE_BODIES: ReadonlySet<string> = new Set(["/tx"]);
 
 function texts(body: Buffer): Record<string, string | undefined> {

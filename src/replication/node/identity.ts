@@ -3,14 +3,14 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { readJson, writeJson } from "../durable.ts";
 
-/** What a node must remember about itself: who it is, and the highest term it has ever heard of. */
+/** A node's persistent identity: its id, and the highest term it has seen. */
 export interface Identity {
-  /** 16 hex digits, made once. */
+  /** 16 hex digits, generated once. */
   node: string;
   term: number;
-  /** True when it was the primary of that term. */
+  /** Whether it was the primary of that term. */
   was_primary: boolean;
-  /** The highest term in which it had, at some moment, everything its primary had. */
+  /** The highest term in which it had everything of its primary. */
   complete_term: number;
 }
 
@@ -37,14 +37,14 @@ export class IdentityFile {
     return this.#identity;
   }
 
-  /** Everything of this term was here. */
+  /** Records that everything of this term was here. */
   complete(): void {
     if (this.#identity.complete_term === this.#identity.term) return;
     this.#identity = { ...this.#identity, complete_term: this.#identity.term };
     writeJson(this.#path, this.#identity);
   }
 
-  /** Written before anything is done in the new term, so that a lower one is refused even after a crash. */
+  /** Stored before any action in the new term, so that a lower one is refused even after a crash. */
   enter(term: number, was_primary: boolean): void {
     if (this.#identity.term === term && this.#identity.was_primary === was_primary) return;
     this.#identity = { ...this.#identity, term, was_primary };

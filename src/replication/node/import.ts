@@ -13,14 +13,14 @@ import type { Position } from "../position.ts";
 import { isDatabaseName } from "./directory.ts";
 import type { ReplicationNode } from "./node.ts";
 
-/** More pages than a database can have: everything in one step, so in one transaction. */
+/** More pages than a database can have: one step, so one transaction. */
 const ALL_PAGES = 2 ** 31 - 1;
-/** How long to wait until the node has captured what was imported. */
+/** Timeout for capturing the import. */
 const CAPTURE_MS = 10_000;
-/** Files that are being received: two at once into one would be neither. */
+/** Files being received, to refuse concurrent uploads. */
 const receiving = new Set<string>();
 
-/** `body_sha256`: what the body must be, for requests that say so. */
+/** `body_sha256`: the expected digest, for signed requests. */
 export async function importDatabase(
   node: ReplicationNode,
   name: string,
@@ -64,7 +64,7 @@ async function install(node: ReplicationNode, name: string, incoming: string): P
   const path = join(node.dir, name);
   try {
     if (existsSync(path) && samePageSize(source, node, name)) {
-      // Over the old one in one transaction: readers see the old or the new, replicas get the pages that differ.
+      // Copies over the old one in one transaction: readers see the old or the new, replicas get the changed pages.
       await backup(source, path, { rate: ALL_PAGES });
       return;
     }
@@ -73,11 +73,11 @@ async function install(node: ReplicationNode, name: string, incoming: string): P
     source.close();
   }
   renameSync(incoming, path);
-  // The file is the database's first transaction, so it must be as durable as any that is told of.
+  // The file is the database's first transaction, so it must be durable.
   syncDirectory(node.dir);
 }
 
-/** SQLite cannot change the page size of a database in use: such a file takes its place, as any that is renamed over it. */
+/** SQLite cannot change the page size of a database in use: such a file is renamed over it. */
 function samePageSize(source: DatabaseSync, node: ReplicationNode, name: string): boolean {
   const page_size = node.directory.get(name)?.page_size;
   return page_size === undefined || source.prepare("PRAGMA page_size").get()?.["page_size"] === page_size;

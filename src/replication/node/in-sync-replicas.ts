@@ -14,7 +14,7 @@ import { messageOf } from "#core/assert.ts";
 import type { Clock } from "#core/clock.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
 
-/** How many replicas must have a transaction: what `--ack` says. */
+/** Required replicas per transaction: the option `--ack`. */
 export interface AckMode {
   name: "none" | "one" | "quorum";
   replicas: number;
@@ -25,12 +25,12 @@ export const NO_ACK: AckMode = { name: "none", replicas: 0 };
 interface Replica {
   connected: boolean;
   candidate: boolean;
-  /** It has been sent everything there was when it connected. */
+  /** It was sent everything that existed when it connected. */
   ready: boolean;
   acked: Map<string, number>;
-  /** Acknowledging waits for it. */
+  /** Acknowledgements wait for it. */
   required: boolean;
-  /** In the lease store's list: known to be, or perhaps. */
+  /** Whether the lease store lists it: known, or possibly. */
   listed: "yes" | "perhaps" | "no";
 }
 
@@ -39,7 +39,7 @@ export interface InSyncOptions {
   /** This node's id. */
   self: string;
   clock: Clock;
-  /** More is acknowledged than before, of this database. */
+  /** Called when more of this database is acknowledged. */
   onAcknowledged(name: string): void;
   log(message: string): void;
 }
@@ -48,13 +48,13 @@ export class InSyncReplicas {
   readonly mode: AckMode;
   readonly #options: InSyncOptions;
   readonly #replicas = new Map<string, Replica>();
-  /** Up to where each database is acknowledged. */
+  /** Acknowledged position by database. */
   readonly #acknowledged = new Map<string, number>();
   #publishing = false;
   #retry_ms = 0;
   #late: ReadonlySet<string> = new Set();
   #term = 0;
-  /** Writes to the lease store who may be elected next; true when it has it. Undefined: nobody is elected. */
+  /** Publishes to the lease store who may be elected next; true when stored. Undefined without elections. */
   publish: ((nodes: readonly string[]) => Promise<boolean>) | undefined;
 
   constructor(options: InSyncOptions) {
@@ -63,8 +63,8 @@ export class InSyncReplicas {
   }
 
   /**
-   * A term begins: nobody is known to have anything, and this node alone is listed. After a handover that failed a term goes
-   * on, with the replicas it has.
+   * Begins a term: no replica is known to have anything, and only this node is listed. After a failed handover a term
+   * continues with its replicas.
    */
   begin(term: number): void {
     if (term === this.#term) return;
@@ -105,7 +105,7 @@ export class InSyncReplicas {
     for (const { acked } of this.#replicas.values()) acked.delete(name);
   }
 
-  /** How many replicas have a transaction on disk. */
+  /** Number of replicas that have a transaction on disk. */
   copies(name: string, txid: number): number {
     return [...this.#replicas.values()].filter(({ acked }) => (acked.get(name) ?? 0) >= txid).length;
   }
@@ -114,18 +114,18 @@ export class InSyncReplicas {
     return this.mode.replicas === 0 || (this.#acknowledged.get(name) ?? 0) >= txid;
   }
 
-  /** Up to where a database is acknowledged; 0 when nothing of it is. */
+  /** Acknowledged position of a database; 0 when nothing is. */
   upTo(name: string): number {
     return this.#acknowledged.get(name) ?? 0;
   }
 
-  /** The replicas that count: in sync where a primary is elected, all that have acknowledged anything where it is fixed. */
+  /** In-sync replicas with elections; otherwise all that have acknowledged anything. */
   get in_sync(): string[] {
     const counts = ({ listed, acked }: Replica): boolean => (this.publish ? listed === "yes" : acked.size > 0);
     return [...this.#replicas].filter(([, replica]) => counts(replica)).map(([node]) => node);
   }
 
-  /** True when a replica could be in sync and is not: it should be asked what it has. */
+  /** Whether a replica could become in sync and should be asked for its position. */
   get someone_joins(): boolean {
     return this.#elected && [...this.#replicas.values()].some(({ required, listed }) => required && listed !== "yes");
   }
@@ -134,13 +134,13 @@ export class InSyncReplicas {
     return this.mode.replicas > 0 && this.publish !== undefined;
   }
 
-  /** Called all the time: `late` are the replicas that were asked long ago and have not answered. */
+  /** Called continuously: `late` are replicas that have not answered in time. */
   look(late: ReadonlySet<string>): void {
     if (!this.#elected) return;
     this.#late = late;
     for (const [node, replica] of this.#replicas) {
       if (replica.connected && replica.candidate && replica.ready && !late.has(node)) replica.required = true;
-      // What is not listed can be left behind without a word to the store.
+      // An unlisted one can be dropped without updating the store.
       else if (replica.listed === "no") replica.required = false;
     }
     this.#settle();
@@ -151,7 +151,7 @@ export class InSyncReplicas {
     return new Set([...this.#replicas.values()].flatMap(({ acked }) => [...acked.keys()]));
   }
 
-  /** Brings the store's list to what it should be. One change at a time. */
+  /** Updates the store's list. One change at a time. */
   #settle(): void {
     if (!this.publish || !this.#elected || this.#publishing) return;
     if (this.#options.clock.monotonic() < this.#retry_ms) return;
@@ -209,7 +209,7 @@ export class InSyncReplicas {
     this.#options.onAcknowledged(name);
   }
 
-  /** What all have that are, or may be, listed, when those that surely are are enough. */
+  /** What all listed, or possibly listed, replicas have, if the certainly listed ones suffice. */
   #inSyncUpTo(name: string): number {
     const replicas = [...this.#replicas.values()];
     const listed = replicas.filter((replica) => replica.listed === "yes").length;
@@ -218,7 +218,7 @@ export class InSyncReplicas {
     return Math.min(...waited_for.map(({ acked }) => acked.get(name) ?? 0));
   }
 
-  /** What enough of them have. */
+  /** What enough replicas have. */
   #copiedUpTo(name: string): number {
     const txids = [...this.#replicas.values()].map(({ acked }) => acked.get(name) ?? 0).sort((a, b) => b - a);
     return txids[this.mode.replicas - 1] ?? 0;

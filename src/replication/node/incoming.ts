@@ -10,12 +10,12 @@ import { isDatabaseName } from "./directory.ts";
 interface Receiving {
   name: string;
   fd: number;
-  /** Blocks that are not sent, because they are in what was kept. */
+  /** Blocks that are not sent again, because they were kept. */
   kept: ReadonlySet<number>;
 }
 
 type Blocks = Pick<ReadonlySet<number>, "has">;
-/** Which of them are still those of the primary is found by their checksums. */
+/** Checksums decide which of them are still valid. */
 const ALL_BLOCKS: Blocks = { has: () => true };
 
 const PARTIAL = ".partial.ltx";
@@ -34,7 +34,7 @@ export class Incoming {
     return this.#receiving?.name;
   }
 
-  /** What is here of snapshots that broke off, also when this process did. */
+  /** Interrupted snapshots, also of an earlier process. */
   partials(): Map<string, PartialSnapshot> {
     const partials = new Map<string, PartialSnapshot>();
     for (const file of readdirSync(this.#dir)) {
@@ -48,7 +48,7 @@ export class Incoming {
     return partials;
   }
 
-  /** What a process that was killed left. If it was the rest of another one, both are what has come. */
+  /** Keeps what a killed process left, merged with what it continued. */
   #keepLeftOver(name: string): void {
     const incoming = this.#path(name, INCOMING);
     if (!existsSync(this.#path(name, PARTIAL))) {
@@ -58,7 +58,7 @@ export class Incoming {
     try {
       this.#mergeIntoPartial(name, ALL_BLOCKS);
     } catch (error) {
-      // Not even its head has come.
+      // Not even its header is complete.
       if (!(error instanceof LtxError)) throw error;
     }
     rmSync(incoming, { force: true });
@@ -75,7 +75,7 @@ export class Incoming {
     if (this.#receiving) writeAll(this.#receiving.fd, part);
   }
 
-  /** Throws `LtxError` when it is not whole. */
+  /** Throws `LtxError` when it is incomplete. */
   verify(): ReceivedSnapshot | undefined {
     if (!this.#receiving) return undefined;
     const { name, kept } = this.#receiving;
@@ -94,7 +94,7 @@ export class Incoming {
     mergeSnapshots({ partial, kept, incoming, as_much_as_there_is }, this.#path(name, ".merged.ltx"));
   }
 
-  /** The connection broke: what has come is kept for the next one. */
+  /** The connection broke: the received part is kept for the next one. */
   interrupt(): void {
     const receiving = this.#receiving;
     if (!receiving) return;
@@ -107,7 +107,7 @@ export class Incoming {
     this.drop();
   }
 
-  /** What is being received is not needed any more. */
+  /** Drops the snapshot being received. */
   drop(): void {
     const receiving = this.#receiving;
     this.#receiving = undefined;
@@ -116,7 +116,7 @@ export class Incoming {
     for (const end of [INCOMING, ".merged.ltx"]) rmSync(this.#path(receiving.name, end), { force: true });
   }
 
-  /** What was kept of a database is not needed any more. */
+  /** Drops what was kept of a database. */
   forget(name: string): void {
     rmSync(this.#path(name, PARTIAL), { force: true });
   }

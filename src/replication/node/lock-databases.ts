@@ -3,11 +3,11 @@ import type { ReplicatedDatabase } from "../database/database.ts";
 import type { Directory } from "./directory.ts";
 
 /**
- * Takes the write lock of every database. Applications in the middle of a transaction may finish it; what they commit
- * after this began is not told to anybody. False when one of them does not, and `giveUp` says that waiting has an end.
+ * Takes the write lock of every database. Running transactions may finish; commits after this began are not announced.
+ * Returns false when one does not finish and `giveUp` ends the wait.
  */
 export async function lockAll(directory: Directory, clock: Clock, giveUp: () => boolean): Promise<boolean> {
-  // A copy: one that fails is taken out.
+  // A copy, because failing ones are removed.
   for (const database of Array.from(directory)) {
     while (!lockOne(directory, database)) {
       if (giveUp()) return false;
@@ -17,7 +17,7 @@ export async function lockAll(directory: Directory, clock: Clock, giveUp: () => 
   return true;
 }
 
-/** One that fails must not keep the others open. */
+/** A failure must not keep the others open. */
 function lockOne(directory: Directory, database: ReplicatedDatabase): boolean {
   try {
     return database.closed || database.hold();

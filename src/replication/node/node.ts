@@ -44,13 +44,13 @@ export class ReplicationNode {
   readonly #following: Following;
   readonly #checkpointer = new CheckpointThread();
   #role: Role = { kind: "none" };
-  /** Changes of the role: an election, a person and a handover can each want one at the same moment. */
+  /** Serializes role changes: an election, a user and a handover may coincide. */
   readonly #changes = new Mutex();
   #closing = false;
   readonly #work = new Set<Promise<unknown>>();
   #stop: AbortController | undefined;
   #running: Promise<void> = Promise.resolve();
-  /** Until when, by the monotonic clock, this node may act as primary. */
+  /** Until when (monotonic) this node may act as primary. */
   #until_ms: () => number = forever;
   #starting = true;
   readonly #announcer = new Announcer({
@@ -61,7 +61,7 @@ export class ReplicationNode {
   /** Called when the primary asks this node to take over. */
   onHandoff: (term: number) => void = () => undefined;
 
-  /** While primary: transactions of a database after this one must stay in its log, whatever their age. */
+  /** While primary: transactions after this one must stay in the log, whatever their age. */
   keepAfter: (name: string) => number = forever;
 
   constructor(options: NodeOptions) {
@@ -160,7 +160,7 @@ export class ReplicationNode {
 
   // ——— roles ———
 
-  /** Remembers that this node has everything there is in a term: it is about to be its primary. */
+  /** Records that this node is complete in a term it is about to lead. */
   claim(term: number): void {
     this.#identity.enter(Math.max(term, this.term), false);
     this.#identity.complete();
@@ -192,7 +192,7 @@ export class ReplicationNode {
     this.#begin((signal) => this.#watchOver(signal));
   }
 
-  /** Follows the primary at this URL, and goes on trying when it cannot be reached. */
+  /** Follows the primary at this URL, with retries. */
   async becomeReplica(primary: string): Promise<void> {
     await this.#change(async () => {
       if (this.#role.kind === "replica" && this.#role.primary === primary) return;
@@ -202,7 +202,7 @@ export class ReplicationNode {
     });
   }
 
-  /** Stops being anything: when this returns, no application can write and nothing is sent or applied any more. */
+  /** Gives up any role: when this returns, no application can write and nothing is sent or applied. */
   async fence(): Promise<void> {
     await this.#changes.acquire(() => this.#fence());
   }
@@ -219,7 +219,7 @@ export class ReplicationNode {
     this.events.primaryChange({ isPrimary: false });
   }
 
-  /** When this has resolved, nothing of this node writes to its directory any more. */
+  /** When this has resolved, nothing of this node writes to its directory. */
   async close(): Promise<void> {
     this.#closing = true;
     await this.#changes.acquire(() => this.#leave());
@@ -232,7 +232,7 @@ export class ReplicationNode {
     await this.#files.close();
   }
 
-  /** Work on the directory that `close` waits for. It is expected to end soon once `closing` is true. */
+  /** Work on the directory that `close` waits for. It should end soon once `closing` is true. */
   async during<T>(work: () => Promise<T>): Promise<T> {
     this.#refuseIfClosing();
     const running: Promise<T> = work().finally(() => this.#work.delete(running));
@@ -240,7 +240,7 @@ export class ReplicationNode {
     return await running;
   }
 
-  /** One change of the role after the other, and none once the node closes: it would open again what was closed. */
+  /** One role change at a time, and none while closing. */
   async #change(to: () => Promise<void>): Promise<void> {
     await this.#changes.acquire(() => {
       this.#refuseIfClosing();
@@ -314,7 +314,7 @@ export class ReplicationNode {
     if (opened.length > 0) this.streams.pump();
   }
 
-  /** Takes now what applications have committed, as far as there is time. True when that is all of it, or not ours to take. */
+  /** Captures commits now, as time permits. True when complete, or not our task. */
   look(name: string): boolean {
     if (this.#role.kind !== "primary") return true;
     if (!this.#canPublish()) return false;
@@ -340,8 +340,8 @@ export class ReplicationNode {
   }
 
   /**
-   * Lets a replica take over: stops the applications here, sends it everything, and tells it. Afterwards this node
-   * is fenced. Fails, and goes on as primary, when the replica is not there or does not keep up.
+   * Hands over to a replica: stops the applications, sends everything, and tells it to take over. Afterwards this node
+   * is fenced. Fails, and stays primary, when the replica is missing or too slow.
    */
   async handOff(node: string): Promise<void> {
     await this.#change(() => this.#handOff(node));
@@ -354,7 +354,7 @@ export class ReplicationNode {
       fail("conflict", `replica ${node} is not connected`);
     }
     const until_ms = this.clock.monotonic() + REPLICATION_LIMITS.handoff_ms;
-    // Still primary: what applications finish now is told here, too, and is part of what is handed over.
+    // Still primary: transactions that finish now are announced and handed over too.
     await this.#endLoop();
     const held = await this.#lockAll(until_ms);
     while (held && !this.streams.hasAll(node) && this.clock.monotonic() < until_ms) {

@@ -17,7 +17,7 @@ import type { DirectoryOptions } from "./directory-options.ts";
 import { settleOverwritten } from "./overwritten.ts";
 import { type Problems, Quarantined } from "./problems.ts";
 
-/** Of the directory, what opening needs. */
+/** The part of the directory that opening needs. */
 interface Place {
   readonly dir: string;
   readonly aside: Aside;
@@ -53,31 +53,31 @@ export class Openings {
     this.#running.set(name, this.steps(name));
   }
 
-  /** Another file has the database's name. That becomes the truth, by a transaction after all of the old one's. */
+  /** Another file has the database's name. Its content becomes a transaction after those of the old one. */
   replace(database: ReplicatedDatabase): void {
     this.#place.problems.set(database.name, "replaced", "another file has its name; that one is opened");
     this.#running.set(database.name, this.#replacing(database));
   }
 
-  /** Somebody has deleted the database's WAL. What is in it goes into the database, and then everybody begins anew. */
+  /** The database's WAL was deleted. Its content is checkpointed, then everyone starts anew. */
   healLog(database: ReplicatedDatabase): void {
     this.#place.problems.set(database.name, "replaced", "its write-ahead log was deleted; what it had is copied back");
     this.#running.set(database.name, this.#healing(database));
   }
 
-  /** Somebody writes to the database's file past SQLite. When that is over, it is known what the file is. */
+  /** The database's file is being written to outside SQLite. When that is over, it is examined. */
   overwritten(database: ReplicatedDatabase): void {
     const reason = "its file was written to past SQLite, as cp does; nobody can write until it is known what it is now";
     this.#place.problems.set(database.name, "replaced", reason);
     this.#running.set(database.name, this.#settling(database));
   }
 
-  /** Goes on for a while. Returns what is open by now. */
+  /** Continues for a while. Returns databases that are open by now. */
   advance(): ReplicatedDatabase[] {
     const { clock } = this.#options;
     const until_ms = clock.monotonic() + REPLICATION_LIMITS.open_slice_ms;
     const opened: ReplicatedDatabase[] = [];
-    // A copy: who is not done goes to the end, and the next time another one is first.
+    // A copy: unfinished ones go to the end, for fairness.
     for (const [name, steps] of Array.from(this.#running)) {
       this.#running.delete(name);
       const database = this.#step(name, steps, until_ms);
@@ -142,8 +142,7 @@ export class Openings {
   }
 
   /**
-   * A database that was replaced while no node ran, beside the WAL of the one before: SQLite would lay pages of that one
-   * over this one.
+   * Removes the WAL of a database that was replaced while no node ran: SQLite would apply its pages to the new file.
    */
   #removeStaleLog(name: string, path: string, dir: string): void {
     const known = new PersistedState(dir).loadFiles();
@@ -179,14 +178,14 @@ export class Openings {
     const { name, path } = database;
     let retired = false;
     try {
-      // An application that is in the middle of a transaction may end it: it is part of the old file.
+      // A running transaction may finish: it belongs to the old file.
       while (!database.hold()) yield WAIT;
       const kept_at = yield* this.#place.aside.copying(database);
       database.retire();
       this.#retired.get(name)?.abandon();
       this.#retired.set(name, database);
       retired = true;
-      // Another file's own log must stay; the old one's would be laid over it.
+      // The new file's own WAL must stay; the old one's would be applied to it.
       if (database.isOwnWal(identityAt(`${path}-wal`))) {
         for (const end of ["-wal", "-shm"]) rmSync(path + end, { force: true });
       }
@@ -198,8 +197,8 @@ export class Openings {
   }
 
   /**
-   * Programs that have the deleted log open would go on writing to it, and others to a new one. So nobody writes until
-   * the last of them has let go of it; reading goes on, for all of it is in the database.
+   * Programs with the deleted WAL open would keep writing to it, and others to a new one. So writes are blocked until
+   * the last of them has closed it; reads continue, because all of it is in the database.
    */
   *#healing(database: ReplicatedDatabase): Steps<ReplicatedDatabase> {
     const { name, path } = database;
@@ -225,7 +224,7 @@ export class Openings {
     this.#options.onUndone(count);
     let where: string;
     try {
-      // A deletion that was undone leaves nothing to keep.
+      // An undone deletion leaves nothing to keep.
       if (undone.last.checksum === NO_PAGES) return;
       where = `kept as ${yield* this.#place.aside.copyingUndone(database, undone)}`;
     } catch (error) {

@@ -39,8 +39,8 @@ interface Place {
 }
 
 /**
- * Returns when another file has its name and nobody uses the old one, or when it is as it was, and held. SQLite may refuse
- * the lock, since it finds pages of two databases; then applications that have it open go on with what they remember.
+ * Returns when another file has its name and nobody uses the old one, or when it is unchanged, and held. SQLite may
+ * refuse the lock, because it finds pages of two databases; then applications continue with cached pages.
  */
 export function* settleOverwritten(
   database: ReplicatedDatabase,
@@ -66,7 +66,7 @@ export function* settleOverwritten(
   }
 }
 
-/** Gives the name to a copy of the file, if that is a whole database: "ok", or what is wrong. `seen`: what is to be copied. */
+/** Renames a copy over the file, if that is a valid database: "ok", or the problem. `seen`: what to copy. */
 function* takeFile(database: ReplicatedDatabase, dir: string, seen: string): Steps<string> {
   const { name, path } = database;
   const { files } = database.source;
@@ -84,7 +84,7 @@ function* takeFile(database: ReplicatedDatabase, dir: string, seen: string): Ste
   }
 }
 
-/** Waits while an application writes. False when SQLite does not find its way in the file any more. */
+/** Waits while an application writes. Returns false when SQLite cannot read the file any more. */
 function* hold(database: ReplicatedDatabase): Steps<boolean> {
   try {
     while (!database.hold()) yield WAIT;
@@ -125,11 +125,11 @@ function* isAsBefore(database: ReplicatedDatabase): Steps<boolean> {
   return table.checksum === database.position.checksum;
 }
 
-/** By the descriptor that is open anyway: closing another one would drop this process's locks. */
+/** Through the open descriptor: closing another one would drop this process's POSIX locks. */
 function* copyFile(files: DatabaseFiles, to: string): Steps<void> {
   const fd = openSync(to, "w", 0o600);
   try {
-    // It will have the name, and applications may run as somebody else.
+    // It gets the name, and applications may run as another user.
     const { mode, uid, gid } = fstatSync(files.database);
     fchownSync(fd, uid, gid);
     fchmodSync(fd, mode & 0o777);
@@ -148,7 +148,7 @@ function* copyFile(files: DatabaseFiles, to: string): Steps<void> {
 }
 
 function* verdictOn(path: string, bytes: number): Steps<string> {
-  // SQLite takes an empty file for a database without tables.
+  // SQLite treats an empty file as an empty database.
   if (bytes === 0) return "it is empty";
   const said: { verdict?: string } = {};
   const thread = new Worker(new URL("../database/check-thread.ts", import.meta.url), { workerData: path });

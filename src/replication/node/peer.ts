@@ -9,7 +9,7 @@ import { RawBody } from "./raw-body.ts";
 
 export const TERM_HEADER = "hangar-term";
 
-/** The peer answered, and it was a no. */
+/** The peer refused the request. */
 export class PeerRefused extends Error {
   override readonly name = "PeerRefused";
   readonly status: number;
@@ -22,7 +22,7 @@ export class PeerRefused extends Error {
 
 export interface PeerResponse {
   response: IncomingMessage;
-  /** The term the peer says it is primary of; 0 when it says none. */
+  /** The term of which the peer is primary; 0 when it is not. */
   term: number;
 }
 
@@ -52,13 +52,13 @@ export class Peer {
     return new URL(this.url).host;
   }
 
-  /** The answer when its status is 200; the body is the caller's to read. */
+  /** The response if its status is 200; the caller reads the body. */
   async open(method: string, path: string, value: unknown, signal: AbortSignal): Promise<PeerResponse> {
     const body = value === undefined ? Buffer.alloc(0) : Buffer.from(JSON.stringify(value));
     return await this.#send(method, path, body, signal);
   }
 
-  /** The same for an answer that has no end. */
+  /** The same for an endless response. */
   async openStream(path: string, value: unknown, signal: AbortSignal): Promise<PeerResponse & { body: RawBody }> {
     const body = new RawBody();
     return { ...(await this.#send("POST", path, Buffer.from(JSON.stringify(value)), signal, body.connect)), body };
@@ -69,13 +69,13 @@ export class Peer {
     return JSON.parse((await readBody(response)).toString("utf8")) as unknown;
   }
 
-  /** Sends a file as the body, and reads a JSON answer. */
+  /** Sends a file as the body, and reads a JSON response. */
   async sendFile(path: string, body: Exclude<Body, Buffer>, signal: AbortSignal): Promise<unknown> {
     const { response } = await this.#send("POST", path, body, signal);
     return JSON.parse((await readBody(response)).toString("utf8")) as unknown;
   }
 
-  /** Writes the answer to a file, which must not exist. Returns the answer's headers. */
+  /** Writes the response to a new file. Returns the headers. */
   async fetchFile(path: string, file: string, signal: AbortSignal): Promise<IncomingMessage["headers"]> {
     const { response } = await this.open("GET", path, undefined, signal);
     let made = false;
@@ -85,7 +85,7 @@ export class Peer {
     try {
       await pipeline(response, target);
     } catch (error) {
-      // Half a database is worth nothing to anybody; a file that was there before is not ours.
+      // A partial database is useless; an existing file is not ours.
       if (made) rmSync(file, { force: true });
       throw error;
     }
@@ -129,7 +129,7 @@ export class Peer {
     return { response, term };
   }
 
-  /** After this process itself was busy for long, what was sent meanwhile still waits to be read. */
+  /** After this process itself was busy for long, received data still waits to be read. */
   #endIfSilent(request: ClientRequest): void {
     const before = request.socket?.bytesRead;
     setTimeout(() => {
@@ -145,7 +145,7 @@ export class Peer {
   }
 }
 
-/** A whole body, up to the named limit. */
+/** Reads a whole body, up to the named limit. */
 export async function readBody(
   message: IncomingMessage,
   limit: "body_bytes" | "observed_bytes" | "halt_bytes" = "body_bytes",

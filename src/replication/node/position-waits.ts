@@ -10,14 +10,14 @@ export class PositionWaits {
     return this.#count;
   }
 
-  /** Something of this database changed, or of all. */
+  /** Something of this database, or of all, changed. */
   notify(name?: string): void {
     const looks = name === undefined ? [...this.#waiting.values()].flatMap((set) => [...set]) : this.#waiting.get(name);
-    // A copy: who has waited long enough is taken out.
+    // A copy, because expired waits are removed.
     for (const look of Array.from(looks ?? [])) look();
   }
 
-  /** True as soon as `reached` is; false after `ms`, or when the signal says that nobody wants to know any more. */
+  /** True as soon as `reached` is; false after `ms`, or when aborted. */
   async until(name: string, reached: () => boolean, ms: number, signal?: AbortSignal): Promise<boolean> {
     if (reached()) return true;
     if (this.#count >= REPLICATION_LIMITS.waits) {

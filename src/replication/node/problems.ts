@@ -8,19 +8,19 @@ import { DatabaseBusy } from "../database/state.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
 
 export type ProblemState =
-  /** It is being read to find out where it stands. */
+  /** It is being read to find its position. */
   | "opening"
   /** An application holds its write lock. */
   | "busy"
   /** The disk is full. */
   | "full"
-  /** Not a database, or not a whole one. */
+  /** Not a database, or a corrupt one. */
   | "damaged"
-  /** It was here, its file is gone, and nobody has logged a deletion. */
+  /** Its file is missing, without a logged deletion. */
   | "missing"
   /** Another file has its name. */
   | "replaced"
-  /** The primary does not have it, and has not logged a deletion. */
+  /** The primary does not have it, without a logged deletion. */
   | "kept"
   /** Anything else; the reason says what. */
   | "failed";
@@ -48,7 +48,7 @@ const BY_SQLITE_CODE: Readonly<Record<number, ProblemState>> = {
 
 const BY_SYSTEM_CODE: Readonly<Record<string, ProblemState>> = { ENOSPC: "full", EDQUOT: "full" };
 
-/** An error that says itself what it means for its database. */
+/** An error that states the resulting database state. */
 export class Quarantined extends Error {
   override readonly name = "Quarantined";
   readonly state: ProblemState;
@@ -89,17 +89,17 @@ export class Problems {
     return this.#entries.entries();
   }
 
-  /** Attempts that have failed since it was last well. */
+  /** Failed attempts since it last worked. */
   tries(name: string): number {
     return this.#entries.get(name)?.tries ?? 0;
   }
 
-  /** True when it is time to try again. */
+  /** Whether it is time to retry. */
   due(name: string): boolean {
     return this.#clock.monotonic() >= (this.#entries.get(name)?.next_ms ?? 0);
   }
 
-  /** Notes that an attempt has failed; said in the log when it is news. */
+  /** Records a failed attempt; logged when it is new. */
   failed(name: string, error: unknown): void {
     this.set(name, stateOf(error), messageOf(error));
   }
@@ -118,7 +118,7 @@ export class Problems {
     this.#entries.delete(name);
   }
 
-  /** Forgets those of these states whose name is not among these. */
+  /** Removes entries in these states whose name is not listed. */
   keepOnly(states: ReadonlySet<ProblemState>, names: ReadonlySet<string>): void {
     for (const [name, { state }] of this.#entries) {
       if (states.has(state) && !names.has(name)) this.#entries.delete(name);

@@ -20,10 +20,10 @@ interface Lock {
   id: string;
   peer: Peer;
   database: ReplicatedDatabase;
-  /** Where the database was when it was locked. */
+  /** Position of the database when it was locked. */
   from: Position;
   renewing: NodeJS.Timeout;
-  /** Ends the lock when nobody renews it. */
+  /** Ends the lock when it is not renewed. */
   ending: NodeJS.Timeout;
 }
 
@@ -39,7 +39,7 @@ export class RemoteWrites {
     this.#log = log;
   }
 
-  /** Applications on this node may write to the database when this has answered. */
+  /** When this has returned, applications on this node may write to the database. */
   async lock(name: string): Promise<{ id: string; position: string }> {
     const { role, id: node, clock, waits } = this.#node;
     if (role.kind !== "replica") fail("conflict", "this is for replicas that follow a primary; elsewhere just write");
@@ -62,14 +62,14 @@ export class RemoteWrites {
     return { id: halted.id, position: formatPosition(from) };
   }
 
-  /** Whoever locked it is still there. */
+  /** The holder of the lock is still there. */
   renew(name: string, id: string): void {
     const lock = this.#find(name, id);
     clearTimeout(lock.ending);
     lock.ending = this.#endLater(name, id);
   }
 
-  /** Sends what was written to the primary. When this fails, what was written is kept aside as a divergence. */
+  /** Sends what was written to the primary. On failure it is kept aside as a divergence. */
   async unlock(name: string, id: string): Promise<{ position: string; transactions: number }> {
     const lock = this.#find(name, id);
     const { database, peer, from } = lock;

@@ -14,21 +14,21 @@ import { Incoming } from "./incoming.ts";
 import type { Peer } from "./peer.ts";
 import { FRAME, type Frame, FrameReader, readTransaction } from "./wire.ts";
 
-/** The primary speaks for a term that is over. */
+/** The primary's term is over. */
 export class StaleTerm extends Error {
   override readonly name = "StaleTerm";
 }
 
 export interface LinkEvents {
-  /** The stream is up. Throws `StaleTerm` when the term is lower than one seen before. */
+  /** The stream is open. Throws `StaleTerm` for a lower term than one seen before. */
   connected(term: number): void;
   transaction(name: string, info: TransactionInfo): void;
-  /** Something of the primary arrived, sent at this time by its clock. */
+  /** A message of the primary arrived, with its clock. */
   heard(primary_ms: number): void;
-  /** Everything the primary had at the start is here. */
+  /** Everything that the primary had at the start is here. */
   ready(): void;
   healed(name: string, divergence: Divergence, kept_at: string): void;
-  /** The primary wants this node to take over. It has sent everything, and writes nothing any more. */
+  /** The primary asks this node to take over. It has sent everything, and writes nothing more. */
   handoff(term: number): void;
   log(message: string): void;
 }
@@ -38,11 +38,11 @@ export interface LinkOptions {
   directory: Directory;
   node: string;
   hostname: string;
-  /** It may become primary. */
+  /** Whether it may become primary. */
   candidate: boolean;
   term: number;
   events: LinkEvents;
-  /** Databases whose position is not to be believed, because going on from it has failed. */
+  /** Databases whose position is not trusted, because continuing from it failed. */
   distrusted: Set<string>;
 }
 
@@ -52,14 +52,14 @@ export class ReplicaLink {
   readonly #incoming: Incoming;
   #term = 0;
   #signal = new AbortController().signal;
-  /** What the primary was told that this node has on disk. */
+  /** Positions on disk that the primary was told. */
   readonly #told = new Map<string, string>();
   #divergences = new Map<string, Divergence>();
-  /** Transactions of one database that came together and are applied together. */
+  /** Transactions of one database that are applied together. */
   #batch: { name: string; files: Buffer[] } = { name: "", files: [] };
-  /** Databases that the primary is to place anew. What it sends of them before it has done so may not follow. */
+  /** Databases whose position the primary must take again. What it sends before that may not fit. */
   readonly #unplaced = new Set<string>();
-  /** How often that was asked since something followed, and when it may be asked again. */
+  /** How often that was requested without progress, and when it may be requested again. */
   readonly #asked = new Map<string, { times: number; next_ms: number }>();
   #placing: Promise<void> | undefined;
 
@@ -69,7 +69,7 @@ export class ReplicaLink {
     this.#incoming = new Incoming(options.directory.dir);
   }
 
-  /** Runs until the connection ends, which is always an error or the signal. */
+  /** Runs until the connection ends, by an error or the signal. */
   async run(signal: AbortSignal): Promise<void> {
     const { peer, node, hostname, candidate, term, events } = this.#options;
     this.#signal = signal;
@@ -102,7 +102,7 @@ export class ReplicaLink {
     } finally {
       clearInterval(placing);
       answer.response.destroy();
-      // The next connection must not find this one still placing databases.
+      // The next connection must not find this one still working.
       over.abort();
       await this.#placing;
       this.#attempt(() => this.#incoming.interrupt());
@@ -110,14 +110,14 @@ export class ReplicaLink {
     throw new Error("the primary closed the stream");
   }
 
-  /** Where a database says it stands; undefined when that is of no worth. */
+  /** A database's position; undefined when it is not trusted. */
   #positionOf(name: string): string | undefined {
     const database = this.#directory.get(name);
     if (!database || database.half_replaced || this.#options.distrusted.has(name)) return undefined;
     return formatPosition(database.position);
   }
 
-  /** Opens what could not be opened before, and tells the primary where it stands. */
+  /** Opens what could not be opened before, and reports its position. */
   async #place(signal: AbortSignal): Promise<void> {
     try {
       for (const name of this.#directory.healTouched()) this.#unplaced.add(name);
@@ -149,8 +149,8 @@ export class ReplicaLink {
   }
 
   /**
-   * Takes frames until the stream ends. What arrives within a moment is taken together: applying ten transactions at once
-   * costs little more than applying one, and what the primary sends in one piece arrives in several.
+   * Reads frames until the stream ends. Frames that arrive together are applied together, which costs little more than
+   * applying one.
    */
   async #read({ response, body }: Awaited<ReturnType<Peer["openStream"]>>): Promise<void> {
     const { gather_ms, gather_bytes } = REPLICATION_LIMITS;
@@ -161,7 +161,7 @@ export class ReplicaLink {
     const takeAll = (): void => {
       clearTimeout(timer);
       timer = undefined;
-      // Nothing of this stream counts after what could not be taken.
+      // After a refused frame the rest of the stream is ignored.
       if (refused) return;
       try {
         for (const frame of reader.frames()) this.#take(frame);
@@ -234,12 +234,12 @@ export class ReplicaLink {
         this.#handoff(Number(message["term"]), message["positions"] as Record<string, string>);
         break;
       default:
-        // A frame of a newer primary that is not needed to follow it.
+        // An optional frame of a newer primary.
         break;
     }
   }
 
-  /** What fails for one database is tried again later, for that one. */
+  /** A failure of one database is retried later, for that one. */
   #guarded(name: string | undefined, work: () => void): void {
     try {
       work();
@@ -248,13 +248,13 @@ export class ReplicaLink {
       this.#dropIncoming();
       this.#incoming.forget(name);
       this.#unplaced.add(name);
-      // What came was no good; what is here is.
+      // The input was invalid; the local data is fine.
       if (isBadInput(error)) this.#options.events.log(`${name}: ${messageOf(error)}`);
       else this.#directory.quarantine(name, error);
     }
   }
 
-  /** Something followed from what is here. */
+  /** Progress was made from the local position. */
   #placed(name: string): void {
     this.#options.distrusted.delete(name);
     this.#unplaced.delete(name);
@@ -288,21 +288,21 @@ export class ReplicaLink {
       this.#placed(name);
     } catch (error) {
       if (!isBadInput(error)) throw error;
-      // What was sent before the primary has placed it anew need not follow.
+      // What was sent before the primary took the new position need not fit.
       if (this.#unplaced.has(name)) return;
       this.#unplaced.add(name);
       events.log(messageOf(error));
-      // Opened again, it says truly where it stands; if even that leads nowhere, it gets a snapshot.
+      // Reopened, it reports its true position; if that fails too, it gets a snapshot.
       const before = database.position.txid;
       const again = this.#directory.reopen(name);
       if (again.position.txid === before) distrusted.add(name);
     }
   }
 
-  /** `kept`: blocks that are here of a snapshot that broke off, and are not sent again. */
+  /** `kept`: blocks of an interrupted snapshot, which are not sent again. */
   #beginSnapshot(name: string, kept: unknown): void {
     this.#dropIncoming();
-    // What is here and cannot be used now must not be overwritten.
+    // A database that cannot be used now must not be overwritten.
     if (this.#directory.unusable.includes(name)) return;
     this.#incoming.begin(name, new Set(Array.isArray(kept) ? kept.map(Number) : []));
   }
@@ -323,7 +323,7 @@ export class ReplicaLink {
     events.transaction(name, { position, page_size, commit, timestamp_ms });
   }
 
-  /** What nobody else has is copied before it is overwritten. */
+  /** Copies diverged transactions before they are overwritten. */
   #keepIfDiverged(name: string): void {
     const database = this.#directory.get(name);
     const divergence = this.#divergences.get(name);
@@ -333,7 +333,7 @@ export class ReplicaLink {
     this.#options.events.healed(name, divergence, kept_at);
   }
 
-  /** The primary has logged a deletion. Without that, or when more is here than it knows of, the database stays. */
+  /** The primary logged a deletion. Without that, or when this node has more, the database stays. */
   #gone(name: string, text: string): void {
     const database = this.#directory.get(name);
     if (!database) return;
@@ -360,7 +360,7 @@ export class ReplicaLink {
     this.#options.events.handoff(term);
   }
 
-  /** Makes durable what is here, and tells the primary. It asks again when that does not reach it. */
+  /** Syncs, and acknowledges to the primary, which asks again if that is lost. */
   async #acknowledge(): Promise<void> {
     const { peer, node, events } = this.#options;
     try {
@@ -393,7 +393,7 @@ export class ReplicaLink {
 
 const isBadInput = (error: unknown): boolean => error instanceof PositionMismatch || error instanceof LtxError;
 
-/** A name becomes a path here, whoever it comes from. */
+/** A name becomes a path, so it is validated. */
 function refuseBadName(name: string): void {
   if (!isDatabaseName(name)) throw new Error(`the primary sent a database called ${JSON.stringify(name)}`);
 }

@@ -40,7 +40,7 @@ export interface ServerParts extends HaltParts {
   credentials?: Credentials;
   /** Makes this node primary. Fails with `conflict` when it cannot be. */
   promote(how: { force: boolean }): Promise<void>;
-  /** Gives this node's right to be primary to another one that has everything. */
+  /** Hands the primary role to a node that has everything. */
   handOff(node: string): Promise<void>;
   log(message: string): void;
 }
@@ -54,7 +54,7 @@ interface Call extends ServerParts {
 }
 
 interface Route {
-  /** Anybody may ask. */
+  /** Needs no authentication. */
   open: boolean;
   /** The handler reads the body itself. */
   streams_body?: true;
@@ -108,7 +108,7 @@ async function serve(parts: ServerParts, request: IncomingMessage, response: Ser
   await route.handle(call);
 }
 
-/** Lets in who proves to belong to the cluster, and proves the same in return. */
+/** Authenticates the caller, and proves this node's identity in return. */
 async function admit({ node, credentials, request, response, url, body }: Call, route: Route): Promise<void> {
   const term = node.role.kind === "primary" ? node.role.term : 0;
   response.setHeader(TERM_HEADER, term);
@@ -116,7 +116,7 @@ async function admit({ node, credentials, request, response, url, body }: Call, 
     refuseWebPages(request, node.hostname);
     return;
   }
-  // A body that is streamed is compared with its digest when it has arrived; what is signed is the digest.
+  // A streamed body is verified against its signed digest when it has arrived.
   const body_sha256 = route.streams_body ? (headerOf(request.headers, BODY_HEADER) ?? "") : sha256(body);
   const asked = { method: request.method ?? "GET", path: `${url.pathname}${url.search}`, body_sha256 };
   const nonce = await credentials.verify(asked, request.headers, node.clock.now());
@@ -126,7 +126,7 @@ async function admit({ node, credentials, request, response, url, body }: Call, 
   response.setHeader(PROOF_HEADER, await credentials.prove(nonce, term));
 }
 
-/** A page in somebody's browser can send requests to loopback; it says where it comes from, or uses another name. */
+/** Web pages can send requests to loopback; they are recognized by Origin or Host. */
 function refuseWebPages({ headers }: IncomingMessage, hostname: string): void {
   const host = headers.host ?? "";
   const local = host === hostname || /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?$/.test(host);
@@ -176,7 +176,7 @@ function info(node: ReplicationNode): object {
 }
 
 function events({ node, request, response }: Call): void {
-  // Who asks for the headers alone is not kept waiting for a body that has no end.
+  // A HEAD request must not wait for an endless body.
   if (request.method === "HEAD") response.writeHead(200, EVENTS_HEADERS).end();
   else node.events.subscribe(response);
 }
@@ -220,7 +220,7 @@ async function exportDatabase(call: Call): Promise<void> {
 
 async function importFile(call: Call): Promise<void> {
   const { node, request, response } = call;
-  // A large file may take as long as it likes, while some of it comes.
+  // A large upload has only a stall timeout.
   request.setTimeout(REPLICATION_LIMITS.import_stall_ms, () => request.destroy(new Error("the file stopped coming")));
   const over = uploads(request.socket);
   try {
@@ -255,7 +255,7 @@ function stream({ node, body, response }: Call): void {
   node.serve(readHello(object(body)), response);
 }
 
-/** A replica says anew where it stands with one database. */
+/** A replica reports its position of one database again. */
 function place({ node, body, response }: Call): void {
   const { node: replica, name, position: text } = object(body);
   const position = parsePosition(String(text));
@@ -282,7 +282,7 @@ function readHello(value: Record<string, unknown>): Hello {
   };
 }
 
-/** What is not as it should be is as if it were not there: the snapshot is then sent whole. */
+/** Invalid entries are ignored: the snapshot is then sent whole. */
 function readPartials(partials: unknown): Map<string, PartialSnapshot> {
   const good = (value: unknown): value is PartialSnapshot => {
     const { page_size, blocks } = (value ?? {}) as Partial<PartialSnapshot>;
@@ -302,7 +302,7 @@ function readPositions(databases: unknown): Map<string, Position> {
   return known;
 }
 
-/** A replica says what it has on disk. */
+/** A replica reports what it has on disk. */
 function acknowledge({ node, body, response }: Call): void {
   const { node: replica, term, databases } = object(body);
   if (typeof replica !== "string" || typeof term !== "number") {

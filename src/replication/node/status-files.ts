@@ -12,7 +12,7 @@ import { formatPosition, type Position } from "../position.ts";
 export class StatusFiles {
   readonly #dir: string;
   readonly #written = new Map<string, string>();
-  /** What each file is to say next; undefined: that it is to go. */
+  /** Pending content by file; undefined: to be removed. */
   readonly #wanted = new Map<string, (() => string) | undefined>();
   #timer: NodeJS.Timeout | undefined;
   #writing: Promise<void> | undefined;
@@ -24,7 +24,7 @@ export class StatusFiles {
 
   primary(hostname: string | undefined): void {
     this.#want(".primary", hostname === undefined ? undefined : () => `${hostname}\n`);
-    // Whether this node is primary is asked right after it has changed.
+    // The role file must be current right after a change.
     this.flush();
   }
 
@@ -40,7 +40,7 @@ export class StatusFiles {
     this.#want(`${name}-pos`, undefined);
   }
 
-  /** Writes what is wanted before it returns. */
+  /** Writes synchronously. */
   flush(): void {
     if (this.#closed) return;
     for (const [name, text] of this.#take()) {
@@ -48,13 +48,13 @@ export class StatusFiles {
         if (text !== undefined) writeFileSync(this.#fresh(name, "new"), text);
         this.#putInPlace(name, text, "new");
       } catch {
-        // A full disk must not stop replication for the sake of a hint; the next change tries again.
+        // A full disk must not stop replication; the next change retries.
         this.#written.delete(name);
       }
     }
   }
 
-  /** Writes what is wanted. When this has resolved, nothing is written any more. */
+  /** Writes what is pending. When this has resolved, nothing more is written. */
   async close(): Promise<void> {
     clearTimeout(this.#timer);
     this.flush();
@@ -71,7 +71,7 @@ export class StatusFiles {
     if (this.#timer || this.#closed) return;
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
-      // After the assignment: when there is nothing to write it has ended before.
+      // After the assignment, because without work it has already ended.
       this.#writing ??= this.#write().finally(() => {
         this.#writing = undefined;
         if (this.#wanted.size > 0) this.#schedule();
@@ -84,7 +84,7 @@ export class StatusFiles {
       const fresh = this.#fresh(name, "next");
       try {
         if (text !== undefined) await writeFile(fresh, text);
-        // Somebody may have said something newer meanwhile, and not waited for this.
+        // Newer content may have been set meanwhile.
         if (this.#written.get(name) === text) this.#putInPlace(name, text, "next");
         else await rm(fresh, { force: true });
       } catch {
@@ -98,7 +98,7 @@ export class StatusFiles {
     else renameSync(this.#fresh(name, end), join(this.#dir, name));
   }
 
-  /** What differs from what is there. */
+  /** Files whose content differs. */
   #take(): [name: string, text: string | undefined][] {
     const changed: [string, string | undefined][] = [];
     for (const [name, make] of this.#wanted) {
@@ -112,7 +112,7 @@ export class StatusFiles {
     return changed;
   }
 
-  /** Its name is in our own folder, so it is never taken for a database. */
+  /** In our own directory, so it is never taken for a database. */
   #fresh(name: string, end: "new" | "next"): string {
     return join(this.#dir, ".replication", `${name}.${end}`);
   }

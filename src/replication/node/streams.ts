@@ -15,17 +15,17 @@ import type { Directory, Dropped } from "./directory.ts";
 import type { InSyncReplicas } from "./in-sync-replicas.ts";
 import { FRAME, frameHeader, jsonFrame, transactionHead } from "./wire.ts";
 
-/** What a replica says when it connects. */
+/** A replica's first message. */
 export interface Hello {
   node: string;
   hostname: string;
   term: number;
   databases: Map<string, Position>;
-  /** Databases it has and cannot use now: they are sent when it asks again. */
+  /** Databases that it cannot use now; they are sent when it asks again. */
   skip: Set<string>;
-  /** It may become primary. */
+  /** Whether it may become primary. */
   candidate: boolean;
-  /** What it has of snapshots that broke off. */
+  /** Its interrupted snapshots. */
   partial: Map<string, PartialSnapshot>;
 }
 
@@ -34,17 +34,17 @@ interface Replica {
   response: ServerResponse;
   /** The next transaction of each database. */
   next: Map<string, number>;
-  /** Databases that must be sent whole. */
+  /** Databases that need a snapshot. */
   whole: Set<string>;
   sending_whole: boolean;
   ready: boolean;
   sent_at_ms: number;
-  /** Since when its connection was never empty enough for all there is. */
+  /** Since when its connection has been congested. */
   full_since_ms: number | undefined;
   stuck: boolean;
   /** Told to take over: nothing more may follow. */
   ended: boolean;
-  /** Since when it has not answered what it has on disk, and when it was last asked. */
+  /** Since when it has not acknowledged, and when it was last asked. */
   asked_since_ms: number | undefined;
   asked_ms: number;
 }
@@ -73,11 +73,11 @@ export class Streams {
     return [...this.#replicas].map(({ hello }) => hello);
   }
 
-  /** Begins the answer. Frames say themselves how long they are, so it goes on to the end of the connection. */
+  /** Begins the response, an endless sequence of frames. */
   add(hello: Hello, response: ServerResponse): void {
     response.removeHeader("transfer-encoding");
     response.writeHead(200, { "content-type": "application/octet-stream" });
-    // Even without a frame: a replica waits for the head to know the term.
+    // Even without a frame: a replica reads the term from the headers.
     response.flushHeaders();
     const replica: Replica = {
       hello,
@@ -103,8 +103,8 @@ export class Streams {
   }
 
   /**
-   * A replica has a database that is not open here. Only a logged deletion says that it is gone; otherwise nobody knows,
-   * and the replica's may be the last whole copy.
+   * A replica has a database that is not open here. Only a logged deletion proves that it is gone; otherwise the
+   * replica's may be the last copy.
    */
   #tellWithout(replica: Replica, name: string): void {
     const { directory } = this.#options;
@@ -115,7 +115,9 @@ export class Streams {
     else this.#write(replica, jsonFrame(FRAME.unknown, { name, ...(reason === undefined ? {} : { reason }) }));
   }
 
-  /** A replica says anew where it stands with a database: what it was sent led nowhere. False: it is not connected. */
+  /**
+   * A replica reports its position again, because what it was sent did not fit. Returns false when it is not connected.
+   */
   place(node: string, name: string, position: Position | undefined): boolean {
     const replica = this.#find(node);
     if (!replica) return false;
@@ -128,7 +130,7 @@ export class Streams {
     return true;
   }
 
-  /** Sends every replica what it does not have yet, of one database or of all. */
+  /** Sends every replica what it lacks, of one database or of all. */
   pump(name?: string): void {
     for (const replica of this.#replicas) this.#fill(replica, name);
     this.#batches.forget();
@@ -136,11 +138,11 @@ export class Streams {
 
   #remove(replica: Replica): void {
     const { node } = replica.hello;
-    // A replica that has reconnected is there by another connection.
+    // A reconnected replica has another connection.
     if (this.#replicas.delete(replica) && !this.#find(node)) this.#options.in_sync.disconnected(node);
   }
 
-  /** Asks every replica what it has on disk: one question at a time, asked again when there was no answer. */
+  /** Asks every replica for its position on disk: one request at a time, repeated without an answer. */
   askForAcks(): void {
     const now_ms = this.#options.clock.monotonic();
     for (const replica of this.#replicas) {
@@ -152,21 +154,21 @@ export class Streams {
     }
   }
 
-  /** A replica has said what it has on disk. False: it is not connected. */
+  /** A replica has acknowledged. Returns false when it is not connected. */
   answered(node: string): boolean {
     const replica = this.#find(node);
     if (replica) replica.asked_since_ms = undefined;
     return replica !== undefined;
   }
 
-  /** Replicas that were asked too long ago and have not answered. */
+  /** Replicas that have not acknowledged in time. */
   get late(): Set<string> {
     const since_ms = this.#options.clock.monotonic() - REPLICATION_LIMITS.ack_ms;
     const late = [...this.#replicas].filter(({ asked_since_ms = since_ms + 1 }) => asked_since_ms <= since_ms);
     return new Set(late.map(({ hello }) => hello.node));
   }
 
-  /** Called all the time: says that this node is alive, and tries again what could not be done before. */
+  /** Called continuously: sends heartbeats, and retries what failed. */
   heartbeat(): void {
     const now_ms = this.#options.clock.monotonic();
     for (const replica of this.#replicas) {
@@ -176,13 +178,13 @@ export class Streams {
     }
   }
 
-  /** For how long the replica that is furthest behind has not been sent everything. */
+  /** How long the slowest replica has been behind. */
   get lag_ms(): number {
     const now_ms = this.#options.clock.monotonic();
     return Math.max(0, ...[...this.#replicas].map(({ full_since_ms = now_ms }) => now_ms - full_since_ms));
   }
 
-  /** False when writers are to wait for a replica: it has everything but what is written faster than it takes it. */
+  /** Returns false when writers must wait for a replica that takes data more slowly than it is written. */
   keepsUp(max_lag_ms: number): boolean {
     const now_ms = this.#options.clock.monotonic();
     let keeps_up = true;
@@ -199,21 +201,21 @@ export class Streams {
     return keeps_up;
   }
 
-  /** A database is gone; those who have everything before that get the last transaction. */
+  /** A database was deleted; replicas that have everything before get the last transaction. */
   dropped({ name, info, ltx }: Dropped): void {
     this.#options.in_sync.forget(name);
     for (const replica of this.#replicas) {
       const next = replica.next.get(name);
       replica.next.delete(name);
       replica.whole.delete(name);
-      // What it once had of this name says nothing about the next database of this name.
+      // Its old position does not apply to the next database of this name.
       replica.hello.databases.delete(name);
       if (next === info.position.txid) this.#write(replica, transactionHead(name, ltx.length), ltx);
       else this.#write(replica, jsonFrame(FRAME.gone, { name, position: formatPosition(info.position) }));
     }
   }
 
-  /** True when the node has been sent everything there is. */
+  /** Whether the node has been sent everything. */
   hasAll(node: string): boolean {
     const replica = this.#find(node);
     if (!replica || replica.whole.size > 0 || replica.sending_whole || replica.hello.skip.size > 0) return false;
@@ -253,14 +255,14 @@ export class Streams {
       return;
     }
     if (!one) replica.full_since_ms = undefined;
-    // While one database is sent whole, transactions of the others go between its parts.
+    // During a snapshot, transactions of other databases are sent between its parts.
     if (replica.sending_whole) return;
     const [name] = replica.whole;
     if (name !== undefined) this.#beginWhole(replica, name);
     else if (!replica.ready && !one) this.#tellReady(replica);
   }
 
-  /** False when the connection is full. */
+  /** Returns false when the connection is congested. */
   #sendOf(replica: Replica, database: ReplicatedDatabase): boolean {
     const { name } = database;
     if (replica.hello.skip.has(name)) return true;
@@ -270,7 +272,7 @@ export class Streams {
 
   #beginWhole(replica: Replica, name: string): void {
     this.#sendWhole(replica, name).catch((error: unknown) => {
-      // The next one begins anew, when the database is open again. The others go on meanwhile.
+      // The next one begins anew when the database is open again. The others continue.
       this.#options.log(`${name}: snapshot for ${replica.hello.hostname} failed: ${messageOf(error)}`);
     });
   }
@@ -279,7 +281,7 @@ export class Streams {
     replica.ready = true;
     this.#options.in_sync.ready(replica.hello.node);
     this.#write(replica, jsonFrame(FRAME.ready, {}));
-    // A snapshot does not say how late it is, and nothing else may come for a while.
+    // A snapshot has no timestamp, and nothing else may follow for a while.
     this.#tellTime(replica);
   }
 
@@ -287,7 +289,7 @@ export class Streams {
     this.#write(replica, jsonFrame(FRAME.heartbeat, { at: this.#options.clock.now() }));
   }
 
-  /** Decides, once per stream and database, whether the replica's state is one that ours follows from. */
+  /** Decides, once per stream and database, whether our log continues the replica's position. */
   #place(replica: Replica, database: ReplicatedDatabase): void {
     const theirs = replica.hello.databases.get(database.name);
     const follows = theirs !== undefined && database.checksumAt(theirs.txid) === theirs.checksum;
@@ -295,14 +297,14 @@ export class Streams {
     else replica.whole.add(database.name);
   }
 
-  /** False when the connection is full; it will say when there is room again. */
+  /** Returns false when the connection is congested; its drain event follows. */
   #sendNext(replica: Replica, database: ReplicatedDatabase): boolean {
     let next = replica.next.get(database.name);
     while (next !== undefined && next <= database.log.durable) {
       if (replica.response.writableLength > REPLICATION_LIMITS.stream_waiting_bytes) return false;
       const batch = this.#batches.from(database, next);
       if (!batch) {
-        // The log does not go back so far any more.
+        // The log no longer has it.
         replica.next.delete(database.name);
         replica.whole.add(database.name);
         return true;
@@ -318,7 +320,7 @@ export class Streams {
     if (this.#snapshots >= REPLICATION_LIMITS.snapshots) return;
     const database = this.#options.directory.get(name);
     const snapshot = database && Snapshot.take(database);
-    // Without one: gone meanwhile, or being written to this very moment. The next pump looks again.
+    // Deleted meanwhile, or being written right now. The next pump retries.
     if (!database) replica.whole.delete(name);
     if (!snapshot) return;
     database.log.syncNow();
@@ -340,7 +342,7 @@ export class Streams {
 
   async #sendSnapshot(replica: Replica, name: string, snapshot: Snapshot): Promise<void> {
     const partial = replica.hello.partial.get(name);
-    // It is compared once: from here on the replica has something else.
+    // Used once: from here on the replica's state differs.
     replica.hello.partial.delete(name);
     const kept = partial ? sameBlocks(partial, snapshot.page_size, snapshot.blocks) : new Set<number>();
     if (kept.size > 0) this.#options.log(`${name}: ${replica.hello.hostname} has ${kept.size} blocks of it already`);
@@ -351,7 +353,7 @@ export class Streams {
     for (const part of snapshot.ltx("store", undefined, (page) => kept.has(blockOf(page)))) {
       if (replica.response.destroyed) return;
       this.#write(replica, frameHeader(FRAME.snapshot_part, part.length), part);
-      // A turn of the loop after each part: transactions go on meanwhile.
+      // Yields to the event loop after each part, so that transactions continue.
       await new Promise<void>((done) => setImmediate(done));
       while (replica.response.writableLength > REPLICATION_LIMITS.stream_waiting_bytes) {
         await roomOrEnd(replica.response);
@@ -377,7 +379,7 @@ export class Streams {
   }
 }
 
-/** Resolves when the connection has room, or is gone. */
+/** Resolves when the connection has drained or closed. */
 export async function roomOrEnd(response: ServerResponse): Promise<void> {
   if (response.destroyed) return;
   await new Promise<void>((done) => {

@@ -21,9 +21,9 @@ export interface WaitCall {
 
 interface Wait {
   name: string;
-  /** Undefined: whatever was committed here until now. */
+  /** Undefined: everything committed here until now. */
   wanted: { txid: number; checksum?: bigint } | undefined;
-  /** Replicas that must have it on disk; undefined: as many as the node's own mode says. */
+  /** Required replicas on disk; undefined: the node's own mode. */
   replicas: number | undefined;
   timeout_ms: number;
   signal: AbortSignal;
@@ -63,7 +63,7 @@ async function acknowledged(node: ReplicationNode, wait: Wait, txid: number, ms:
   );
 }
 
-/** The position that has what is waited for. */
+/** The position that includes the requested transaction. */
 async function reach(node: ReplicationNode, wait: Wait, left_ms: () => number): Promise<Position> {
   const { name, wanted, timeout_ms, signal } = wait;
   while (!node.look(name) && left_ms() > 0) await node.clock.sleep(1);
@@ -81,12 +81,12 @@ async function reach(node: ReplicationNode, wait: Wait, left_ms: () => number): 
   }
   refuseLost(node, wait);
   const checksum = node.directory.get(name)?.checksumAt(txid);
-  // Its checksum is known for as long as the log goes back; what is there now has it in any case.
+  // Checksums are known within the log's retention; the current position includes it in any case.
   if (checksum === undefined) return node.directory.get(name)?.position ?? fail("not_found", `${name} was deleted`);
   return { txid, checksum };
 }
 
-/** A transaction that a lost primary took with it never comes; another one has its number. */
+/** A transaction lost with a primary never arrives; another one has its number. */
 function refuseLost({ directory }: ReplicationNode, { name, wanted }: Wait): void {
   if (wanted?.checksum === undefined) return;
   const here = directory.get(name)?.checksumAt(wanted.txid);

@@ -10,19 +10,19 @@ export interface Watched {
   clock: Clock;
   databases: Iterable<ReplicatedDatabase> & Pick<Directory, "quarantine">;
   streams: Streams;
-  /** Until when, by the monotonic clock, anything may be captured; asked each time. */
+  /** Until when (monotonic) captures are allowed; evaluated each time. */
   until_ms(): number;
-  /** How far replicas may be behind. */
+  /** Maximum lag of replicas. */
   max_lag_ms: number;
-  /** True when writers to a database are to wait until more is acknowledged. */
+  /** Whether writers must wait until more is acknowledged. */
   unacked(database: ReplicatedDatabase): boolean;
-  /** Asks replicas what they have on disk, when somebody wants to know. */
+  /** Asks replicas for their positions, when someone waits for them. */
   askForAcks(): void;
   discover(): void;
   tidy(): void;
 }
 
-/** Between two looks when something was left over at the first. */
+/** Delay when something was left over. */
 const AT_ONCE_MS = 1;
 
 export async function watchOver(watched: Watched, signal: AbortSignal): Promise<void> {
@@ -31,7 +31,7 @@ export async function watchOver(watched: Watched, signal: AbortSignal): Promise<
   while (!signal.aborted) {
     const now_ms = clock.monotonic();
     if (now_ms >= watched.until_ms()) {
-      // Somebody else may be primary by now. Whoever gave the right will fence us in a moment.
+      // Another node may be primary by now. The elector will fence us in a moment.
       await clock.sleep(1);
       continue;
     }
@@ -57,7 +57,7 @@ export async function watchOver(watched: Watched, signal: AbortSignal): Promise<
   }
 }
 
-/** What cannot be captured is opened again later; the others go on. */
+/** A database that cannot be captured is reopened later; the others continue. */
 export function captureOne(databases: Watched["databases"], database: ReplicatedDatabase): Captured {
   try {
     return database.capture();

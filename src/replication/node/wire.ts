@@ -44,7 +44,7 @@ export function jsonFrame(type: number, value: unknown): Buffer {
   return Buffer.concat([frameHeader(type, payload.length), payload]);
 }
 
-/** Header and name; the LTX file itself follows as it is, without being copied. */
+/** Header and name; the LTX file follows without a copy. */
 export function transactionHead(name: string, ltx_bytes: number): Buffer {
   const name_bytes = Buffer.byteLength(name);
   const bytes = Buffer.allocUnsafe(HEADER_BYTES + 2 + name_bytes);
@@ -60,21 +60,21 @@ export function readTransaction(payload: Buffer): { name: string; ltx: Buffer } 
   return { name: payload.toString("utf8", 2, 2 + length), ltx: payload.subarray(2 + length) };
 }
 
-/** A buffer larger than this is given back once what needed it is read. */
+/** Larger buffers are released after use. */
 const USUAL_BYTES = 4 * 1024 * 1024;
 
-/** Cuts a stream of bytes into frames, in memory that is used again and again. */
+/** Splits a byte stream into frames, in reused memory. */
 export class FrameReader {
   #memory = Buffer.alloc(0);
   #start = 0;
   #end = 0;
 
-  /** Bytes that have come and were not read yet. */
+  /** Unread bytes. */
   get waiting(): number {
     return this.#end - this.#start;
   }
 
-  /** Bytes as they come. What was read before is not valid any more. */
+  /** Adds bytes. Earlier frames become invalid. */
   push(bytes: Buffer): void {
     if (this.#start === this.#end) [this.#start, this.#end] = [0, 0];
     this.#makeRoom(bytes.length);
@@ -82,7 +82,7 @@ export class FrameReader {
     this.#end += bytes.length;
   }
 
-  /** The frames that are complete by now; each is valid until the next `push`. Throws when the peer speaks otherwise. */
+  /** Complete frames, valid until the next `push`. Throws on a protocol error. */
   *frames(): Generator<Frame> {
     while (this.#end - this.#start >= HEADER_BYTES) {
       const length = this.#memory.readUInt32BE(this.#start + 4);
@@ -95,7 +95,7 @@ export class FrameReader {
     }
   }
 
-  /** Moves what is not read yet to the front when there is no room behind it, of larger memory if need be. */
+  /** Moves unread bytes to the front, into larger memory if needed. */
   #makeRoom(bytes: number): void {
     const rest = this.#memory.subarray(this.#start, this.#end);
     const needed = rest.length + bytes;

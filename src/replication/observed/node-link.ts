@@ -8,14 +8,14 @@ import { type NodeUpdate, readState, readUpdate } from "./node-messages.ts";
 import type { NodeState } from "./types.ts";
 
 export interface NodeListener {
-  /** How it is; only why not, when it cannot be asked. */
+  /** Its state, or the reason when it cannot be queried. */
   state(state: NodeState | undefined, reason: string): void;
   news(news: NodeUpdate): void;
 }
 
 const { observed_bytes, observed_info_ms, observed_find_ms, silence_ms } = REPLICATION_LIMITS;
 
-/** Follows one node until the signal says otherwise; one that is lost is tried again and again. */
+/** Follows one node until the signal, with reconnects. */
 export async function followNode(
   address: Address,
   listener: NodeListener,
@@ -27,7 +27,7 @@ export async function followNode(
     const both = AbortSignal.any([signal, ending.signal]);
     try {
       const events = await ask(endpoint, "/events", both);
-      // Asked after the stream has begun: what happens from here on is in one of the two.
+      // Queried after the stream has begun, so that no change is missed.
       await Promise.race([readLines(events, listener), keepAsking(endpoint, listener, clock, both)]);
     } catch (thrown) {
       if (!signal.aborted) listener.state(undefined, messageOf(thrown));
@@ -38,7 +38,7 @@ export async function followNode(
   }
 }
 
-/** How a node is, asked once. */
+/** Queries a node's state once. */
 export async function askNode(endpoint: Endpoint, signal: AbortSignal): Promise<NodeState> {
   const answer = await ask(endpoint, "/info", signal);
   return readState((await readBody(answer, "observed_bytes")).toString("utf8"));
@@ -50,13 +50,13 @@ async function ask(endpoint: Endpoint, path: string, signal: AbortSignal): Promi
   const answer = await new Promise<IncomingMessage>((done, failed) => {
     const request = httpRequest({ host, port, path, signal, createConnection: () => socket }, done);
     request.on("error", failed);
-    // A stream is silent for as long as nothing happens; whether its node is still there the other question tells.
+    // A stream is silent while nothing happens; the state query detects a dead node.
     const silent = setTimeout(() => request.destroy(new Error("it does not answer")), silence_ms);
     request.on("close", () => clearTimeout(silent));
     if (path === "/events") request.on("response", () => clearTimeout(silent));
     request.end();
   });
-  // Whoever reads it hears of it as well; one that ends unread is nobody's failure.
+  // The reader gets the error too; an unread one is ignored.
   answer.on("error", () => undefined);
   if (answer.statusCode === 200) return answer;
   answer.destroy();

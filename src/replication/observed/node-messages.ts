@@ -21,7 +21,7 @@ const count = (value: unknown): number => (typeof value === "number" && value >=
 const isName = (text: unknown): text is string =>
   typeof text === "string" && text.length > 0 && text.length <= NAME_CHARS;
 
-/** Throws when it is not JSON, or not what a node says. */
+/** Throws when it is not valid. */
 export function readState(text: string): NodeState {
   const said = fieldsOf(JSON.parse(text));
   if (typeof said["isPrimary"] !== "boolean") throw new Error("what answers there is no node of a replicated database");
@@ -51,7 +51,7 @@ function problemsIn(states: unknown): [string, { state: string; reason: string }
     });
 }
 
-/** Undefined for a line that says nothing to us. Throws when it is not JSON. */
+/** Undefined for an irrelevant line. Throws when it is not JSON. */
 export function readUpdate(line: string): NodeUpdate | undefined {
   const { type, db, data } = fieldsOf(JSON.parse(line));
   const said = fieldsOf(data);
@@ -59,7 +59,7 @@ export function readUpdate(line: string): NodeUpdate | undefined {
     const txid = Number.parseInt(String(said["txID"]), 16);
     return isName(db) && Number.isSafeInteger(txid) ? { type, db, txid } : undefined;
   }
-  // Its first words say how it is, which it is asked anyway.
+  // The first line repeats the state, which is queried anyway.
   if (type !== "primaryChange") return undefined;
   const { hostname } = said;
   return { type: "primary", primary: said["isPrimary"] === true, ...(isName(hostname) ? { hostname } : {}) };

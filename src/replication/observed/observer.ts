@@ -17,7 +17,7 @@ export interface NodePlace extends NodeName {
 
 export interface ObserverParts {
   clock: Clock;
-  /** The machines of an organization that are known to run a node. */
+  /** Machines of an organization that run a node. */
   nodes(org_id: string): Promise<readonly NodePlace[]>;
 }
 
@@ -31,7 +31,7 @@ export class Observer {
     this.#parts = parts;
   }
 
-  /** Every node as it is now. */
+  /** The current state of every node. */
   async list(org_id: string, signal: AbortSignal): Promise<ObservedNode[]> {
     return await Promise.all(
       (await this.#find(org_id)).map(async ({ address, ...node }) => {
@@ -44,7 +44,7 @@ export class Observer {
     );
   }
 
-  /** How every node is, and then what happens. Refuses at once when too many look. */
+  /** Streams the state of every node, then changes. Refuses when there are too many readers. */
   follow(org_id: string, signal: AbortSignal): AsyncGenerator<NodeMessage[]> {
     if (this.#readers >= observers) fail("overloaded", `observers: ${observers} readers are connected`);
     this.#readers++;
@@ -56,7 +56,7 @@ export class Observer {
     const ending = new AbortController();
     const both = AbortSignal.any([signal, ending.signal]);
     const outbox = new Outbox(() => clock.now());
-    // It ends with the reader. Raced against each time, it would keep something of every message until then.
+    // Ends with the reader. Racing it each time would leak memory per message.
     const finding = this.#keepFinding(org_id, outbox, both).finally(() => outbox.wake());
     try {
       for (;;) {
@@ -77,7 +77,7 @@ export class Observer {
     const { clock } = this.#parts;
     const followed = new Followed(outbox, clock, signal);
     while (!signal.aborted) {
-      // What cannot be found out now is looked for again.
+      // Failures are retried.
       const found = await this.#find(org_id).catch(() => undefined);
       if (found && !signal.aborted) followed.be(found);
       await clock.sleep(observed_find_ms, signal).catch(() => {});
@@ -89,7 +89,7 @@ export class Observer {
   }
 }
 
-/** The nodes that one reader hears of. */
+/** The nodes that one reader follows. */
 class Followed {
   readonly #outbox: Outbox;
   readonly #clock: Clock;
@@ -102,7 +102,7 @@ class Followed {
     this.#signal = signal;
   }
 
-  /** From now on these, and no others. */
+  /** Follows exactly these nodes. */
   be(nodes: readonly NodePlace[]): void {
     const here = new Map(nodes.map((node) => [keyOf(node), node]));
     for (const [key, { name, ending }] of this.#links) {
@@ -119,7 +119,7 @@ class Followed {
     this.#links.set(key, { name, ending });
     const signal = AbortSignal.any([this.#signal, ending.signal]);
     const listener: NodeListener = {
-      // The link may have a last word when it is no longer ours.
+      // A link may report once more after it was dropped.
       state: (state, reason) => signal.aborted || this.#outbox.state(name, state, reason),
       news: (news) => signal.aborted || this.#outbox.news(name, news),
     };

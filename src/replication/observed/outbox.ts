@@ -3,15 +3,15 @@ import type { NodeUpdate } from "./node-messages.ts";
 import type { NodeMessage, NodeName, NodeState } from "./types.ts";
 
 /**
- * What a reader has not been told yet. It does not grow with what happens: of a node's state and of each database's
- * transactions only the last is kept, with how many there were, and changes of the primary have their limit.
+ * Pending messages of a reader, bounded: only the last state per node and the last transaction per database are kept,
+ * with a count, and primary changes are limited.
  */
 export class Outbox {
   readonly #now: () => number;
   readonly #waiting = new Map<string, NodeMessage>();
   readonly #changes = new Map<string, number>();
   readonly #databases = new Map<string, Set<string>>();
-  /** What was told of a node last; the same is not told again. */
+  /** The last message about a node, to skip duplicates. */
   readonly #told = new Map<string, string>();
   #filled = Promise.withResolvers<void>();
 
@@ -19,7 +19,7 @@ export class Outbox {
     this.#now = now;
   }
 
-  /** Resolves when there is something, or when `wake` was called. */
+  /** Resolves when there is a message, or when `wake` was called. */
   get filled(): Promise<void> {
     return this.#filled.promise;
   }
@@ -41,7 +41,7 @@ export class Outbox {
     this.#put(`gone ${node.machine_id}`, { ...node, type: "gone", ...this.#at() });
   }
 
-  /** Throws when the node says more than anybody could read. */
+  /** Throws when the node sends more than anyone could read. */
   news(node: NodeName, news: NodeUpdate): void {
     const { machine_id } = node;
     if (news.type === "primary") {
@@ -68,7 +68,7 @@ export class Outbox {
     return messages;
   }
 
-  /** A node can make up as many names as it likes between two messages. */
+  /** A node could invent any number of names between two messages. */
   #isShown(machine_id: string, db: string): boolean {
     const names = this.#databases.get(machine_id) ?? new Set();
     this.#databases.set(machine_id, names);

@@ -1,6 +1,6 @@
 /** Types of the reports about replicated-database nodes, for the CLI and the dashboard. */
 
-/** Which node it is about: a machine, in one of its versions. */
+/** A machine and its version. */
 export interface NodeName {
   app_name: string;
   machine_id: string;
@@ -8,21 +8,21 @@ export interface NodeName {
   instance_id: string;
 }
 
-/** How a node is, by its own account. */
+/** A node's state, as it reports it. */
 export interface NodeState {
   primary: boolean;
   term: number;
-  /** How far it was behind at the last word of its primary. */
+  /** Its lag at the last message of its primary. */
   lag_ms: number;
   replicas: number;
-  /** The transaction each of its databases is at. */
+  /** Transaction of each database. */
   databases: Record<string, number>;
   /** Databases it cannot use now: `busy`, `full`, `damaged`, `missing`, `replaced`, …, and why. */
   problems: Record<string, { state: string; reason: string }>;
 }
 
 export interface ObservedNode extends NodeName {
-  /** Null when it does not answer. */
+  /** Null when it does not respond. */
   state: NodeState | null;
   /** Why there is no state. */
   reason: string;
@@ -33,6 +33,6 @@ export type NodeMessage = NodeName & { timestamp: number } & (
     | ({ type: "node" } & Pick<ObservedNode, "state" | "reason">)
     | { type: "gone" }
     | { type: "primary"; primary: boolean; hostname?: string }
-    /** So many transactions of a database, the last of them `txid`. */
+    /** Number of transactions of a database, the last being `txid`. */
     | { type: "tx"; db: string; transactions: number; txid: number }
   );

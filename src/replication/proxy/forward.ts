@@ -4,9 +4,9 @@ import { REPLICATION_LIMITS } from "../limits.ts";
 
 export type Outcome =
   | { kind: "answered"; response: IncomingMessage }
-  /** The server was not reached: it knows nothing of the request. */
+  /** The server was not reached and knows nothing of the request. */
   | { kind: "not sent"; error: Error }
-  /** The connection broke after the request was begun: it may have been done. */
+  /** The connection broke after the request began: it may have been executed. */
   | { kind: "broken"; error: Error };
 
 export interface Attempt {
@@ -16,7 +16,7 @@ export interface Attempt {
   headers: OutgoingHttpHeaders;
   /** In memory, or a stream that can be sent once. */
   body: Buffer | IncomingMessage;
-  /** May be sent on a connection that was used before, which the server may be closing at this moment. */
+  /** May use a kept-alive connection, which the server may be closing. */
   reuse: boolean;
   signal: AbortSignal;
 }
@@ -37,7 +37,7 @@ export async function attempt({ target, body, reuse, ...options }: Attempt): Pro
     const begin = (): void => {
       connected = true;
       if (body instanceof Uint8Array) sent.end(body);
-      // A client that goes away in the middle ends this, too, by the signal.
+      // A disconnecting client ends this too, by the signal.
       else body.pipe(sent);
     };
     if (socket.connecting) socket.once("connect", begin);

@@ -29,16 +29,16 @@ export interface ProxyOptions extends PathRules {
   app: URL;
   /** The database whose transactions count. */
   db: string;
-  /** How long a write waits for a primary. */
+  /** Timeout for a primary. */
   queue_ms: number;
-  /** How long an answer waits to be acknowledged; see `REPLICATION_LIMITS.proxy_ack_ms`. */
+  /** Timeout for acknowledgement; see `REPLICATION_LIMITS.proxy_ack_ms`. */
   ack_ms?: number;
   log(message: string): void;
 }
 
 export const TXID_HEADER = "hangar-txid";
 export const TXID_COOKIE = "__txid";
-/** Set between proxies: whoever is not primary says so, instead of passing the request on once more. */
+/** Set between proxies: a non-primary refuses instead of forwarding once more. */
 const HOP_HEADER = "hangar-proxy-hop";
 const NOT_PRIMARY = "hangar-not-primary";
 const COOKIE_SECONDS = 300;
@@ -49,7 +49,7 @@ interface Exchange {
   method: string;
   path: string;
   body: Buffer | IncomingMessage;
-  /** The client does not wait any more. */
+  /** Aborted when the client disconnects. */
   signal: AbortSignal;
 }
 
@@ -74,11 +74,11 @@ export class HttpProxy {
     this.server = createServer(HTTP_BOUNDS, listener);
     this.server.on("clientError", refuseBytes);
     this.server.on("upgrade", (request, socket, head) => tunnel(options.app, request, socket, head));
-    // How long a body may take that is passed on as it comes is the application's to say.
+    // No timeout for streamed bodies: the application decides.
     this.server.requestTimeout = 0;
   }
 
-  /** Requests that wait for a primary now. */
+  /** Requests waiting for a primary. */
   get waiting(): number {
     return this.#waiting;
   }
@@ -93,7 +93,7 @@ export class HttpProxy {
     else await this.#write(exchange);
   }
 
-  /** True when the local database has what the client has seen or written before. */
+  /** Whether the local database includes what the client has seen or written. */
   async #hasWhatWasRead({ request, signal }: Exchange): Promise<boolean> {
     const txid = txidOf(request);
     if (txid === undefined || this.#isPrimary) return true;
@@ -113,7 +113,7 @@ export class HttpProxy {
     return this.#node.acknowledgements.is_primary;
   }
 
-  /** Tries until the primary has answered, or time is over. */
+  /** Retries until the primary has responded, or the timeout. */
   async #write(exchange: Exchange): Promise<void> {
     const { clock } = this.#node;
     const began_ms = clock.monotonic();
@@ -145,7 +145,7 @@ export class HttpProxy {
     this.counts.queued++;
   }
 
-  /** Undefined when the client has its answer; otherwise why not, when it can be tried again. */
+  /** Undefined when the client has its response; otherwise the reason, if it can be retried. */
   async #tryOnce(exchange: Exchange, hop: boolean): Promise<ApiError | undefined> {
     if (this.#isPrimary) return await this.#writeHere(exchange);
     if (hop) {
@@ -171,7 +171,7 @@ export class HttpProxy {
     return undefined;
   }
 
-  /** The position after what the application wrote, once it is as safe as the node promises. */
+  /** The position after the application's writes, once acknowledged. */
   async #acknowledged(db: string, signal: AbortSignal): Promise<number | undefined> {
     const { waits, acknowledgements, clock } = this.#node;
     const { ack_ms: ms = REPLICATION_LIMITS.proxy_ack_ms } = this.#options;
@@ -197,7 +197,7 @@ export class HttpProxy {
       outcome.response.resume();
       this.#primary.forget();
       const problem = new ApiError("no_primary", `${there.host} is not the primary`, { retry_after_s: 1 });
-      // A body that went through is not there any more.
+      // A streamed body cannot be sent again.
       if (!(exchange.body instanceof Uint8Array)) throw problem;
       return problem;
     }
@@ -206,7 +206,7 @@ export class HttpProxy {
     return undefined;
   }
 
-  /** Nobody knows whether it was done. Throws unless it may be done again. */
+  /** The outcome is unknown. Throws unless the request may be repeated. */
   #broken(exchange: Exchange, who: string, error: Error): ApiError {
     const problem = new ApiError(
       "outcome_unknown",
@@ -251,11 +251,11 @@ function unreachable(app: URL, error: Error): ApiError {
   return new ApiError("app_unreachable", `the application at ${app.host} does not answer: ${error.message}`);
 }
 
-/** Small bodies are kept, so that they can be sent again; larger ones go through once. */
+/** Small bodies are buffered, so that they can be sent again; larger ones are streamed once. */
 async function bodyOf(request: IncomingMessage): Promise<Buffer | IncomingMessage> {
   const { "content-length": length, "transfer-encoding": encoding } = request.headers;
   if (encoding !== undefined || Number(length ?? 0) > REPLICATION_LIMITS.proxy_body_bytes) return request;
-  // The application has not heard of a request whose body is still being kept, so how long that takes is ours to bound.
+  // While a body is buffered the application does not know of the request, so the timeout is ours.
   const late = Promise.withResolvers<never>();
   const error = new ApiError("request_timeout", "the body did not arrive in time (limit request_timeout_ms)", {
     headers: { connection: "close" },
@@ -268,7 +268,7 @@ async function bodyOf(request: IncomingMessage): Promise<Buffer | IncomingMessag
   }
 }
 
-/** What the client has seen or written before, by its header or its cookie. What is no transaction says nothing. */
+/** The transaction that the client has seen or written, from its header or cookie. Invalid ones are ignored. */
 export function txidOf({ headers }: Pick<IncomingMessage, "headers">): number | undefined {
   const cookie = new RegExp(`(?:^|;\\s*)${TXID_COOKIE}=([^;]*)`).exec(headers.cookie ?? "")?.[1];
   const text = headers[TXID_HEADER] ?? cookie;
@@ -288,6 +288,6 @@ function send(response: ServerResponse, from: IncomingMessage, more: OutgoingHtt
     return;
   }
   response.writeHead(from.statusCode ?? 502, { ...endToEnd(from.headers), ...more });
-  // Whichever end breaks, the other one must notice: half an answer is not a whole one.
+  // A failure of either end aborts the other: a truncated response must not look complete.
   pipeline(from, response, () => undefined);
 }

@@ -12,13 +12,13 @@ export class PrimaryProxy {
     this.#node = node;
   }
 
-  /** Its address, or why there is none. */
+  /** The primary's proxy URL, or why there is none. */
   async find(): Promise<URL | string> {
     const { role } = this.#node;
     if (role.kind !== "replica") return "no node is primary now";
     const { primary } = role;
     if (this.#known?.primary === primary) return this.#known.url;
-    // However many requests wait, it is asked once.
+    // Concurrent requests share one query.
     this.#asking ??= this.#ask(primary).finally(() => {
       this.#asking = undefined;
     });
@@ -37,7 +37,7 @@ export class PrimaryProxy {
     }
   }
 
-  /** It was not there any more. */
+  /** It was unreachable. */
   forget(): void {
     this.#known = undefined;
   }

@@ -1,8 +1,8 @@
 /** Where a request goes: decided by its method, and by patterns of paths. */
 export interface PathRules {
-  /** Paths that are served by the local application whatever the method, and never wait: files, health checks. */
+  /** Paths served by the local application, whatever the method, without waiting: files, health checks. */
   local: readonly string[];
-  /** Paths that go to the primary whatever the method: pages that write when they are read. */
+  /** Paths that go to the primary, whatever the method: pages that write on GET. */
   primary: readonly string[];
 }
 
@@ -14,7 +14,7 @@ export interface PathRules {
 export type Kind = "local" | "read" | "write";
 
 const READS: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS", "TRACE"]);
-/** Doing them twice is as good as once (RFC 9110, 9.2.2). */
+/** Idempotent methods (RFC 9110, 9.2.2). */
 const IDEMPOTENT: ReadonlySet<string> = new Set([...READS, "PUT", "DELETE"]);
 
 export class Router {
@@ -33,12 +33,12 @@ export class Router {
   }
 }
 
-/** True when the request may be sent again although nobody knows whether it was done. */
+/** Whether a request with an unknown outcome may be repeated. */
 export function mayRepeat(method: string, idempotency_key: unknown): boolean {
   return IDEMPOTENT.has(method) || (typeof idempotency_key === "string" && idempotency_key !== "");
 }
 
-/** `*` stands for any text; everything else for itself. */
+/** `*` matches any text; everything else is literal. */
 export function patternOf(glob: string): RegExp {
   if (!/^[/*]/.test(glob)) throw new Error(`a path pattern begins with / or *, such as /static/* or *.css: ${glob}`);
   const source = glob.split("*").map((text) => text.replaceAll(/[.+?^${}()|[\]\\]/g, "\\$&"));

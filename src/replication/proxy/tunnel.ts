@@ -14,9 +14,9 @@ export function tunnel(app: URL, request: IncomingMessage, socket: Duplex, head:
     pipeline(socket, other, () => undefined);
     pipeline(other, socket, () => undefined);
   });
-  // The application does not want it, and says so.
+  // The application refused the upgrade.
   sent.on("response", (answer) => {
-    // The body comes without its framing here, and ends with the connection.
+    // The body arrives without its framing, and ends with the connection.
     socket.write(headOf(answer, ["transfer-encoding", "connection", "keep-alive"], "connection: close"));
     pipeline(answer, socket, () => undefined);
   });

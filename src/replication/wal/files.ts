@@ -14,11 +14,11 @@ import {
 } from "./frames.ts";
 import { type IndexHeader, readIndexHeader } from "./wal-index.ts";
 
-/** In the index: how many frames are in the database by now; and the same set before the first page is copied. */
+/** In the index: frames already checkpointed; and frames to be, set before the first page is copied. */
 const COPIED_AT = 96;
 const COPIED_BACK_AT = 128;
 
-/** What says whether a database file was touched since: SQLite changes at least one of these when it writes. */
+/** Detects writes to a database file: SQLite changes at least one of these. */
 export interface FileStamp {
   inode: string;
   size: number;
@@ -26,7 +26,7 @@ export interface FileStamp {
   ctime: string;
 }
 
-/** Which files these are, so that others under the same names are noticed: inode and time of creation of each. */
+/** Identities of the files, inode and creation time, to detect replacements. */
 export interface FileIdentities {
   database: string;
   wal: string;
@@ -37,10 +37,10 @@ interface Identifying {
   birthtimeNs: bigint;
 }
 
-// An inode alone is not enough: the next file that is made often gets the one of a deleted file.
+// An inode alone is not enough: it is often reused.
 const identity = ({ ino, birthtimeNs }: Identifying): string => `${ino}:${birthtimeNs}`;
 
-/** The identity of a file by its name; undefined when there is none. */
+/** The identity of a file by its name; undefined when it does not exist. */
 export function identityAt(path: string): string | undefined {
   const stat = statSync(path, { bigint: true, throwIfNoEntry: false });
   return stat && identity(stat);
@@ -72,7 +72,7 @@ export class DatabaseFiles {
     this.identities = { database: of(this.database), wal: of(this.wal) };
   }
 
-  /** Only after every connection of this process on the database was closed. */
+  /** Only after all connections of this process to the database were closed. */
   close(): void {
     for (const fd of [this.database, this.wal, this.index]) closeSync(fd);
   }
@@ -81,17 +81,17 @@ export class DatabaseFiles {
     return readIndexHeader(this.index);
   }
 
-  /** How many frames somebody has at least begun to copy back into the database. */
+  /** Frames whose checkpoint has at least begun. */
   copiedBack(): number {
     return this.#indexWord(COPIED_BACK_AT);
   }
 
-  /** How far checkpoints have come: frames that are in the database, and those that were to be. */
+  /** Progress of checkpoints: frames done, and frames attempted. */
   checkpointed(): { copied: number; attempted: number } {
     return { copied: this.#indexWord(COPIED_AT), attempted: this.#indexWord(COPIED_BACK_AT) };
   }
 
-  /** True when all of these frames are in the database. */
+  /** Whether all these frames are checkpointed. */
   allCopied({ frame }: Pick<IndexHeader, "frame">): boolean {
     return this.#indexWord(COPIED_AT) === frame;
   }
@@ -107,7 +107,7 @@ export class DatabaseFiles {
     return readSync(this.wal, bytes, 0, WAL_HEADER_BYTES, 0) === WAL_HEADER_BYTES ? readWalHeader(bytes) : undefined;
   }
 
-  /** The sequence number in the log's header, which counts generations. */
+  /** The checkpoint sequence number of the WAL header, which counts generations. */
   walSequence(): number {
     const bytes = Buffer.alloc(WAL_HEADER_BYTES);
     return readSync(this.wal, bytes, 0, WAL_HEADER_BYTES, 0) === WAL_HEADER_BYTES ? bytes.readUInt32BE(12) : 0;
@@ -143,7 +143,7 @@ export class DatabaseFiles {
     return fstatSync(this.wal).size;
   }
 
-  /** When anybody last changed the database file, by this machine's clock. Nobody can set this time. */
+  /** Change time (ctime) of the database file, which cannot be forged. */
   databaseChangedMs(): number {
     return fstatSync(this.database).ctimeMs;
   }

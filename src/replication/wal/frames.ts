@@ -8,11 +8,11 @@ import type { Page } from "../ltx/page-table.ts";
 export const WAL_HEADER_BYTES = 32;
 export const FRAME_HEADER_BYTES = 24;
 
-/** Checksums are summed over little-endian words; big-endian machines write another number here. */
+/** Checksums over little-endian words; big-endian machines write another magic. */
 const MAGIC_LITTLE_ENDIAN = 0x377f0682;
 const VERSION = 3007000;
 
-/** A place in one generation of the log: after `frame` frames, with the checksum so far. */
+/** A position in one WAL generation: after `frame` frames, with the running checksum. */
 export interface WalCursor {
   salt1: number;
   salt2: number;
@@ -29,7 +29,7 @@ export function frameOffset(frame: number, page_size: number): number {
   return WAL_HEADER_BYTES + (frame - 1) * (FRAME_HEADER_BYTES + page_size);
 }
 
-/** The running sum of SQLite's log, over an even number of little-endian words. */
+/** The running checksum of SQLite's WAL, over pairs of little-endian words. */
 export class WalSum {
   sum0 = 0;
   sum1 = 0;
@@ -42,7 +42,7 @@ export class WalSum {
   add(words: Int32Array, from: number, to: number): void {
     let a = this.sum0 | 0;
     let b = this.sum1 | 0;
-    // Signed words, and cut to 32 bits after each addition: all else is added up as fractions, five times as slowly.
+    // 32-bit integer arithmetic; floating point would be five times slower.
     for (let i = from; i < to; i += 2) {
       a = (a + (words[i] as number)) | 0;
       a = (a + b) | 0;
@@ -59,12 +59,12 @@ export function wordsOf(bytes: Buffer): Int32Array {
   return new Int32Array(bytes.buffer, bytes.byteOffset, bytes.length >>> 2);
 }
 
-/** A buffer that starts at a multiple of eight, unlike those from Node's pool. Its content is anything. */
+/** An 8-byte aligned buffer, unlike Node's pooled ones. Uninitialized. */
 export function alignedBuffer(length: number): Buffer {
   return Buffer.allocUnsafeSlow(length);
 }
 
-/** The header that starts a generation, and the cursor right after it. */
+/** The header of a generation, and the cursor after it. */
 export function walHeader(page_size: number, sequence: number, salt1: number, salt2: number): [Buffer, WalCursor] {
   const bytes = alignedBuffer(WAL_HEADER_BYTES);
   const fields = [MAGIC_LITTLE_ENDIAN, VERSION, page_size, sequence, salt1, salt2];
@@ -76,7 +76,7 @@ export function walHeader(page_size: number, sequence: number, salt1: number, sa
   return [bytes, { salt1, salt2, frame: 0, sum0: sum.sum0, sum1: sum.sum1 }];
 }
 
-/** The cursor after the header in `bytes`, or undefined when that is not a valid header of our byte order. */
+/** The cursor after a valid header in our byte order, or undefined. */
 export function readWalHeader(bytes: Buffer): WalCursor | undefined {
   if (bytes.length < WAL_HEADER_BYTES || bytes.readUInt32BE(0) !== MAGIC_LITTLE_ENDIAN) return undefined;
   const sum = new WalSum();
@@ -88,15 +88,12 @@ export function readWalHeader(bytes: Buffer): WalCursor | undefined {
 
 const running = new WalSum();
 
-/** How many bytes the frames of so many pages take. */
+/** Size of the frames of this many pages. */
 export function framesBytes(pages: number, page_size: number): number {
   return pages * (FRAME_HEADER_BYTES + page_size);
 }
 
-/**
- * Writes the frames of one transaction at `start` of `bytes`, a multiple of eight, to be put into the log after
- * `cursor`, which is moved behind them.
- */
+/** Encodes the frames of one transaction at `start` of `bytes`, a multiple of eight, and advances `cursor`. */
 export function encodeFrames(
   pages: readonly Page[],
   commit: number,
@@ -125,14 +122,14 @@ export function encodeFrames(
   cursor.sum1 = running.sum1;
 }
 
-/** A frame as it was read. `data` is a view into the buffer it was read into. */
+/** A decoded frame. `data` is a view into the read buffer. */
 export interface Frame extends Page {
   commit: number;
 }
 
 /**
- * Reads the frame at `at` of `bytes` and moves the cursor behind it. Undefined when it does not belong there:
- * another generation, or a checksum that does not follow from what came before.
+ * Decodes the frame at `at` and advances the cursor. Undefined when it belongs to another generation or its checksum is
+ * wrong.
  */
 export function decodeFrame(
   bytes: Buffer,

@@ -1,7 +1,7 @@
 /** Which processes have a file locked, as far as this one can see them: SQLite has no word for "somebody has it open". */
 import { readdirSync, readFileSync, readlinkSync, statSync } from "node:fs";
 
-/** Processes other than this one with a lock on the file. Every connection to a database with a WAL has one on NAME-shm. */
+/** Other processes with a lock on the file. Every connection to a WAL database has one on NAME-shm. */
 export function lockHolders(path: string): number[] {
   const stat = statSync(path, { throwIfNoEntry: false });
   if (!stat) return [];
@@ -14,7 +14,7 @@ export function lockHolders(path: string): number[] {
   return [...new Set(pids)].filter((pid) => pid > 0 && pid !== process.pid);
 }
 
-/** Processes other than this one that have a file open which was deleted from this path, as far as this one may look. */
+/** Other processes that have the deleted file at this path open, as far as visible. */
 export function usersOfDeleted(path: string): number[] {
   const pids = readdirSync("/proc").filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid);
   return pids.filter((pid) => linksOf(pid).includes(`${path} (deleted)`)).map(Number);
@@ -25,7 +25,7 @@ function linksOf(pid: string): string[] {
   try {
     return readdirSync(dir).map((fd) => linkOf(`${dir}/${fd}`));
   } catch {
-    return []; // It has ended, or is somebody else's.
+    return []; // It has exited, or is not accessible.
   }
 }
 

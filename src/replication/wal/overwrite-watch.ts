@@ -8,20 +8,20 @@ import type { DatabaseFiles } from "./files.ts";
 
 export class OverwriteWatch {
   readonly #files: DatabaseFiles;
-  /** The last moment at which no checkpoint ran, and the file at that moment. */
+  /** The last moment without a running checkpoint, and the file then. */
   #seen: { place: string; file: string } | undefined;
 
   constructor(files: DatabaseFiles) {
     this.#files = files;
-    // Whatever the file is now is known to whoever watches it.
+    // The current content is known to the watcher.
     this.changed();
   }
 
-  /** True when the file was written to since the last look, and not by a checkpoint. */
+  /** Whether the file was written to since the last call, other than by a checkpoint. */
   changed(): boolean {
     const before = this.#place();
     const file = this.#file();
-    // A checkpoint runs, or began meanwhile: what the file is now says nothing.
+    // A checkpoint runs or began meanwhile: the file says nothing.
     if (before === undefined || before !== this.#place()) {
       this.#seen = undefined;
       return false;
@@ -31,7 +31,7 @@ export class OverwriteWatch {
     return seen?.place === before && seen.file !== file;
   }
 
-  /** Where checkpoints stand; undefined while one runs, or when one was broken off. */
+  /** Checkpoint progress; undefined while one runs or was interrupted. */
   #place(): string | undefined {
     const header = this.#files.indexHeader();
     const { copied, attempted } = this.#files.checkpointed();

@@ -14,23 +14,23 @@ import {
 /** Frames read at once. */
 const FRAMES_AT_ONCE = 256;
 
-/** The log does not hold what the index says it holds. */
+/** The WAL does not match its index. */
 export class WalError extends Error {
   override readonly name = "WalError";
 }
 
 export interface WalTransaction {
-  /** The pages as they are after it, ascending, without the lock page and those cut off. */
+  /** The pages after it, ascending, without the lock page and truncated ones. */
   pages: Page[];
   commit: number;
   /** Place and length in the WAL file, bytes. */
   offset: number;
   size: number;
-  /** Behind its last frame. */
+  /** After its last frame. */
   cursor: WalCursor;
 }
 
-/** Memory that is used again and again: what capturing reads is large, and of use for a moment only. */
+/** Reused memory, because captures read much data briefly. */
 let reused = alignedBuffer(0);
 
 function bufferFor(length: number, in_use: boolean): Buffer {
@@ -39,7 +39,7 @@ function bufferFor(length: number, in_use: boolean): Buffer {
   return reused.subarray(0, length);
 }
 
-/** `in_use` says whether frames of the batch before are still needed when the next one is read. */
+/** `in_use` says whether frames of the previous batch are still needed. */
 function* frames(
   files: DatabaseFiles,
   page_size: number,
@@ -62,10 +62,7 @@ function* frames(
   }
 }
 
-/**
- * Moves `cursor` over the log up to frame `upto`, which the index says is the end of a transaction. The pages of a
- * transaction are valid until the next one is asked for.
- */
+/** Advances `cursor` to frame `upto`, a commit according to the index. Pages are valid until the next transaction. */
 export function* readTransactions(
   files: DatabaseFiles,
   page_size: number,

@@ -4,10 +4,10 @@ import { finish, type Steps } from "../steps.ts";
 import type { DatabaseFiles } from "./files.ts";
 import { alignedBuffer } from "./frames.ts";
 
-/** Pages read at once; the caller gets a turn of the event loop after each. */
+/** Pages per read; the caller yields to the event loop after each. */
 const PAGES_AT_ONCE = 256;
 
-/** What to read. Somebody must keep it from changing: a lock, or a read transaction that began there. */
+/** What to read. The caller must prevent changes by a lock or a read transaction. */
 export interface Moment {
   page_size: number;
   /** Pages of the database. */
@@ -25,7 +25,7 @@ function newestFrames(files: DatabaseFiles, { page_size, frames }: Moment): Map<
   return newest;
 }
 
-/** Every page but the lock page, in order, in batches. The pages are valid until the next batch is asked for. */
+/** All pages but the lock page, in order, in batches. Pages are valid until the next batch. */
 export function* scan(
   files: DatabaseFiles,
   moment: Moment,
@@ -36,7 +36,7 @@ export function* scan(
   const skip = lockPage(page_size);
   const buffer = alignedBuffer(PAGES_AT_ONCE * page_size);
   for (let first = 1; first <= pages; first += PAGES_AT_ONCE) {
-    // Whole blocks of pages are left out, which begin where these do.
+    // Whole blocks of pages are skipped.
     if (leaveOut(first)) continue;
     const count = Math.min(PAGES_AT_ONCE, pages - first + 1);
     files.readPages(buffer.subarray(0, count * page_size), first, page_size);
@@ -53,12 +53,12 @@ export function* scan(
   }
 }
 
-/** The checksums of the whole database. The expensive way to know where one stands. */
+/** Checksums of the whole database: the expensive way to find its position. */
 export function scanTable(files: DatabaseFiles, moment: Moment): PageTable {
   return finish(scanningTable(files, moment));
 }
 
-/** The same, step by step. */
+/** The same, in steps. */
 export function* scanningTable(files: DatabaseFiles, moment: Moment): Steps<PageTable> {
   const table = new PageTable(moment.page_size);
   for (const batch of scan(files, moment)) {

@@ -17,7 +17,7 @@ const HEADER_BYTES = 48;
 const BOTH_HEADERS_BYTES = 96;
 const INDEX_HEADER_BYTES = 136;
 const VERSION = 3007000;
-/** A writer needs less than a microsecond for the two copies; after this many looks it has died in between. */
+/** A writer needs less than a microsecond for both copies; after this many reads it has died. */
 const LOOKS = 100;
 
 export interface IndexHeader extends WalCursor {
@@ -34,7 +34,7 @@ const written = alignedBuffer(HEADER_BYTES);
 const writtenWords = wordsOf(written);
 const sum = new WalSum();
 
-/** Undefined when there is no valid header: a writer died half-way, or nobody has opened the log yet. */
+/** Undefined without a valid header: a writer died halfway, or nobody has opened the WAL yet. */
 export function readIndexHeader(fd: number): IndexHeader | undefined {
   for (let look = 0; look < LOOKS; look++) {
     if (readSync(fd, both, 0, BOTH_HEADERS_BYTES, 0) < BOTH_HEADERS_BYTES) return undefined;
@@ -57,13 +57,16 @@ function parseHeader(bytes: Buffer): IndexHeader {
     pages: bytes.readUInt32LE(20),
     sum0: bytes.readUInt32LE(24),
     sum1: bytes.readUInt32LE(28),
-    // The salts are copied from the log as they lie there, which is big-endian.
+    // The salts are copied from the WAL, big-endian.
     salt1: bytes.readUInt32BE(32),
     salt2: bytes.readUInt32BE(36),
   };
 }
 
-/** Publishes. The second copy goes first: readers look at the first one first, and only believe two equal ones. */
+/**
+ * Publishes the header. The second copy is written first: readers read the first one first, and require both to be
+ * equal.
+ */
 export function writeIndexHeader(fd: number, header: IndexHeader, between?: () => void): void {
   const bytes = written.fill(0);
   bytes.writeUInt32LE(VERSION, 0);
@@ -90,7 +93,7 @@ const HASH_OFFSET = 16384;
 const SLOTS = 8192;
 const FIRST_BLOCK_FRAMES = 4062;
 const BLOCK_FRAMES = 4096;
-/** Above this many, one write of the whole table is cheaper than one per slot. */
+/** Above this, one write of the whole table is cheaper than one per slot. */
 const SLOTS_WRITTEN_SINGLY = 3;
 
 interface Block {
@@ -112,8 +115,8 @@ function blockOf(frame: number): Block {
 }
 
 /**
- * Enters frames into the index. They become visible only when the header is published, so what is written here
- * and never published is harmless, and is cleared away when its place is used again.
+ * Adds frames to the index. They become visible when the header is published; unpublished entries are harmless and
+ * cleared later.
  */
 export class IndexWriter {
   readonly #fd: number;
@@ -122,8 +125,8 @@ export class IndexWriter {
   /** The block `#slots` is a copy of. */
   #block = -1;
   /**
-   * Where to look for a free slot for each hash: none before it is. Pages that every transaction writes would otherwise be
-   * looked for behind all of their own entries, each time.
+   * First free slot by hash. Otherwise pages written by every transaction would be searched behind all their own
+   * entries.
    */
   readonly #hints = new Uint16Array(SLOTS);
 
@@ -131,12 +134,12 @@ export class IndexWriter {
     this.#fd = fd;
   }
 
-  /** Forget what is known about the file: someone else may have written it. */
+  /** Drops cached state, because another process may have written the file. */
   forget(): void {
     this.#block = -1;
   }
 
-  /** Enters the pages of the frames after `frame`. */
+  /** Adds the pages of the frames after `frame`. */
   append(frame: number, numbers: readonly number[]): void {
     let done = 0;
     while (done < numbers.length) {
@@ -150,12 +153,12 @@ export class IndexWriter {
     }
   }
 
-  /** Makes `#slots` the table of `block`, knowing only the frames before `place`. */
+  /** Loads the table of `block`, with only the frames before `place`. */
   #open(block: Block, place: number): void {
     const at = block.number * BLOCK_BYTES;
     if (place === 1 || block.number !== this.#block) for (let hash = 0; hash < SLOTS; hash++) this.#hints[hash] = hash;
     if (place === 1) {
-      // A new block. Extended by 64 KiB, because some machines map that much at a time.
+      // A new block, extended to 64 KiB, because some machines map that much at a time.
       const from = block.numbers_at;
       const zeros = Buffer.alloc(at + BLOCK_BYTES - from);
       writeSync(this.#fd, zeros, 0, zeros.length, from);
@@ -168,7 +171,7 @@ export class IndexWriter {
     this.#block = block.number;
   }
 
-  /** Empties the slots of frames that were entered once but never published. */
+  /** Clears the slots of unpublished frames. */
   #clearFrom(at: number, place: number): void {
     let stale = false;
     for (let slot = 0; slot < SLOTS; slot++) {

@@ -19,7 +19,7 @@ import {
 } from "./frames.ts";
 import { type IndexHeader, IndexWriter, writeIndexHeader } from "./wal-index.ts";
 
-/** The moments between which a crash must do no harm; tests stop the process there. */
+/** Points between which a crash must be harmless; tests stop the process there. */
 export type Step =
   | "logged"
   | "wal-header"
@@ -39,11 +39,11 @@ export class WalWriter {
   readonly #page_size: number;
   readonly #index: IndexWriter;
   readonly #step: (step: Step) => void;
-  /** True when somebody wants to hear of the steps. */
+  /** Whether a test observes the steps. */
   readonly #watched: boolean;
   #header: IndexHeader;
   #cursor: WalCursor;
-  /** Memory for frames that are prepared and not yet written, used again and again. */
+  /** Reused memory for staged frames. */
   #memory = alignedBuffer(MEMORY_BYTES);
   #staged_bytes = 0;
   #numbers: number[] = [];
@@ -67,12 +67,12 @@ export class WalWriter {
     return this.#header.frame;
   }
 
-  /** What the index said when this process last wrote it, to find out whether somebody else did. */
+  /** The index header when this process last wrote it, to detect other writers. */
   get header(): Readonly<IndexHeader> {
     return this.#header;
   }
 
-  /** Prepares one transaction and says where in the log it will end. `commit` 0: more of it follows. */
+  /** Stages one transaction and returns its end in the WAL. `commit` 0: more of it follows. */
   stage(pages: readonly Page[], commit: number): WalCursor {
     if (this.#cursor.frame === 0) this.#beginGeneration();
     const more = framesBytes(pages.length, this.#page_size);
@@ -85,7 +85,7 @@ export class WalWriter {
     return { salt1, salt2, frame, sum0, sum1 };
   }
 
-  /** Writes what was staged, without making it count. For transactions that do not fit in memory. */
+  /** Writes staged frames without committing them, for transactions that do not fit in memory. */
   flush(): void {
     const done = this.#cursor.frame - this.#numbers.length;
     this.#writeFrames(this.#memory.subarray(0, this.#staged_bytes), done);
@@ -93,7 +93,7 @@ export class WalWriter {
     this.#step("index");
     this.#staged_bytes = 0;
     this.#numbers = [];
-    // One large transaction must not cost its memory for ever.
+    // Releases the memory of one large transaction.
     if (this.#memory.length > MEMORY_BYTES) this.#memory = alignedBuffer(MEMORY_BYTES);
   }
 
@@ -125,7 +125,7 @@ export class WalWriter {
 
   #writeFrames(bytes: Buffer, after: number): void {
     const at = frameOffset(after + 1, this.#page_size);
-    // In two halves when somebody wants to see that a crash between them is harmless.
+    // In two halves when a test observes that a crash between them is harmless.
     const half = this.#watched ? bytes.length >>> 1 : 0;
     this.#files.writeWal(bytes.subarray(0, half), at);
     this.#step("half-frames");
