@@ -2,13 +2,13 @@ import { STALE_NAN } from "./source.ts";
 import { encodeLabels } from "./tsdb/index/labels.ts";
 import type { SeriesBatch } from "./tsdb/ingest/series-batch.ts";
 
-/** A series of our own as a batch names it; a label without a value is no label. */
+/** Encodes a series of our own for a batch; a label without a value is omitted. */
 export function spell(name: string, labels: Readonly<Record<string, string>>): Uint8Array {
   const pairs = Object.entries({ ...labels, __name__: name }).filter(([, value]) => value !== "");
   return encodeLabels(pairs.sort(([a], [b]) => (a < b ? -1 : 1)).flat());
 }
 
-/** Gathers samples of our own senders, whose series are spelled already (see `spell`), into one batch. */
+/** Collects samples of our own senders, whose series are already encoded (see `spell`), into one batch. */
 export class BatchBuilder {
   #labels = Buffer.allocUnsafe(FIRST_BYTES);
   #at = 0;
@@ -21,20 +21,20 @@ export class BatchBuilder {
     this.#finish(timestamp_ms, value);
   }
 
-  /** The same of a series that is spelled in pieces. */
+  /** The same for a series encoded in pieces. */
   pushPieces(pieces: Iterable<Uint8Array>, timestamp_ms: number, value: number): void {
     for (const piece of pieces) this.#write(piece);
     this.#finish(timestamp_ms, value);
   }
 
-  /** The series ends here. Our own senders have no other NaN. */
+  /** Adds a staleness marker. Our own senders have no other NaN. */
   end(spelled: Uint8Array, timestamp_ms: number): void {
     this.push(spelled, timestamp_ms, STALE_NAN);
   }
 
   build(): SeriesBatch {
     const values = Float64Array.from(this.#values);
-    // The marker is written by its bits: a NaN that travels as a number may lose its payload.
+    // Written as bits: a NaN passed as a number may lose its payload.
     const bits = new BigUint64Array(values.buffer);
     for (const [i, value] of this.#values.entries()) if (Number.isNaN(value)) bits[i] = STALE_BITS;
     return {

@@ -1,6 +1,6 @@
 import { ApiError, type ErrorCode } from "#core/errors.ts";
 
-/** The kinds of the query language's errors, as codes of the catalogue. */
+/** Error codes of the query language's errors. */
 const CODES: Record<string, ErrorCode> = {
   bad_data: "query_invalid",
   execution: "query_failed",
@@ -8,7 +8,7 @@ const CODES: Record<string, ErrorCode> = {
   canceled: "query_canceled",
 };
 
-/** Runs a question; an error of the language becomes one for the caller, wherever it was thrown. */
+/** Runs a query; an error of the language becomes an API error. */
 export async function answering<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -17,7 +17,7 @@ export async function answering<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Errors cross the worker as plain data, so they are known by their names. */
+/** Errors cross threads as plain data, so they are identified by name. */
 function translated(thrown: unknown): unknown {
   if (!(thrown instanceof Error)) return thrown;
   if (thrown.name === "AbortError") return new ApiError("query_canceled", "the client disconnected", { cause: thrown });

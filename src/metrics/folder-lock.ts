@@ -5,13 +5,13 @@ import { ApiError } from "#core/errors.ts";
 import { holdLock } from "#core/file-lock.ts";
 import { makeDir } from "./tsdb/files.ts";
 
-// Names with a dot, which no organization's folder has.
+// Names with a dot, which no organization's directory has.
 const LOCK = "engine.lock";
 const PID = "engine.pid";
 
 /**
- * Takes the folder of all metrics for this process alone. Two that write one log would each take the other's records
- * for damage; so the second is refused at once, in words.
+ * Locks the metrics directory for this process. Two writers of one WAL would take each other's records for damage, so
+ * the second is refused.
  */
 export function holdFolder(dir: string): { release(): void } {
   makeDir(dir);
@@ -21,7 +21,7 @@ export function holdFolder(dir: string): { release(): void } {
     const holder = existsSync(pid) ? readFileSync(pid, "utf8").trim() : "unknown";
     throw unusable(dir, `another process (pid ${holder}) is using it; stop that one, or choose another folder`);
   }
-  // Only for the words above: whose pid it is after a crash does not matter, the lock does.
+  // Only for the message: the lock decides, not the pid.
   writeFileSync(pid, `${process.pid}\n`);
   return lock;
 }

@@ -2,7 +2,7 @@ import { fail } from "#core/errors.ts";
 import { durationMs } from "./promql/durations.ts";
 import type { Matcher } from "./source.ts";
 
-/** A moment as Prometheus' clients write it: seconds, with decimals, or RFC 3339. In milliseconds. */
+/** Parses a timestamp as Prometheus' clients write it: seconds with decimals, or RFC 3339. In milliseconds. */
 export function timeOf(name: string, text: string | undefined, otherwise: number): number {
   if (text === undefined || text === "") return otherwise;
   const ms = /^-?[\d.]+(e[+-]?\d+)?$/i.test(text) ? Number(text) * 1000 : Date.parse(text);
@@ -10,7 +10,7 @@ export function timeOf(name: string, text: string | undefined, otherwise: number
   return Math.round(ms);
 }
 
-/** A length of time: seconds, or a duration such as 5m. In milliseconds. */
+/** Parses a duration: seconds, or for example 5m. In milliseconds. */
 export function stepOf(name: string, text: string | undefined): number | undefined {
   if (text === undefined || text === "") return undefined;
   const ms = /^[\d.]+(e[+-]?\d+)?$/i.test(text) ? Number(text) * 1000 : durationMs(text, 1);
@@ -21,7 +21,7 @@ export function stepOf(name: string, text: string | undefined): number | undefin
 /** `match[]`: any of these selectors; undefined when there is none. */
 export async function selectorOf(texts: readonly string[] | undefined): Promise<Matcher[][] | undefined> {
   if (!texts || texts.length === 0) return undefined;
-  // Loaded when it is first needed: a platform nobody asks for metrics has no use for a parser.
+  // Loaded on first use: a platform without metrics queries needs no parser.
   const { parse } = await import("./promql/parse.ts");
   return texts.flatMap((text) => {
     const expr = parse(text, "metricsql");
@@ -30,7 +30,7 @@ export async function selectorOf(texts: readonly string[] | undefined): Promise<
   });
 }
 
-/** Grafana writes names that are not plain as `U__` with hexadecimal escapes; what is no such name stands for itself. */
+/** Grafana encodes other names as `U__` with hex escapes; other text is returned unchanged. */
 export function labelNameOf(text: string): string {
   if (!text.startsWith("U__")) return text;
   let isName = true;

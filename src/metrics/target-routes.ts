@@ -6,7 +6,7 @@ import type { TargetState } from "./scrape/scraper.ts";
 
 const seconds = (ms: number): string => `${ms / 1000}s`;
 
-/** Which machines are asked for metrics of their own and how that goes, in the words of Prometheus. */
+/** Scrape targets and their health, in Prometheus' format. */
 export function targetRoutes(targets: (org_id: string) => readonly TargetState[]): Row[] {
   return [
     route("GET /prometheus/:org_slug/api/v1/targets", {

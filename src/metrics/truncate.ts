@@ -1,7 +1,7 @@
 /** `limit` of the query API: the first so many, and Prometheus' own warning when there are more. */
 export const TRUNCATED = "results truncated due to limit";
 
-/** A list that was asked for with one more than `limit`, so that it shows whether there are more; 0 is all. */
+/** Truncates a list that was requested with one more than `limit`, to detect more; 0 means all. */
 export async function firstOf(
   limit: number,
   ask: (limit: number) => Promise<Uint8Array | readonly unknown[]>,
@@ -13,7 +13,7 @@ export async function firstOf(
   return { data: list.slice(0, limit), warnings: [TRUNCATED] };
 }
 
-/** The same for the answer to a query that another engine has given in full. */
+/** The same for a complete response of another engine. */
 export function truncateResponse(body: string, limit: number | undefined): string {
   if (!limit) return body;
   const answer = JSON.parse(body) as { data?: { result?: unknown; resultType?: string }; warnings?: string[] };

@@ -4,23 +4,23 @@ import { BUILTIN_LIMITS } from "./limits.ts";
 import { isOwner, type Owner, ownerOf, SeriesShapes, spelledOwner } from "./series-shapes.ts";
 import type { BuiltinSample } from "./sources.ts";
 
-/** What an owner had in a round: its labels, and the numbers of its series' shapes. */
+/** An owner in a round: its labels, and the numbers of its series' shapes. */
 interface Told {
   owner: Owner;
   shapes: Uint32Array;
 }
 
-/** The owners of an organization's series, by the text of their labels. */
+/** Owners of an organization's series, by their encoded labels. */
 type OrgRound = Map<string, Told>;
 
 /**
- * Rounds of samples on their way to the engine, one batch per organization. A series that was in the round before and
- * is in this one no more gets a staleness marker: it ends now, and not when a query's lookback runs out.
+ * Batches of samples for the engine, one per organization and round. A series that is missing from a round gets a
+ * staleness marker, so that it ends now and not after the query's lookback.
  */
 export class Batches {
-  /** The last round, by organization. */
+  /** The previous round, by organization. */
   #last = new Map<string, OrgRound>();
-  /** Series that were open when this process began, of organizations that had no round yet. */
+  /** Series that were open when this process began, of organizations without a round yet. */
   readonly #before = new Map<string, readonly Uint8Array[]>();
   readonly #shapes = new SeriesShapes();
 
@@ -28,7 +28,7 @@ export class Batches {
     return this.#last.has(org_id) || this.#before.has(org_id);
   }
 
-  /** Series of a process before this one: those that are not in the organization's next round end with it. */
+  /** Series of an earlier process: those missing from the organization's next round end with it. */
   adopt(org_id: string, open: readonly Readonly<Record<string, string>>[]): void {
     this.#before.set(
       org_id,
@@ -41,7 +41,7 @@ export class Batches {
     return new Round(this.#shapes, this.#last, timestamp_ms);
   }
 
-  /** Ends a round: its batches, with an end for every series that it no longer has. */
+  /** Ends a round: returns its batches, with staleness markers for missing series. */
   end(round: Round): Map<string, SeriesBatch> {
     const next = round.told();
     for (const [org_id, spelled] of this.#gone(next)) round.builder(org_id).end(spelled, round.timestamp_ms);
@@ -50,7 +50,7 @@ export class Batches {
     return new Map([...round.builders].map(([org_id, builder]) => [org_id, builder.build()]));
   }
 
-  /** What was there, in the round before or in the process before, and is not in this round. */
+  /** Series of the previous round or process that are missing from this round. */
   *#gone(next: ReadonlyMap<string, OrgRound>): Generator<[org_id: string, spelled: Uint8Array]> {
     for (const [org_id, before] of this.#last) {
       const now = next.get(org_id);
@@ -60,14 +60,14 @@ export class Batches {
     for (const [org_id, now] of next) for (const spelled of this.#closed(org_id, now)) yield [org_id, spelled];
   }
 
-  /** Series that an owner had and has no more. */
+  /** Series that an owner no longer has. */
   *#ended({ owner, shapes }: Told, now: Uint32Array): Generator<Uint8Array> {
     if (isSame(now, shapes)) return;
     const bytes = spelledOwner(owner);
     for (const shape of shapes) if (!now.includes(shape)) yield Buffer.concat([...this.#shapes.spell(shape, bytes)]);
   }
 
-  /** Series that were open when this process began, and are not in the organization's first round. */
+  /** Series open at start that are missing from the organization's first round. */
   *#closed(org_id: string, now: OrgRound): Generator<Uint8Array> {
     const open = this.#before.get(org_id) ?? [];
     this.#before.delete(org_id);
@@ -82,7 +82,7 @@ export class Batches {
     }
   }
 
-  /** Shapes that no series has any more go when they are more than those in use. */
+  /** Drops unused shapes when they outnumber those in use. */
   #forgetShapes(): void {
     const told = [...this.#last.values()].flatMap((round) => [...round.values()]);
     const used = new Set<number>();
@@ -102,20 +102,20 @@ interface Telling {
   owner: Owner;
   bytes: readonly Uint8Array[];
   shapes: Set<number>;
-  /** What it had in the round before. */
+  /** Its shapes in the previous round. */
   known: Uint32Array;
 }
 
 const NONE = new Uint32Array();
 
-/** A round that is being read. */
+/** A round being read. */
 export class Round {
   readonly timestamp_ms: number;
   readonly builders = new Map<string, BatchBuilder>();
   readonly #shapes: SeriesShapes;
   readonly #last: ReadonlyMap<string, OrgRound>;
   readonly #told = new Map<string, Map<string, Telling>>();
-  /** Whose the sample before was: those of one machine come together. */
+  /** The owner of the previous sample: those of one machine are adjacent. */
   #current: { org_id: string; telling: Telling } | undefined;
 
   constructor(shapes: SeriesShapes, last: ReadonlyMap<string, OrgRound>, timestamp_ms: number) {
@@ -135,11 +135,11 @@ export class Round {
   #add(sample: BuiltinSample): void {
     const { shapes, bytes, known } = this.#tellingOf(sample);
     const shape = this.#shapes.numberOf(sample);
-    // Twice the same series in one round would be two values of one moment; the first one stands.
+    // A duplicate series in one round would have two values at one time; the first one stays.
     if (shapes.has(shape)) return;
     shapes.add(shape);
     const builder = this.builder(sample.org_id);
-    // Otherwise nobody could tell what a counter counted before its first sample, and bursts would be missing.
+    // A zero before a counter's first sample, so that its first increase is visible.
     if (sample.counter && !known.includes(shape))
       builder.pushPieces(this.#shapes.spell(shape, bytes), this.timestamp_ms - BUILTIN_LIMITS.interval_ms, 0);
     builder.pushPieces(this.#shapes.spell(shape, bytes), this.timestamp_ms, sample.value);
@@ -168,7 +168,7 @@ export class Round {
     return entryOf(this.builders, org_id, () => new BatchBuilder());
   }
 
-  /** What is kept of the round until the next one. An owner with the same series as before keeps their numbers. */
+  /** What is kept until the next round. An owner with unchanged series keeps their array. */
   told(): Map<string, OrgRound> {
     return new Map(
       [...this.#told].map(([org_id, tellings]) => [
@@ -184,7 +184,7 @@ export class Round {
   }
 }
 
-/** Samples of a single moment that stand for themselves. */
+/** Samples of a single moment without staleness tracking. */
 export function batchOnce(samples: readonly BuiltinSample[], timestamp_ms: number): SeriesBatch {
   const builder = new BatchBuilder();
   for (const sample of samples) builder.push(spell(sample.name, sample.labels), timestamp_ms, sample.value);

@@ -1,10 +1,7 @@
 import type { MetricMetadata } from "../tsdb/index/metadata-index.ts";
 import { DISK_FIELDS, FILESYSTEM_FIELDS, MEMORY_FIELDS, NET_FIELDS } from "./fields.ts";
 
-/**
- * What the built-in series are, for `/api/v1/metadata`: editors offer functions by a metric's type, and show its words.
- * A histogram stands under its own name, without `_bucket`, `_sum` and `_count`.
- */
+/** Metadata of the built-in series, for `/api/v1/metadata`. A histogram is listed by its base name. */
 type Row = [name: string, type: "counter" | "gauge" | "histogram", help: string];
 
 const TRAFFIC: Row[] = [
@@ -106,7 +103,7 @@ const ROWS: Row[] = [
   ),
 ];
 
-/** Those of an organization that has series of these names. */
+/** Metadata of the names that an organization has. */
 export function builtinMetadata(names: ReadonlySet<string>): [string, MetricMetadata][] {
   return ROWS.filter(([name, type]) => names.has(type === "histogram" ? `${name}_count` : name)).map(
     ([name, type, help]) => [name, { type, help, unit: "" }],

@@ -73,10 +73,10 @@ export const NET_FIELDS = [
 
 export const FILESYSTEM_FIELDS = ["blocks", "block_size", "blocks_free", "blocks_avail"] as const;
 
-/** What the kernel's pressure stall information is kept of. */
+/** Resources with pressure stall information. */
 export const PRESSURES = ["cpu", "memory", "io"] as const;
 
-/** The root disk and the mounted volume, as a machine knows them. */
+/** Device names of the root disk and the volume inside a machine. */
 export const ROOT_DEVICE = "vdb";
 export const VOLUME_DEVICE = "vdc";
 
@@ -88,7 +88,7 @@ export type DiskReadings = Group<typeof DISK_FIELDS>;
 export type NetReadings = Group<typeof NET_FIELDS>;
 export type FilesystemReadings = Group<typeof FILESYSTEM_FIELDS>;
 
-/** What a running machine says about itself at one moment. Counters count since the machine's boot. */
+/** Readings of a running machine. Counters start at its boot. */
 export interface Readings {
   /** Bytes. */
   memory: MemoryReadings;
@@ -96,15 +96,15 @@ export interface Readings {
   load: readonly [number, number, number];
   /** By processor, centiseconds. */
   cpus: readonly CpuReadings[];
-  /** Processors the machine can always count on. */
+  /** Guaranteed CPUs. */
   cpu_baseline: number;
-  /** Centiseconds it may use beyond that. */
+  /** CPU credit, in centiseconds. */
   cpu_balance: number;
-  /** Centiseconds it wanted and did not get. */
+  /** Throttled centiseconds. */
   cpu_throttle: number;
-  /** Centiseconds in which something of it, or all of it, waited for a resource; left out where the kernel does not count. */
+  /** Pressure stall centiseconds (some, full); absent where the kernel does not count them. */
   pressure?: Readonly<Partial<Record<(typeof PRESSURES)[number], Readonly<Record<string, number>>>>>;
-  /** Processes of it that were killed for want of memory. */
+  /** OOM kills. */
   oom_kills?: number;
   disks: Readonly<Record<string, DiskReadings>>;
   nets: Readonly<Record<string, NetReadings>>;

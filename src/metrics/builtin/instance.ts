@@ -6,7 +6,7 @@ type Emit = (name: string, value: number, extra?: Readonly<Record<string, string
 
 const standard = ({ app, region, host, instance }: StandardLabels): StandardLabels => ({ app, region, host, instance });
 
-/** Every `svc_instance_*` series of one machine; with no readings, only that it is not up. */
+/** All `svc_instance_*` series of one machine; without readings only `svc_instance_up`. */
 export function instanceSamples(machine: MeasuredMachine, readings: Readings | undefined): BuiltinSample[] {
   const samples: BuiltinSample[] = [];
   const labels = standard(machine);
@@ -47,7 +47,7 @@ function emitProcessor(emit: Emit, { load, cpus, cpu_baseline, cpu_balance, cpu_
   emit("cpu_throttle", cpu_throttle);
 }
 
-/** What it went short of. */
+/** Pressure and OOM kills. */
 function emitWant(emit: Emit, { pressure = {}, oom_kills }: Readings): void {
   for (const [resource, waited] of Object.entries(pressure)) {
     for (const [kind, centiseconds] of Object.entries(waited)) emit("pressure", centiseconds, { resource, kind });
@@ -55,7 +55,7 @@ function emitWant(emit: Emit, { pressure = {}, oom_kills }: Readings): void {
   if (oom_kills !== undefined) emit("oom_kills", oom_kills);
 }
 
-/** Told once per end: a machine that runs again has nothing to say about the end before. */
+/** Once per exit: a running machine does not repeat its last exit. */
 export function exitSamples({ machine, exit_code, oom, vm_code }: MachineExit): BuiltinSample[] {
   const sample = (name: string, value: number): BuiltinSample => ({
     org_id: machine.org_id,

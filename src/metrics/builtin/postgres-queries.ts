@@ -6,7 +6,7 @@ export interface PostgresQuery {
   prefix: string;
   labels: readonly string[];
   sql: string;
-  /** Server versions it is for; all when left out. */
+  /** Server versions that support it; all when absent. */
   from_version?: number;
   below_version?: number;
 }
@@ -36,7 +36,7 @@ const QUERIES: readonly PostgresQuery[] = [
       ${epoch("stats_reset")} AS stats_reset FROM pg_stat_bgwriter`,
   },
   {
-    // Version 17 took the checkpoints out of the view, and left what backends write themselves to pg_stat_io.
+    // Version 17 moved checkpoints out of the view, and backend writes to pg_stat_io.
     prefix: "pg_stat_bgwriter_",
     labels: [],
     from_version: 170_000,
@@ -59,7 +59,7 @@ const QUERIES: readonly PostgresQuery[] = [
       FROM pg_stat_database d JOIN pg_stat_database_conflicts c USING (datid) WHERE d.datname IS NOT NULL`,
   },
   {
-    // Without a replica there is one row that says so: nothing behind, never heard of.
+    // Without a replica there is one row with zero lag.
     prefix: "pg_stat_replication_",
     labels: ["application_name", "client_addr"],
     sql: `SELECT coalesce(r.application_name, '') AS application_name, coalesce(host(r.client_addr), '') AS client_addr,
@@ -81,7 +81,7 @@ const QUERIES: readonly PostgresQuery[] = [
   },
 ];
 
-/** Those that a server of this version understands. */
+/** Queries that a server of this version supports. */
 export function queriesFor(version: number): PostgresQuery[] {
   return QUERIES.filter(
     ({ from_version = 0, below_version = Number.POSITIVE_INFINITY }) =>

@@ -5,7 +5,7 @@ import { BUILTIN_LIMITS } from "./limits.ts";
 import { type PostgresQuery, queriesFor } from "./postgres-queries.ts";
 import type { BuiltinSample, Machines, MeasuredMachine, SampleProvider } from "./sources.ts";
 
-/** How to get into the database of a machine. */
+/** Login of a machine's database. */
 export interface PostgresLogin extends Address {
   user: string;
   password: string;
@@ -18,7 +18,7 @@ interface Parts {
   login(machine: MeasuredMachine, port: number): Promise<PostgresLogin | undefined>;
 }
 
-/** What the queries' columns are: counts come as text, because they may be longer than a number can tell. */
+/** Column values: counts are text, because they may exceed a double. */
 type Row = Record<string, string | number | null>;
 
 interface Connection {
@@ -28,8 +28,8 @@ interface Connection {
 }
 
 /**
- * The series of hosted databases, asked over a connection of our own to each, which is kept from round to round. A
- * database that does not answer costs its own series and nobody else's.
+ * Reads series of hosted databases over one persistent connection each. A database that does not respond affects only
+ * its own series.
  */
 export class PostgresReader {
   readonly #parts: Parts;
@@ -83,7 +83,7 @@ export class PostgresReader {
       this.#connections.set(id, connection);
       return connection;
     } catch (error) {
-      // Nobody else knows of it yet, and the next round opens another.
+      // Not yet shared; the next round opens another.
       await client.end().catch(() => undefined);
       throw error;
     }
@@ -96,7 +96,7 @@ export class PostgresReader {
   }
 }
 
-/** A client that is connected, at whichever address the database listens on. */
+/** A connected client, at the address on which the database listens. */
 async function connected(login: PostgresLogin): Promise<pg.Client> {
   let problem: unknown;
   for (const host of new Endpoint(login).hosts) {
@@ -125,7 +125,7 @@ function clientOf({ host, port, user, password }: PostgresLogin): pg.Client {
     query_timeout: timeout,
     statement_timeout: timeout,
   });
-  // Word of a connection that breaks while idle; the next round finds out by itself.
+  // A connection that breaks while idle; the next round notices.
   client.on("error", () => undefined);
   return client;
 }

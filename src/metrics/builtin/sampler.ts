@@ -19,16 +19,16 @@ import type {
 export interface SamplerParts {
   clock: Clock;
   log: Log;
-  /** Asked for only when there is something to keep. */
+  /** Called only when there are samples. */
   engine(): Pick<MetricsEngine, "append" | "query">;
   machines: Machines;
   stats: MachineStats;
   volumes(): Promise<readonly VolumeFacts[]>;
-  /** Whoever else has numbers: the proxy, hosted databases. */
+  /** Further sources: the proxy, hosted databases. */
   providers: readonly SampleProvider[];
 }
 
-/** All built-in series that have not ended; how a machine ended is told once and never ends. */
+/** All built-in series that have not ended; exit series never end. */
 const OPEN_SERIES = '{__name__=~"(svc|pg)_.+",__name__!~"svc_instance_exit_.+"}';
 
 interface OpenSeries {
@@ -36,9 +36,8 @@ interface OpenSeries {
 }
 
 /**
- * Reads everything the platform knows about itself every 15 seconds, at whole multiples, and hands it to the engine
- * under exactly that time: queries then find all series on one grid. What cannot be read in a round is missing from
- * it, and nothing else is.
+ * Reads all built-in metrics every 15 seconds, at whole multiples, and appends them with exactly that timestamp, so
+ * that all series share one grid. A failing source affects only its own series.
  */
 export class Sampler {
   readonly #parts: SamplerParts;
@@ -60,7 +59,7 @@ export class Sampler {
     await this.#running;
   }
 
-  /** A machine runs now. It is looked at once: what is told later is counted from here. */
+  /** A machine started. It is read once, so that counters have a base. */
   async started(machine: MeasuredMachine): Promise<void> {
     await this.#read(machine);
   }
@@ -79,7 +78,7 @@ export class Sampler {
     await Promise.all(Array.from(batches, ([org_id, batch]) => this.#append(org_id, batch)));
   }
 
-  /** What was open before a restart and is there no more ends with the first round, not when a lookback runs out. */
+  /** Series open before a restart that are gone end with the first round, not after a lookback. */
   async #adopt(org_ids: ReadonlySet<string>, at_ms: number): Promise<void> {
     const fresh = [...org_ids].filter((org_id) => !this.#batches.knows(org_id));
     await Promise.all(
@@ -99,7 +98,7 @@ export class Sampler {
     );
   }
 
-  /** A machine's main process has ended: kept under the time it did. */
+  /** A machine's main process exited: recorded with the time of the exit. */
   async exited(exit: MachineExit): Promise<void> {
     await this.#append(exit.machine.org_id, batchOnce(exitSamples(exit), exit.at_ms));
   }

@@ -1,7 +1,7 @@
 import { encodeLabels } from "../tsdb/index/labels.ts";
 import type { BuiltinSample } from "./sources.ts";
 
-/** Labels that say whose a series is. All others, with the name, are what thousands of machines have in common. */
+/** Labels of a series' owner. Name and all other labels are shared by thousands of machines. */
 export const OWNER_LABELS = ["app", "region", "host", "instance", "id"] as const;
 export type Owner = readonly string[];
 
@@ -11,11 +11,11 @@ export const ownerOf = (labels: Labels): Owner => OWNER_LABELS.map((label) => la
 export const isOwner = (owner: Owner, labels: Labels): boolean =>
   owner.every((value, i) => value === (labels[OWNER_LABELS[i] ?? ""] ?? ""));
 
-/** The labels of an owner as a batch spells them, in the order of OWNER_LABELS; a label without a value is no label. */
+/** The owner's labels, encoded in the order of OWNER_LABELS; empty ones are omitted. */
 export const spelledOwner = (owner: Owner): Uint8Array[] =>
   owner.map((value, i) => (value === "" ? new Uint8Array() : encodeLabels([OWNER_LABELS[i] ?? "", value])));
 
-/** A part of a spelled series: bytes that all owners share, or the place of a label of the owner. */
+/** Part of an encoded series: shared bytes, or the index of an owner label. */
 type Part = Uint8Array | number;
 
 interface Shape {
@@ -24,8 +24,7 @@ interface Shape {
 }
 
 /**
- * What series have in common beside their owner, each kept once and known by a number: a machine has a hundred series,
- * and as many numbers are all that is kept of them.
+ * Interns what series have in common beside their owner, as numbers: a machine's hundred series cost a hundred numbers.
  */
 export class SeriesShapes {
   #shapes: Shape[] = [];
@@ -45,7 +44,7 @@ export class SeriesShapes {
     return number;
   }
 
-  /** The bytes of a series, in pieces. */
+  /** The encoded series, in pieces. */
   *spell(number: number, owner: readonly Uint8Array[]): Generator<Uint8Array> {
     for (const part of this.#shapes[number]?.parts ?? []) {
       const bytes = typeof part === "number" ? owner[part] : part;
@@ -53,7 +52,7 @@ export class SeriesShapes {
     }
   }
 
-  /** Forgets all shapes but these. Answers the new number of each. */
+  /** Drops all shapes but these. Returns the new numbers. */
   keep(used: ReadonlySet<number>): ReadonlyMap<number, number> {
     const kept = [...used].flatMap((number) => this.#shapes[number] ?? []);
     this.#shapes = kept;
@@ -64,7 +63,7 @@ export class SeriesShapes {
 
 const OWNER_PLACES: ReadonlyMap<string, number> = new Map(OWNER_LABELS.map((label, place) => [label, place]));
 
-/** Labels of one series always come in the same order, so joining them is enough to tell shapes apart. */
+/** Labels of one series always have the same order, so joining them is a key. */
 function keyOf(name: string, labels: Labels): string {
   let key = name;
   for (const label in labels) if (!OWNER_PLACES.has(label)) key += `\0${label}\0${labels[label]}`;

@@ -1,11 +1,11 @@
 import type { Readings } from "./fields.ts";
 
 /**
- * Where the built-in series come from: ports that this room names and others implement. `drivers/` read machines, the
- * proxy counts traffic, the assembly knows which machines and volumes there are.
+ * Ports for the sources of built-in series: drivers read machines, the proxy counts traffic, the wiring knows machines
+ * and volumes.
  */
 
-/** A machine as far as metrics are concerned. */
+/** The fields of a machine that metrics need. */
 export interface MeasuredMachine {
   id: string;
   org_id: string;
@@ -24,39 +24,39 @@ export interface MeasuredMachine {
   cpus: number;
   cpu_kind: string;
   memory_mb: number;
-  /** Where the volume is mounted, when there is one. */
+  /** Mount point and id of its volume. */
   mount?: { path: string; volume_id: string };
-  /** Where it shows metrics of its own. */
+  /** Its own metrics endpoint. */
   metrics?: { port: number; path: string; https?: boolean };
-  /** A hosted database answers on this port. */
+  /** Port of a hosted database. */
   postgres_port?: number;
-  /** It takes requests from outside. */
+  /** Whether it has public services. */
   serves: boolean;
 }
 
-/** The machines of this process' hosts that run now. */
+/** Running machines of this process's hosts. */
 export type Machines = () => Promise<readonly MeasuredMachine[]>;
 
-/** Reads a running machine; implemented by each runtime driver. */
+/** Reads a running machine. Implemented by each runtime driver. */
 export interface MachineStats {
-  /** Undefined, or an error, when the machine does not report: then `svc_instance_up` is 0. */
+  /** Undefined, or an error, when it cannot be read: then `svc_instance_up` is 0. */
   read(machine: MeasuredMachine): Promise<Readings | undefined>;
 }
 
-/** A number with its name and all its labels; the standard ones are among them. */
+/** A sample with its name and all labels. */
 export interface BuiltinSample {
   org_id: string;
   name: string;
   labels: Readonly<Record<string, string>>;
   value: number;
-  /** It goes up from 0, and was 0 before it was told for the first time. */
+  /** A counter, which was 0 before its first sample. */
   counter?: boolean;
 }
 
-/** Counters and gauges that somebody keeps, such as the proxy: all of them, each time it is asked. */
+/** A source of counters and gauges, such as the proxy: returns all of them. */
 export type SampleProvider = () => readonly BuiltinSample[] | Promise<readonly BuiltinSample[]>;
 
-/** How the main process of a machine ended. */
+/** The exit of a machine's main process. */
 export interface MachineExit {
   machine: Pick<MeasuredMachine, "org_id" | "app" | "region" | "host" | "instance">;
   exit_code: number;

@@ -8,55 +8,50 @@ import type { QueryRequest } from "./evaluator.ts";
 import type { CrossedError, FederateRequest, OrgText, TextOptions } from "./protocol.ts";
 import { type EngineOptions, toError, WorkerLink } from "./worker-link.ts";
 
-/** What became of each text, in their order, and the memory they lay in. */
+/** Results of the texts, in order, and their memory. */
 export interface ImportedTexts {
   outcomes: PromiseSettledResult<ImportResult>[];
   bytes: Uint8Array;
 }
 
 /**
- * The metrics of the whole program: everything else sees them through this. The work is done in a worker
- * thread; see WorkerLink for order, limits and what happens when it ends.
- *
- * Writes resolve when the samples can be read; they are on the disk within a second, or when `flush` resolves.
- * Answers that are JSON come as bytes, ready to be sent.
+ * The metrics engine, used by the rest of the platform. It runs in a worker thread; see WorkerLink for order, limits
+ * and crashes. Writes resolve when the samples are readable; they are durable within a second, or when `flush`
+ * resolves. JSON results are bytes, ready to be sent.
  */
 export interface MetricsEngine {
   append(org: string, batch: SeriesBatch): Promise<ImportResult>;
-  /** Exposition text of a target or an import; lines that are wrong are in the result. */
+  /** Imports exposition text of a target or an import; invalid lines are in the result. */
   importText(org: string, bytes: Uint8Array, options: TextOptions): Promise<ImportResult>;
-  /**
-   * Many at once, which costs the way to the engine once. Each succeeds or fails for itself; the memory they lie in is
-   * handed over, and comes back.
-   */
+  /** Imports many texts in one message. Each succeeds or fails by itself; their memory is transferred, and returned. */
   importTexts(bytes: Uint8Array, texts: readonly OrgText[]): Promise<ImportedTexts>;
-  /** A snappy-packed remote write 0.1.0 body. */
+  /** Imports a snappy-compressed remote write 0.1.0 body. */
   importRemoteWrite(org: string, body: Uint8Array): Promise<ImportResult>;
-  /** The target is gone or silent: its series end at this time. */
+  /** Ends the series of a removed or silent target at this time. */
   endTarget(org: string, target: string, timestamp_ms: number): Promise<ImportResult>;
 
-  /** At one time (`end_ms`), or on a grid when it has a step. Aborting `signal` stops the evaluation. */
+  /** An instant query at `end_ms`, or a range query with a step. Aborting `signal` stops it. */
   query(org: string, request: QueryRequest, signal?: AbortSignal): Promise<Uint8Array>;
   /** A JSON array of label objects. */
   series(org: string, scope: Scope, signal?: AbortSignal): Promise<Uint8Array>;
   labelNames(org: string, scope: Scope, signal?: AbortSignal): Promise<string[]>;
   labelValues(org: string, name: string, scope: Scope, signal?: AbortSignal): Promise<string[]>;
-  /** Metric → what its senders said about it. */
+  /** Metadata by metric, as senders reported it. */
   metadata(org: string): Promise<[string, MetricMetadata][]>;
   status(org: string, request?: StatusRequest): Promise<TsdbStatus>;
-  /** Prometheus text of the newest samples. */
+  /** The newest samples as Prometheus text. */
   federate(org: string, request: FederateRequest, signal?: AbortSignal): Promise<string>;
 
-  /** Everything appended before, to one org or to all, is on the disk when it resolves. */
+  /** Resolves when everything appended before, of one org or of all, is durable. */
   flush(org?: string): Promise<void>;
-  /** Everything in memory becomes blocks and every day one block. For tools; it happens by itself too. */
+  /** Compacts the head into blocks and each day into one block. For tools; also happens automatically. */
   compact(org: string): Promise<void>;
-  /** The org was deleted: so are its metrics. */
+  /** Deletes the org's metrics. */
   dropOrg(org: string): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Starts the worker; problems of its start, and that another process has the folder, are told by every call. */
+/** Starts the worker; failures of its start are reported by every call. */
 export function openMetricsEngine(options: EngineOptions): MetricsEngine {
   const link = new WorkerLink(options);
   let closed: Promise<void> | undefined;

@@ -11,31 +11,28 @@ export interface QueryRequest {
   query: string;
   start_ms: number;
   end_ms: number;
-  /** Absent for a query at one time, which is then `end_ms`. */
+  /** Absent for an instant query, which is at `end_ms`. */
   step_ms?: number;
   dialect?: Dialect;
-  /** Neither use nor keep what was computed before. */
+  /** Bypasses the cache. */
   nocache?: boolean;
   limits?: Partial<QueryLimits>;
-  /** Series in the answer; more are left out, with a warning. Absent or 0 is all. */
+  /** Maximum number of series; further ones are omitted with a warning. Absent or 0 means all. */
   limit?: number;
 }
 
-/** What is remembered between queries of one org. */
+/** Cached state of one org. */
 export interface Memory {
   cache: RollupCache;
-  /** Samples before this are not expected to change; when they do after all, the cache is cleared. */
+  /** Samples before this are not expected to change; if they do, the cache is cleared. */
   immutable_before_ms: number;
 }
 
-/**
- * What turns a query into an answer, in the worker. The answer is the body of the HTTP answer: its bytes are made
- * once, where the samples are, and only passed on from there.
- */
+/** Evaluates queries in the worker. The result is the HTTP body, built once as bytes. */
 export interface Evaluator {
   /**
-   * Synchronous and possibly long, so it asks `cancelled` now and then and throws when it says yes. Errors it
-   * throws reach the caller with their name, message and `details`.
+   * Synchronous and possibly long, so it polls `cancelled` and throws when set. Errors reach the caller with name,
+   * message and `details`.
    */
   evaluate(
     source: SampleSource,

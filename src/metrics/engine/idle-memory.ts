@@ -9,24 +9,24 @@ import type { Clock } from "#core/clock.ts";
 
 export interface IdleParts {
   clock: Pick<Clock, "monotonic">;
-  /** Calls back once, so many milliseconds later. */
+  /** Calls back once after this many milliseconds. */
   later(ms: number, look: () => void): void;
-  /** Bytes that are taken from the host, garbage and empty room included. */
+  /** Resident bytes, including garbage and free heap. */
   taken(): number;
   collect(): Promise<void>;
-  /** Processor time used so far, in milliseconds: on a busy host the pause says more about the others. */
+  /** CPU time in milliseconds: on a busy host wall time says little. */
   spent(): number;
 }
 
-/** Less is not worth the pause of 30 ms. Nor is less than a quarter: the pause grows with what is kept. */
+/** Less, or less than a quarter, is not worth the pause of 30 ms, which grows with the live heap. */
 const WORTH_BYTES = 8 * 1024 * 1024;
 const WORTH_PART = 1 / 4;
-/** Collecting takes at most so much of the time, however often there is something to collect. */
+/** Maximum fraction of time spent collecting. */
 const TIME_PART = 1 / 100;
 
 export class IdleMemory {
   readonly #parts: IdleParts;
-  /** What was taken when there was least. */
+  /** Lowest resident size seen. */
   #least: number;
   /** Nothing is done before this time. */
   #rest_ms = 0;
@@ -37,7 +37,7 @@ export class IdleMemory {
     this.#least = parts.taken();
   }
 
-  /** Something was done, and it counts as idle `quiet_ms` from now, if nothing else comes. */
+  /** Work was done; the thread counts as idle `quiet_ms` from now without further work. */
   worked(quiet_ms: number): void {
     this.#rest_ms = Math.max(this.#rest_ms, this.#parts.clock.monotonic() + quiet_ms);
     if (this.#looking) return;
@@ -63,7 +63,7 @@ export class IdleMemory {
   }
 }
 
-/** Those of the thread that asks. */
+/** For the calling thread. */
 export function idleParts(clock: Clock): IdleParts {
   return {
     clock,
@@ -80,15 +80,12 @@ export function idleParts(clock: Clock): IdleParts {
   };
 }
 
-/**
- * As a debugger does it. The usual way, a flag that puts `gc` into new contexts, is for all threads at once, and
- * compiled sources that are read while it is set are thrown away.
- */
+/** Through the inspector. The usual flag affects all threads, and discards code compiled while it is set. */
 async function collect(): Promise<void> {
   const session = new Session();
   session.connect();
   try {
-    // An error says that this Node cannot; then what is taken stays taken.
+    // An error means that this Node does not support it; then the memory stays.
     await new Promise<void>((resolve) => session.post("HeapProfiler.collectGarbage", () => resolve()));
   } finally {
     session.disconnect();

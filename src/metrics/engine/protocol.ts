@@ -8,12 +8,12 @@ import type { SeriesBatch } from "../tsdb/ingest/series-batch.ts";
 import type { TsdbLimits } from "../tsdb/limits.ts";
 import type { QueryRequest } from "./evaluator.ts";
 
-/** What crosses between the program and the metrics worker. Everything here is plain data. */
+/** Messages between the main thread and the metrics worker, as plain data. */
 
-/** Exposition options without the callback: functions do not cross. */
+/** Exposition options without the callback, which cannot be transferred. */
 export type TextOptions = Omit<ExpositionOptions, "onMetadata">;
 
-/** The text of one target or import: whose it is, and where it lies among others. */
+/** The text of one target or import: its org, and its range in the buffer. */
 export interface OrgText {
   org: string;
   start: number;
@@ -27,10 +27,10 @@ export interface FederateRequest {
   lookback_ms: number;
 }
 
-/** Method → arguments and answer. */
+/** Arguments and results by method. */
 export interface Calls {
   append: { args: [org: string, batch: SeriesBatch]; answer: ImportResult };
-  /** Each has an outcome of its own, in the same order; the bytes come back, to be used again. */
+  /** One result per text, in order; the bytes are returned for reuse. */
   importTexts: {
     args: [bytes: Uint8Array, texts: readonly OrgText[]];
     answer: { outcomes: (ImportResult | CrossedError)[]; bytes: Uint8Array };
@@ -39,7 +39,7 @@ export interface Calls {
   endTarget: { args: [org: string, target: string, timestamp_ms: number]; answer: ImportResult };
   query: { args: [org: string, request: QueryRequest]; answer: Uint8Array };
   series: { args: [org: string, scope: Scope]; answer: Uint8Array };
-  /** JSON arrays: one text crosses and is read in half the time that a list of texts takes. */
+  /** JSON arrays: one string is transferred in half the time of a list. */
   labelNames: { args: [org: string, scope: Scope]; answer: string };
   labelValues: { args: [org: string, name: string, scope: Scope]; answer: string };
   metadata: { args: [org: string]; answer: [string, MetricMetadata][] };
@@ -57,15 +57,15 @@ export interface Request<M extends Method = Method> {
   id: number;
   method: M;
   args: Calls[M]["args"];
-  /** Which flag of the shared ones says that nobody wants the answer any more. */
+  /** Index of the shared flag that cancels the call. */
   flag: number;
 }
 
-/** An error as it crosses: class instances do not. */
+/** An error as plain data. */
 export interface CrossedError {
   name: string;
   message: string;
-  /** Full disks can pass; the caller is told so. */
+  /** A full disk may be temporary; the caller is told. */
   full?: boolean;
   details?: unknown;
 }
@@ -76,15 +76,15 @@ export interface WorkerSettings {
   dir: string;
   limits: Partial<TsdbLimits>;
   maintain_ms: number;
-  /** Added to the wall clock, for tests of what time brings. */
+  /** Added to the wall clock, for tests. */
   clock_offset_ms: number;
   /** Module with an `evaluator`. */
   evaluator_url: string;
-  /** One 32-bit flag per call that may be under way. */
+  /** One 32-bit flag per possible call. */
   flags: SharedArrayBuffer;
 }
 
-/** A source without anything, for orgs that have no metrics yet. */
+/** An empty source, for orgs without metrics. */
 export const EMPTY_SOURCE: SampleSource = {
   select: () => Object.assign([], { count: 0 }),
 };

@@ -2,15 +2,15 @@ import { RollupCache } from "../promql/engine.ts";
 import type { OrgDatabase } from "../tsdb/org-database.ts";
 import type { Memory } from "./evaluator.ts";
 
-/** Orgs whose results are remembered at once, each within its share of the bytes. One more: the oldest is forgotten. */
+/** Orgs with cached results, each with a share of the bytes. One more: the oldest is dropped. */
 const ORGS_MOST = 8;
 
-/** Samples usually arrive within this: what is older counts as settled. */
+/** Samples usually arrive within this: older ones count as settled. */
 const SETTLED_MS = 5 * 60_000;
 
 /**
- * Results of earlier queries, per database. What is settled is remembered; when something older arrives after all (a
- * backfill, a sender that was cut off), everything is forgotten.
+ * Cached query results per database. Only settled steps are cached; when an older sample arrives (a backfill, a delayed
+ * sender), the cache is cleared.
  */
 export class QueryCaches {
   readonly #bytes: number;

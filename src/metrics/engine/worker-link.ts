@@ -8,7 +8,7 @@ import type { Calls, CrossedError, Method, Reply, WorkerSettings } from "./proto
 
 export interface EngineOptions {
   dir: string;
-  /** For measuring how long; the worker has its own for what time it is. */
+  /** For durations; the worker has its own wall clock. */
   clock: Clock;
   /** Limits of the database by name. */
   limits?: Partial<TsdbLimits>;
@@ -17,14 +17,14 @@ export interface EngineOptions {
   clock_offset_ms?: number;
   /** Module that exports an `evaluator`. */
   evaluator_url?: string;
-  /** Told when the worker ended unexpectedly. */
+  /** Called when the worker crashed. */
   onCrash?(error: Error): void;
 }
 
-/** An error of the evaluator's, as it came out of the worker. */
+/** An error of the evaluator in the worker. */
 export class QueryFailure extends Error {
   override readonly name = "QueryFailure";
-  /** The name of the error's class in the worker. */
+  /** Its class name in the worker. */
   readonly kind: string;
   readonly details: unknown;
 
@@ -46,9 +46,9 @@ interface Pending {
 }
 
 /**
- * The line to the metrics worker. Calls begin in the order they were made; a call that does not fit into its
- * queue is refused at once (`overloaded`); a worker that ends unexpectedly is started again. Buffers given to
- * a call that have memory of their own are handed over and empty afterwards.
+ * The connection to the metrics worker. Calls begin in order; one that exceeds its queue is refused at once
+ * (`overloaded`); a crashed worker is restarted. Buffers with memory of their own are transferred, and empty
+ * afterwards.
  */
 export class WorkerLink {
   readonly #options: EngineOptions;
@@ -56,7 +56,7 @@ export class WorkerLink {
   readonly #flags: Int32Array;
   readonly #freeFlags: number[];
   readonly #pending = new Map<number, Pending>();
-  /** Undefined when there never was one. */
+  /** Undefined before the first start. */
   #worker: Worker | undefined;
   #lock: { release(): void } | undefined;
   #nextId = 1;
@@ -69,7 +69,7 @@ export class WorkerLink {
   constructor(options: EngineOptions) {
     this.#options = options;
     this.#limits = { ...ENGINE_LIMITS, ...options.engine_limits };
-    // Flag 0 is never raised: it belongs to calls that cannot be cancelled.
+    // Flag 0 is never set: it belongs to calls that cannot be cancelled.
     const flags = this.#limits.questions_queued + 1;
     this.#flags = new Int32Array(new SharedArrayBuffer(4 * flags));
     this.#freeFlags = Array.from({ length: flags - 1 }, (_, i) => i + 1);
@@ -81,7 +81,7 @@ export class WorkerLink {
     }
   }
 
-  /** One call of the worker's methods; see `Calls` for what each takes and gives. */
+  /** Calls a method of the worker; see `Calls`. */
   async call<M extends Method>(method: M, args: Calls[M]["args"], signal?: AbortSignal): Promise<Calls[M]["answer"]> {
     if (this.#down) fail("storage_failed", `the metrics engine is down: ${this.#down.message}`, { cause: this.#down });
     if (this.#closing) fail("shutting_down", "the metrics engine is stopping");
@@ -111,7 +111,7 @@ export class WorkerLink {
     }
   }
 
-  /** Ends after everything appended is on the disk. */
+  /** Closes after everything appended is durable. */
   async close(): Promise<void> {
     if (this.#closing) return;
     const closed = this.#down ? Promise.resolve() : this.call("close", []);
@@ -128,7 +128,7 @@ export class WorkerLink {
     const { writes_queued, write_bytes_queued, questions_queued } = this.#limits;
     const queued = this.#queued;
     if (!WRITES.has(method)) {
-      // Closing needs no room: refused, it would end the worker before everything is on the disk.
+      // Closing ignores the queue limit: a refusal would end the worker before data is durable.
       if (method !== "close" && queued.questions >= questions_queued) overloaded("questions_queued", questions_queued);
       queued.questions++;
       return;
@@ -187,7 +187,7 @@ export class WorkerLink {
     else pending.resolve(reply.answer);
   }
 
-  /** Whoever was waiting is told; the next worker reads the log and has everything that was on the disk. */
+  /** Rejects pending calls; the next worker replays the WAL. */
   #ended(cause: Error): void {
     const message = `the metrics engine stopped unexpectedly: ${cause.message}`;
     for (const { reject } of this.#pending.values()) reject(new ApiError("storage_failed", message, { cause }));
@@ -211,7 +211,7 @@ function abortError(signal: AbortSignal): Error {
   return signal.reason instanceof Error ? signal.reason : new Error("cancelled");
 }
 
-/** Which of the worker's errors a caller can mend, and how the caller is told. */
+/** Maps the worker's errors to those that a caller can act on. */
 export function toError(error: CrossedError): Error {
   if (error.name === "StorageError") {
     return new ApiError(error.full === true ? "storage_full" : "storage_failed", error.message);
@@ -220,7 +220,7 @@ export function toError(error: CrossedError): Error {
   return new QueryFailure(error);
 }
 
-/** Buffers that are handed over: bodies and batches with memory of their own, not slices of a shared pool. */
+/** Transferable buffers: bodies and batches with memory of their own, not slices of a pool. */
 function buffersOf(args: readonly unknown[]): ArrayBuffer[] {
   const found = new Set<ArrayBuffer>();
   const look = (value: unknown): void => {

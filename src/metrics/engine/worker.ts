@@ -33,7 +33,7 @@ type Handlers = {
   [M in Method]: (cancelled: () => boolean, ...args: Calls[M]["args"]) => Promise<Calls[M]["answer"]>;
 };
 
-/** The answer to `question`, or `nothing` when the org has no metrics: a question makes no folder. */
+/** The result, or `nothing` when the org has no metrics: a query does not create a directory. */
 async function ask<T>(org: string, question: (database: OrgDatabase) => T, nothing: T): Promise<T> {
   const database = await tsdb.existing(org);
   return database ? question(database) : nothing;
@@ -93,23 +93,20 @@ function crossing(thrown: unknown): CrossedError {
   return { name, message, ...(thrown instanceof StorageError ? { full: thrown.full } : {}), ...details };
 }
 
-/**
- * Large answers are handed over instead of copied, with the memory behind them that they do not fill; a small one may
- * lie in Node's shared pool.
- */
+/** Large results are transferred instead of copied, with their unused memory; small ones may be in Node's pool. */
 function transferable(answer: unknown): ArrayBuffer[] {
   if (typeof answer === "object" && answer !== null && "bytes" in answer) return transferable(answer.bytes);
   if (!(answer instanceof Uint8Array) || !(answer.buffer instanceof ArrayBuffer)) return [];
   return answer.byteLength > Buffer.poolSize ? [answer.buffer] : [];
 }
 
-/** A body that was read goes at once: as garbage, a second's worth of them outweighs all series. */
+/** Frees a processed body at once: as garbage, a second's worth outweighs all series. */
 function free(body: unknown): void {
   if (body instanceof Uint8Array && body.buffer instanceof ArrayBuffer && !body.buffer.detached)
     body.buffer.transfer(0);
 }
 
-/** Whoever looks at a dashboard looks again: the room in which answers are built is kept for a while. */
+/** Dashboards repeat queries: the memory for results is kept for a while. */
 const LARGE_ANSWERS: ReadonlySet<Method> = new Set(["query", "series", "federate"]);
 const quietAfter = (method: Method): number => (LARGE_ANSWERS.has(method) ? 60_000 : 500);
 
@@ -134,19 +131,19 @@ async function answer(request: Request): Promise<void> {
   idle.worked(quietAfter(request.method));
 }
 
-/** These wait for the disk; nobody waits for them in turn. */
+/** These wait for the disk; others do not wait for them. */
 const SLOW: ReadonlySet<Method> = new Set(["flush", "compact", "dropOrg", "close"]);
-/** How long requests may hold the thread before timers and block work get their turn. */
+/** How long requests may occupy the thread before timers and compaction run. */
 const TURN_MS = 20;
-/** A port hands out what waits in it without a pause: after one, the thread has been free. */
+/** A port delivers messages without pause: after a gap, the thread has been free. */
 const PAUSE_MS = 1;
 const waiting: Request[] = [];
-/** Since when requests hold the thread, and when the last of them was done. */
+/** Since when requests occupy the thread, and when the last one ended. */
 const held = { since: 0, until: 0 };
 
 /**
- * At once, while the message is being handed over: another turn of the loop for each would cost a tenth of what a
- * short answer does. A port never lets go while more arrive; so what comes during a turn of the others waits here.
+ * Runs in the message handler: another turn of the event loop would cost a tenth of a short query. A port never yields
+ * while messages arrive; so those that come during others' turn wait here.
  */
 async function work(): Promise<void> {
   if (clock.monotonic() - held.until >= PAUSE_MS) held.since = clock.monotonic();
@@ -167,11 +164,11 @@ parentPort?.on("message", (request: Request) => {
 });
 
 const maintenance = setInterval(() => {
-  // What fails is kept by the partitions, told by status and by the next append, and tried again.
+  // Partitions keep the error, report it in the status and at the next append, and retry.
   tsdb.maintain().catch(() => undefined);
 }, settings.maintain_ms);
 
-/** Limits are checked by name, so that a mistyped one does not pass unseen. */
+/** Limits are validated by name, so that a typo is noticed. */
 for (const name of Object.keys(settings.limits)) {
   if (!(name in TSDB_LIMITS)) throw new Error(`there is no metrics limit named ${name}`);
 }

@@ -11,7 +11,7 @@ import { NO_LABELS } from "./labels.ts";
 import { asCall, evaluateRollup } from "./rollup/evaluate.ts";
 import { throughCache } from "./rollup/reuse.ts";
 
-/** MetricsQL: every expression is a list of rows over the steps of the frame. */
+/** Evaluates MetricsQL: every expression is a list of rows over the steps of the frame. */
 export function evaluate(frame: Frame, expr: Expr): Row[] {
   checkAlive(frame.query);
   switch (expr.kind) {

@@ -9,7 +9,7 @@ import { HeadWindow } from "./window.ts";
 
 const NONE = 0xffff_ffff;
 
-/** Samples on their way in, as columns; `values` has the same memory as `bits`. Used again and again. */
+/** Incoming samples as columns; `values` and `bits` share memory. Reused. */
 export interface Batch {
   refs: Uint32Array;
   timestamps: Float64Array;
@@ -19,23 +19,21 @@ export interface Batch {
 }
 
 /**
- * The newest samples, in memory. A series being written has a *tail* of raw samples; a full tail is sealed
- * into a chunk of the two-hour *window* it lies in; a window that is past becomes a block and is dropped.
- * The newest sample of each series lies in flat arrays, so that "what is it now" touches neither.
- *
- * Two samples with the same timestamp: the one written last stays.
+ * The newest samples, in memory. An active series has a *tail* of raw samples; a full tail is sealed into a chunk of
+ * its two-hour *window*; a past window becomes a block and is dropped. The newest sample of each series is in flat
+ * arrays, for instant queries. Of two samples with the same timestamp the last written stays.
  */
 export class Head {
   readonly #tails = new Tails();
   readonly #scratch = newColumns(TAIL_SAMPLES);
   readonly #out = new ByteWriter(TAIL_SAMPLES * 32);
-  /** Readable, by start and then by age; frozen ones among them until their block is there. */
+  /** Readable windows, by start, then age; including frozen ones until their block is written. */
   readonly windows: HeadWindow[] = [];
   readonly #open = new Map<number, HeadWindow>();
   #current: HeadWindow | undefined;
   #nextWindow = 1;
   newest_ms = -Infinity;
-  /** Rises whenever a series comes into a window it was not in. */
+  /** Incremented when a series enters a window. */
   changes = 0;
 
   // By series number.
@@ -54,7 +52,7 @@ export class Head {
     return this.windows.reduce((sum, window) => sum + window.bytes, this.#tails.bytes);
   }
 
-  /** The newest time written for a series, -Infinity when none was since opening. */
+  /** The newest time of a series, -Infinity when there is none since opening. */
   lastTime(ref: number): number {
     return this.#lastTime[ref] ?? -Infinity;
   }
@@ -68,10 +66,10 @@ export class Head {
     if (this.#tailSlot[ref] === NONE) this.#tailSlot[ref] = this.#tails.take();
   }
 
-  /** Every series of the batch is active. */
+  /** Marks every series of the batch as active. */
   append(batch: Batch, monotonic_ms: number): void {
     const { refs, timestamps, bits, length } = batch;
-    // A batch may begin in the window at hand and leave it: it was written to nevertheless, and the log must hold it.
+    // A batch may span windows: the first one was written to as well, and the WAL must keep it.
     const first = this.#current;
     const samples = first?.samples;
     for (let i = 0; i < length; i++) {
@@ -107,7 +105,7 @@ export class Head {
     if (count + 1 === TAIL_SAMPLES) this.#seal(ref);
   }
 
-  /** At or before the series' newest sample: the same time again replaces it, an older one stands aside. */
+  /** At or before the newest sample: the same time replaces it, an older one goes to the late samples. */
   #putBehind(window: HeadWindow, ref: number, time: number, low: number, high: number): void {
     const count = this.#tailCount[ref] as number;
     if (time === this.#lastTime[ref]) {
@@ -136,7 +134,7 @@ export class Head {
     return window;
   }
 
-  /** Moves the tail of a series into a chunk of the window it lies in. */
+  /** Seals the tail of a series into a chunk of its window. */
   #seal(ref: number): void {
     const count = this.#tailCount[ref] as number;
     if (count === 0) return;
@@ -159,8 +157,8 @@ export class Head {
   }
 
   /**
-   * Nothing is added to the window any more. Tails in it are sealed; a series that has written nothing since
-   * gives its tail back and is active no more. Answers those.
+   * Freezes the window: tails in it are sealed; series without newer samples give up their tail and become inactive.
+   * Returns those.
    */
   freeze(window: HeadWindow): number[] {
     window.frozen = true;
@@ -170,7 +168,7 @@ export class Head {
     const written = new Set([...this.#open.values()].map(({ id }) => id));
     for (let ref = 0; ref < this.#tailSlot.length; ref++) {
       if (this.#tailSlot[ref] === NONE || written.has(this.#tailWindow[ref] as number)) continue;
-      // A tail in another frozen window cannot be: freezing that one sealed it.
+      // A tail in another frozen window is impossible: freezing sealed it.
       this.#seal(ref);
       this.#tails.giveBack(this.#tailSlot[ref] as number);
       this.#tailSlot[ref] = NONE;
@@ -179,13 +177,13 @@ export class Head {
     return idle;
   }
 
-  /** The window's block is readable now. */
+  /** The window's block is readable. */
   drop(window: HeadWindow): void {
     this.windows.splice(this.windows.indexOf(window), 1);
     window.chunks.release();
   }
 
-  /** Everything a frozen window has of a series, in order. */
+  /** All samples of a series in a frozen window, in order. */
   readWindow(window: HeadWindow, ref: number, into: Columns): void {
     window.readChunks(ref, -Infinity, Infinity, into);
     window.readLate(ref, -Infinity, Infinity, into);
@@ -196,7 +194,7 @@ export class Head {
     return window.has(ref) || ((this.#tailCount[ref] ?? 0) > 0 && this.#tailWindow[ref] === window.id);
   }
 
-  /** Appends what lies in [start, end], in the order it was written: the caller settles it. */
+  /** Appends samples in [start, end] in the order written; the caller sorts them. */
   read(ref: number, start_ms: number, end_ms: number, into: Columns): void {
     for (const window of this.windows) {
       if (!window.overlaps(start_ms, end_ms)) continue;
@@ -210,7 +208,7 @@ export class Head {
     }
   }
 
-  /** The newest sample's value into `bits`, when it lies in (after, at]; its time, or undefined. */
+  /** Writes the newest sample's value to `bits` if it is in (after, at]; returns its time or undefined. */
   newest(ref: number, after_ms: number, at_ms: number, bits: Uint32Array): number | undefined {
     const time = this.#lastTime[ref] ?? -Infinity;
     if (time > at_ms || time <= after_ms) return undefined;

@@ -15,14 +15,14 @@ import type { Wal, WalPosition } from "./wal/wal.ts";
 import type { HeadWindow } from "./window.ts";
 
 const QUICK_ZSTD = 3;
-/** A merged block is written once and kept for weeks. */
+/** Compression level of merged blocks, which are kept for weeks. */
 const THOROUGH_ZSTD = 9;
-/** Blocks of the same two hours, made by late samples, before they are merged without waiting for the day. */
+/** Blocks of the same two hours, from late samples, that are merged without waiting for the end of the day. */
 const SAME_SPAN_BLOCKS = 4;
-/** The index forgets dead series when at least one in so many is dead; looked at every hour. */
+/** The index drops dead series when at least one in this many is dead; checked hourly. */
 const DEAD_PART = 10;
 const FORGET_MS = 3_600_000;
-/** After a block could not be written, appends do not set off the next try before this. */
+/** After a failed block write, appends do not retry before this. */
 const RETRY_MS = 5000;
 
 interface Parts {
@@ -36,13 +36,13 @@ interface Parts {
 }
 
 /**
- * What happens in the background of an org: full windows become blocks, blocks of a day become one, damaged
- * blocks are written anew from what is readable, blocks past retention go. One thing at a time.
+ * Background work of an org: full windows become blocks, blocks of a day are merged, damaged blocks rewritten, expired
+ * ones deleted. One at a time.
  */
 export class Maintenance {
   readonly #parts: Parts;
   readonly #steady: SteadyClock;
-  /** Frozen windows and how far the log was then. In this order: see `replay`. */
+  /** Frozen windows with their WAL position, in order: see `replay`. */
   readonly #frozen: { window: HeadWindow; position: WalPosition }[] = [];
   #running: Promise<void> | undefined;
   #stopped = false;
@@ -57,14 +57,14 @@ export class Maintenance {
     this.#steady = new SteadyClock(parts.clock, parts.limits.steady_clock_ms);
   }
 
-  /** Whether a window is ready to become a block. Cheap: asked after every append. */
+  /** Whether a window is due to become a block. Cheap: checked after every append. */
   get due(): boolean {
     const { head, clock } = this.#parts;
     if (this.failure && clock.monotonic() < this.#retryAt) return false;
     return this.#frozen.length > 0 || head.windows.some((window) => this.#isDue(window)) || this.#pressing;
   }
 
-  /** Does what is due. Never rejects: what failed is in `failure` and is tried again the next time. */
+  /** Does what is due. Never rejects: errors are in `failure` and retried. */
   run(): Promise<void> {
     this.#running ??= this.#work()
       .then(
@@ -82,11 +82,11 @@ export class Maintenance {
     return this.#running;
   }
 
-  /** Everything in the head becomes blocks and every day one block, due or not. Rejects when that fails. */
+  /** Compacts everything, due or not. Rejects on failure. */
   async compact(): Promise<void> {
     while (this.#running) await this.#running;
     const work = this.#compactAll();
-    // Whoever runs the usual work meanwhile waits for this; the failure is ours to tell.
+    // Regular maintenance waits for this; the failure is ours to report.
     this.#running = work
       .catch(() => undefined)
       .finally(() => {
@@ -110,7 +110,7 @@ export class Maintenance {
   async #work(): Promise<void> {
     this.#freezeDue();
     await this.#writeFrozen();
-    // A damaged block is written anew from what is readable; the file itself is kept in quarantine.
+    // A damaged block is rewritten from what is readable; the file is quarantined.
     for (const block of this.#parts.blocks.list) if (block.damage.length > 0) await this.#merge([block]);
     for (const group of this.#mergeable()) await this.#merge(group);
     this.#expire();
@@ -170,7 +170,7 @@ export class Maintenance {
     }
   }
 
-  /** Groups of blocks that should be one: whole days that are over, and spans that late samples piled up. */
+  /** Blocks to merge: completed days, and spans with many blocks from late samples. */
   #mergeable(): Block[][] {
     const { blocks, head, limits } = this.#parts;
     const newest = blocks.list.reduce((end, block) => Math.max(end, block.end_ms), head.newest_ms);
@@ -202,7 +202,7 @@ export class Maintenance {
     );
   }
 
-  /** Positions in segments that are gone say nothing any more. */
+  /** Positions in deleted segments are obsolete. */
   #stillNeeded(flushed: Flushed[]): Flushed[] {
     const { wal } = this.#parts;
     return flushed.filter(({ position }) => position.segment >= wal.oldestSegment);
@@ -210,7 +210,7 @@ export class Maintenance {
 
   #expire(): void {
     const { blocks, clock, limits } = this.#parts;
-    // Asked every time, so that a jump is noticed when it happens.
+    // Called every time, so that a clock jump is noticed.
     if (!this.#steady.isSteady()) return;
     const oldest = clock.now() - limits.retention_ms;
     blocks.remove(blocks.list.filter(({ end_ms }) => end_ms <= oldest));

@@ -12,13 +12,13 @@ import { importSeriesBatch, type SeriesBatch } from "./ingest/series-batch.ts";
 import type { TsdbLimits } from "./limits.ts";
 import { Partition } from "./partition.ts";
 
-/** Everything one can ask of an org's metrics, all in the thread that owns them. */
+/** All operations on an org's metrics, in the thread that owns them. */
 export class OrgDatabase {
   readonly partition: Partition;
   readonly metadata = new MetadataIndex();
   readonly queries: MetadataQueries;
   readonly #importer: Importer;
-  /** When it was last asked for anything. */
+  /** Time of last use. */
   used_at: number;
 
   constructor(dir: string, clock: Clock, limits: TsdbLimits) {
@@ -36,7 +36,7 @@ export class OrgDatabase {
     return importSeriesBatch(this.#importer, batch);
   }
 
-  /** Throws BadWire when the body is too large; single lines that are wrong are in the result. */
+  /** Throws BadWire when the body is too large; invalid lines are in the result. */
   importText(bytes: Uint8Array, options: ExpositionOptions): ImportResult {
     const most = this.partition.limits.import_bytes;
     if (bytes.length > most) throw new BadWire(`the text is longer than ${most} bytes (import_bytes)`, most);
@@ -47,7 +47,7 @@ export class OrgDatabase {
     return importRemoteWrite(this.#importer, body, this.partition.limits.import_bytes);
   }
 
-  /** The target is gone or silent: its series end now. */
+  /** Ends the series of a removed or silent target. */
   endTarget(target: string, timestamp_ms: number): ImportResult {
     this.#importer.begin();
     this.#importer.markMissing(target, timestamp_ms);

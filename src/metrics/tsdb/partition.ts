@@ -86,12 +86,12 @@ export class Partition implements Intake {
     this.admission.drops.add(reason);
   }
 
-  /** Bytes on disk, quarantine not counted. */
+  /** Bytes on disk, without quarantine. */
   get bytes(): { wal: number; blocks: number } {
     return { wal: this.#wal.bytes, blocks: this.#blocks.bytes };
   }
 
-  /** The log could not be synced: reading goes on, writing only after closing and opening again. */
+  /** A WAL sync failed: reads continue, writes only after reopening. */
   get broken(): boolean {
     return this.#wal.broken;
   }
@@ -101,8 +101,8 @@ export class Partition implements Intake {
   }
 
   /**
-   * Stores what is admitted of the batch, which is changed by it. Throws StorageError when the disk refuses:
-   * then nothing was stored.
+   * Stores the admitted samples of the batch, which is modified. Throws StorageError when the disk refuses: then
+   * nothing was stored.
    */
   append(batch: Batch): number {
     if (this.head.bytes > this.limits.head_bytes_most) {
@@ -121,22 +121,22 @@ export class Partition implements Intake {
     return batch.length;
   }
 
-  /** The oldest time written since it was last asked: whoever remembers results learns what is no longer so. */
+  /** The oldest time written since the last call, to invalidate caches. */
   takeOldest(): number {
     const oldest = this.#oldest;
     this.#oldest = Number.POSITIVE_INFINITY;
     return oldest;
   }
 
-  /** Everything appended before is on the disk when it resolves. */
+  /** Resolves when everything appended before is durable. */
   async flush(): Promise<void> {
     await this.#wal.flush();
   }
 
-  /** What time brings: idle windows, merges, retention. Called now and then by whoever owns the partition. */
+  /** Periodic maintenance: idle windows, merges, retention. */
   async maintain(): Promise<void> {
     await this.#maintenance.run();
-    // It may have been at work already, on what was due then.
+    // A running maintenance may not include what is due now.
     if (this.#maintenance.due) await this.#maintenance.run();
   }
 
@@ -154,7 +154,7 @@ export class Partition implements Intake {
     }
   }
 
-  /** Closes it and removes everything, quarantine included: the org is gone. */
+  /** Closes it and deletes everything, including quarantine. */
   async destroy(): Promise<void> {
     await this.close().catch(() => undefined);
     rmSync(this.dir, { recursive: true, force: true });
@@ -165,7 +165,7 @@ export class Partition implements Intake {
     if (this.#syncTimer) return;
     this.#syncTimer = setTimeout(() => {
       this.#syncTimer = undefined;
-      // A failure stays with the log, and the next append and flush tell it.
+      // The WAL keeps the failure; the next append and flush report it.
       this.#wal.flush().catch(() => undefined);
     }, this.limits.wal_sync_ms);
     this.#syncTimer.unref();

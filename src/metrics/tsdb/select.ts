@@ -6,7 +6,7 @@ import type { Head } from "./head.ts";
 import { matchSeries } from "./index/match.ts";
 import type { SeriesTable } from "./index/series-table.ts";
 
-/** Available metrics to read: the parts change, so each selection looks at them anew. */
+/** The readable parts; they change, so each selection reads them again. */
 export interface Readable {
   readonly table: SeriesTable;
   readonly head: Head;
@@ -30,7 +30,7 @@ export class PartitionSource implements SampleSource {
 const word = new Float64Array(1);
 const halves = new Uint32Array(word.buffer);
 
-/** The series of one selection: numbers and places, no samples and no labels until asked. */
+/** The series of one selection, without samples or labels until requested. */
 export class Selected implements Iterable<Series> {
   readonly parts: Readable;
   readonly start_ms: number;
@@ -58,7 +58,7 @@ export class Selected implements Iterable<Series> {
   }
 }
 
-/** Tells whether a series may have samples in the range: true for some that have none, never the reverse. */
+/** Whether a series may have samples in the range: false positives are possible, false negatives are not. */
 export function presentIn(parts: Readable, start_ms: number, end_ms: number): (ref: number) => boolean {
   const windows = parts.head.windows.filter((window) => window.overlaps(start_ms, end_ms));
   const blocks = parts.blocks.filter((block) => block.overlaps(start_ms, end_ms));
@@ -110,8 +110,8 @@ const scratch = newColumns(512);
 const LAST_PLACE = 2 ** 21 - 1;
 
 /**
- * Neighbours in a file share frames, so reading in the order of the largest block unpacks each frame once.
- * All blocks have their series in the order of labels, so one order serves them all.
+ * Neighbours in a file share frames, so reading in the order of the largest block unpacks each frame once. All blocks
+ * order series by labels.
  */
 function inFileOrder(blocks: readonly Block[], refs: Uint32Array): Uint32Array {
   const largest = blocks.reduce<Block | undefined>(
@@ -119,7 +119,7 @@ function inFileOrder(blocks: readonly Block[], refs: Uint32Array): Uint32Array {
     undefined,
   );
   if (!largest || refs.length < 2) return refs;
-  // Sorting place and number as one double is a native sort of numbers, without a callback.
+  // Place and number as one double sort natively, without a callback.
   const keys = new Float64Array(refs.length);
   refs.forEach((ref, i) => {
     const place = largest.place(ref);

@@ -9,15 +9,15 @@ import { OrgDatabase } from "./org-database.ts";
 const PLAIN_ORG = /^[a-z0-9][a-z0-9_-]{0,62}$/;
 
 /**
- * All orgs' metrics. An org is a folder, never a label: nothing a query or a sample says can name another's
- * data. Folders are opened when first asked for and closed when idle.
+ * The metrics of all orgs. An org is a directory, never a label, so no query or sample can name another's data.
+ * Directories are opened on demand and closed when idle.
  */
 export class Tsdb {
   readonly #dir: string;
   readonly #clock: Clock;
   readonly #limits: TsdbLimits;
   readonly #orgs = new Map<string, OrgDatabase>();
-  /** Orgs being closed or removed: whoever asks meanwhile waits. */
+  /** Orgs being closed or removed: callers wait. */
   readonly #leaving = new Map<string, Promise<void>>();
 
   constructor(dir: string, clock: Clock, limits: Partial<TsdbLimits> = {}) {
@@ -38,30 +38,30 @@ export class Tsdb {
     return org;
   }
 
-  /** For questions: undefined when the org has no metrics, instead of making a folder for it. */
+  /** For queries: undefined when the org has no metrics, instead of creating a directory. */
   async existing(id: string): Promise<OrgDatabase | undefined> {
     return this.#orgs.has(id) || this.#leaving.has(id) || existsSync(this.#path(id)) ? this.org(id) : undefined;
   }
 
-  /** Everything appended before, of one org or of all, is on the disk when it resolves. */
+  /** Resolves when everything appended before, of one org or of all, is durable. */
   async flush(id?: string): Promise<void> {
     if (id !== undefined) await (await this.existing(id))?.partition.flush();
     else await Promise.all(Array.from(this.#orgs.values(), ({ partition }) => partition.flush()));
   }
 
-  /** What time brings, and closing who is idle. Called every few seconds by whoever owns this. */
+  /** Periodic maintenance, and closing idle orgs. */
   async maintain(): Promise<void> {
     for (const [id, org] of this.#orgs) {
       const { partition } = org;
       await partition.maintain();
-      // What a broken log may not have on the disk can still get there as blocks.
+      // Data that a broken WAL may have lost can still be written as blocks.
       if (partition.broken) await partition.compact().catch(() => undefined);
       const idle = this.#clock.monotonic() - org.used_at >= this.#limits.org_idle_ms;
       if (idle || partition.broken) await this.#leave(id, org, () => partition.close());
     }
   }
 
-  /** The org is gone: so are its metrics. */
+  /** Deletes the org's metrics. */
   async drop(id: string): Promise<void> {
     const org = await this.existing(id);
     if (org) await this.#leave(id, org, () => org.partition.destroy());
@@ -82,7 +82,7 @@ export class Tsdb {
     await left;
   }
 
-  /** A name that no id can use to leave the folder or to meet another's: odd ids become a hash. */
+  /** A safe directory name: unusual ids are hashed. */
   #path(id: string): string {
     if (PLAIN_ORG.test(id)) return join(this.#dir, id);
     return join(this.#dir, `~${createHash("sha256").update(id).digest("hex").slice(0, 40)}`);

@@ -6,24 +6,24 @@ import { larger } from "./index/series-table.ts";
 import { WINDOW_MS } from "./limits.ts";
 
 /**
- * What the head holds of one two-hour span. There can be several for the same span: samples that come after
- * its block was begun open a new one.
+ * The head's data of one two-hour window. There may be several for the same span: samples that arrive after its block
+ * was begun open a new one.
  */
 export class HeadWindow {
   readonly id: number;
   readonly start_ms: number;
   readonly end_ms: number;
-  /** The newest sample of the whole head when this window was opened: says whether it is late. */
+  /** The head's newest sample when this window was opened: tells whether it is late. */
   readonly opened_at_newest_ms: number;
-  /** Frozen: nothing is added any more, a block is being made of it. */
+  /** Frozen: being written as a block, without further appends. */
   frozen = false;
   samples = 0;
   written_at = 0;
   readonly chunks = new ChunkSlabs();
-  /** Samples that came behind their series' newest, in the order they came. */
+  /** Late samples, in order of arrival. */
   readonly late = new Map<number, Columns>();
   #lateSamples = 0;
-  /** Place of each series' last chunk, 0 when it has none. */
+  /** Position of each series' last chunk, 0 when it has none. */
   #last = new Uint32Array(256);
 
   constructor(id: number, start_ms: number, opened_at_newest_ms: number) {
@@ -61,7 +61,7 @@ export class HeadWindow {
     this.#lateSamples++;
   }
 
-  /** Series with anything here besides their tail. */
+  /** Series with data here besides their tail. */
   refs(): number[] {
     const found: number[] = [];
     this.#last.forEach((place, ref) => {
@@ -71,7 +71,7 @@ export class HeadWindow {
     return found;
   }
 
-  /** Appends the sealed chunks of a series that touch [start, end], oldest first. */
+  /** Appends the sealed chunks of a series that overlap [start, end], oldest first. */
   readChunks(ref: number, start_ms: number, end_ms: number, into: Columns): void {
     const places: number[] = [];
     for (let place = this.#last[ref] ?? 0; place !== 0; place = this.chunks.before(place)) {

@@ -20,9 +20,9 @@ import {
 import type { FrameCache, UnpackedFrame } from "./frame-cache.ts";
 import { type BlockName, parseBlockName } from "./writer.ts";
 
-/** A frame holds what GROUP_BYTES allows and one chunk more; anything that says it is larger is damaged. */
+/** Maximum frame size; a larger one is damaged. */
 const FRAME_BYTES_MOST = 64 * 1024 * 1024;
-/** Room for a usual frame in one piece: several pieces would have to be put together. */
+/** Output buffer of a usual frame, to avoid concatenation. */
 const UNPACKING = { maxOutputLength: FRAME_BYTES_MOST, chunkSize: 160 * 1024 };
 const NOWHERE = 0xffff_ffff;
 
@@ -36,12 +36,12 @@ export class Block {
   readonly max_ms: number;
   readonly #fd: number;
   readonly #cache: FrameCache;
-  /** What could not be read, in words; the block is to be written anew from the rest. */
+  /** Damage found; the block is rewritten from the rest. */
   readonly damage: string[] = [];
-  /** Series numbers of the org, rising, and beside each its place in the block. */
+  /** Series refs of the org, ascending, and their index in the block. */
   #refs = new Uint32Array(0);
   #places = new Uint32Array(0);
-  /** Group of each place. */
+  /** Group by index. */
   readonly #groupOf: Uint32Array;
 
   /** Throws DamagedBytes when the directory cannot be read. */
@@ -81,7 +81,7 @@ export class Block {
     return this.start_ms <= end_ms && this.end_ms > start_ms;
   }
 
-  /** Where a series lies in the block, or a negative number. */
+  /** Index of a series in the block, or a negative number. */
   place(ref: number): number {
     const at = lowerBound(this.#refs, ref);
     return this.#refs[at] === ref ? (this.#places[at] as number) : -1;
@@ -91,7 +91,7 @@ export class Block {
     return this.#refs[lowerBound(this.#refs, ref)] === ref;
   }
 
-  /** Appends the samples of the series at `place` in [start, end]. What is damaged is left out and noted. */
+  /** Appends the samples of the series at `place` in [start, end]. Damaged parts are skipped and recorded. */
   read(place: number, start_ms: number, end_ms: number, into: Columns): void {
     const group = this.directory.groups[this.#groupOf[place] as number] as Group;
     for (const frame of group.frames) {

@@ -5,14 +5,14 @@ export interface UnpackedFrame {
   offsets: Uint32Array;
 }
 
-/** What can be kept unpacked: finding it again is looking at a field. */
+/** Holds a cached frame in a field, for fast lookup. */
 export interface Keeper {
   unpacked?: UnpackedFrame | undefined;
 }
 
 /**
- * Forgets the frames unpacked first. Series come out of a selection in the order of the files, so the next
- * series mostly lies in the frame at hand, and a frame that was left behind is not needed again.
+ * Drops the oldest frames first. A selection reads series in file order, so the next one is mostly in the current
+ * frame.
  */
 export class FrameCache {
   readonly #kept: Keeper[] = [];
@@ -38,10 +38,7 @@ export class FrameCache {
   }
 }
 
-/**
- * At once: megabytes a second that wait for the collector make it come too often. Nobody reads a forgotten frame, and
- * unpacking gave each a buffer of its own.
- */
+/** Freed at once: megabytes per second of garbage would trigger too many collections. Each frame has its own buffer. */
 function free({ buffer }: Uint8Array): void {
   if (buffer instanceof ArrayBuffer) buffer.transfer(0);
 }

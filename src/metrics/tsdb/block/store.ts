@@ -7,10 +7,10 @@ import { Block } from "./block.ts";
 import { FrameCache } from "./frame-cache.ts";
 import { asStorageError, type BlockContent, BlockWriter, blockPath, parseBlockName } from "./writer.ts";
 
-/** How long block work may hold the thread before others get their turn. */
+/** How long block work may occupy the thread. */
 const TURN_MS = 20;
 
-/** The blocks of an org: opened, written, replaced, deleted. Oldest written first. */
+/** The blocks of an org, oldest written first. */
 export class BlockStore {
   readonly #dir: string;
   readonly #cache: FrameCache;
@@ -36,7 +36,7 @@ export class BlockStore {
     this.#openAll();
   }
 
-  /** Never changed in place: a selection keeps the list it began with. */
+  /** Copied on write: a selection keeps its list. */
   get list(): readonly Block[] {
     return this.#blocks;
   }
@@ -45,7 +45,7 @@ export class BlockStore {
     return this.#blocks.reduce((sum, block) => sum + block.bytes, 0);
   }
 
-  /** Writes a block and takes it up; the blocks it replaces go. Undefined when there was nothing to write. */
+  /** Writes and opens a block, and deletes those it replaces. Undefined when there is nothing to write. */
   async write(content: BlockContent, stopped: () => boolean): Promise<Block | undefined> {
     const { start_ms, end_ms } = content;
     const path = blockPath(this.#dir, { start_ms, end_ms, sequence: ++this.#sequence });
@@ -54,7 +54,7 @@ export class BlockStore {
       await this.#inTurns(writer.write(), stopped);
       const gone = new Set(content.replaces);
       const replaced = this.#blocks.filter((old) => gone.has(basename(old.path)));
-      // Before the new block can make it look superfluous, a damaged one gets its second name.
+      // A damaged block is quarantined before the new one makes it obsolete.
       for (const { path, damage } of replaced) if (damage.length > 0) this.#quarantine.keep(path, damage.join("; "));
       if (writer.samples === 0) writer.abandon();
       else await writer.finish();
@@ -87,7 +87,7 @@ export class BlockStore {
     this.#blocks = [];
   }
 
-  /** Leftovers of interrupted work go; what cannot be read is put aside; the rest is opened. */
+  /** Removes leftovers of interrupted work, quarantines unreadable blocks, and opens the rest. */
   #openAll(): void {
     const opened: Block[] = [];
     for (const file of readdirSync(this.#dir)) {

@@ -5,7 +5,7 @@ import { labelValue } from "../index/labels.ts";
 import type { SeriesTable } from "../index/series-table.ts";
 import type { TsdbLimits } from "../limits.ts";
 
-/** Why a sample was not taken. */
+/** Why a sample was dropped. */
 export type DropReason =
   | "too_old"
   | "too_new"
@@ -15,7 +15,7 @@ export type DropReason =
   | "series_per_org"
   | "bad_labels";
 
-/** What was dropped, by reason and by app: every loss is counted where someone can see it. */
+/** Dropped samples by reason and app. */
 export class Drops {
   readonly #most: number;
   readonly byReason = new Map<DropReason, number>();
@@ -34,7 +34,7 @@ export class Drops {
   }
 }
 
-/** Decides which series and samples are let in. */
+/** Decides which series and samples are admitted. */
 export class Admission {
   readonly #table: SeriesTable;
   readonly #head: Head;
@@ -51,12 +51,12 @@ export class Admission {
     this.drops = new Drops(limits.dropping_apps);
   }
 
-  /** Series being written, by app. */
+  /** Active series by app. */
   get activeByApp(): ReadonlyMap<string, number> {
     return this.#active;
   }
 
-  /** The number of a series, a new one if there is room; undefined, and counted, when there is not. */
+  /** The ref of a series, a new one within the limits; otherwise undefined, and counted. */
   series(labels: Labels): number | undefined {
     const known = this.#table.find(labels);
     if (known !== undefined) return known;
@@ -70,12 +70,12 @@ export class Admission {
       return undefined;
     }
     const ref = this.#table.add(labels);
-    // It counts from now on, even if none of its samples is let in: names alone must not fill the index.
+    // Counts from now on, even if none of its samples is admitted: names alone must not fill the index.
     this.activate(ref, true);
     return ref;
   }
 
-  /** Keeps the samples that may be stored, in place. */
+  /** Keeps the admissible samples, in place. */
   admit(batch: Batch): void {
     const { refs, timestamps, bits, length } = batch;
     const now = this.#clock.now();
@@ -103,7 +103,7 @@ export class Admission {
     batch.length = kept;
   }
 
-  /** A series begins to be written, if its app has room. What the log brings back always has. */
+  /** Activates a series if its app is within its limit. WAL replay always may. */
   activate(ref: number, force = false): boolean {
     const app = this.#table.value(ref, "app");
     const active = this.#active.get(app) ?? 0;
@@ -116,7 +116,7 @@ export class Admission {
     return true;
   }
 
-  /** These series are written no more. */
+  /** Deactivates series. */
   deactivate(refs: readonly number[]): void {
     for (const ref of refs) {
       const app = this.#table.value(ref, "app");

@@ -6,19 +6,19 @@ import type { TsdbLimits } from "../limits.ts";
 import type { DropReason } from "./admission.ts";
 import { GrowingBatch } from "./batch.ts";
 
-/** Where imported samples go: an org's partition, or the way to an engine elsewhere. */
+/** Where imported samples go: an org's partition, or a remote engine. */
 export interface Intake {
   readonly limits: TsdbLimits;
-  /** Rises when series numbers given before may no longer be used. */
+  /** Incremented when earlier series refs become invalid. */
   readonly generation: number;
-  /** The number of the series with these labels; undefined, and counted, when it is not let in. */
+  /** The ref of the series with these labels; undefined, and counted, when it is refused. */
   series(labels: Labels): number | undefined;
   dropped(reason: DropReason): void;
-  /** Takes what it will of the batch and answers how many. Throws StorageError: then nothing was taken. */
+  /** Appends admitted samples and returns their number. Throws StorageError: then nothing was stored. */
   append(batch: Batch): number;
 }
 
-/** Something in a body that was not taken: where, and why. */
+/** A refused part of a body: where, and why. */
 export interface ImportProblem {
   /** Text: counted from 1. */
   line?: number;
@@ -31,28 +31,28 @@ export interface ImportProblem {
 export interface ImportResult {
   /** Samples stored. */
   samples: number;
-  /** Samples read but not let in: too old, too many series, …; the status says which. */
+  /** Samples that were read but dropped: too old, too many series, …; the status says which. */
   dropped: number;
-  /** The first problems; `problem_count` is how many there were. */
+  /** The first problems; `problem_count` is the total. */
   problems: ImportProblem[];
   problem_count: number;
 }
 
-/** Different sets of added labels known at once. One more: all are forgotten and numbered anew. */
+/** Known sets of added labels. One more: all are dropped and renumbered. */
 const SCOPES_MOST = 100_000;
-/** Targets whose last series are remembered. One more is imported without staleness markers. */
+/** Targets with staleness tracking. One more is imported without it. */
 const TARGETS_MOST = 100_000;
 const STALE_LOW = 2;
 const STALE_HIGH = 0x7ff0_0000;
 
-/** Where the readers of all formats put their samples: finds the series, gathers, stores, reports. */
+/** The common sink of all formats: finds series, collects, stores, reports. */
 export class Importer {
   readonly #intake: Intake;
   readonly cache: KeyCache;
   readonly batch = new GrowingBatch();
   readonly #scopes = new Map<string, number>();
   #nextScope = 1;
-  /** Series of each target's last scrape, as they came and rising. */
+  /** Series of each target's last scrape, in order and sorted. */
   readonly #targets = new Map<string, { order: Uint32Array; sorted: Uint32Array }>();
   #result: ImportResult = emptyResult();
   #read = 0;
@@ -69,7 +69,7 @@ export class Importer {
     this.#read = 0;
   }
 
-  /** A number for the added labels, so that cached keys of other senders are not taken for ours. */
+  /** A number for the added labels, so that cached keys of other senders do not match. */
   scopeOf(added: Labels): number {
     if (added.length === 0) return 0;
     const key = JSON.stringify(added);
@@ -82,7 +82,7 @@ export class Importer {
     return scope;
   }
 
-  /** The series of these labels; undefined when it is not let in. Throws BadLabels. */
+  /** The series of these labels; undefined when it is refused. Throws BadLabels. */
   series(pairs: readonly [string, string][], added: Labels): number | undefined {
     return this.#intake.series(storedLabels(pairs, added, this.#intake.limits));
   }
@@ -92,7 +92,7 @@ export class Importer {
     this.#read++;
   }
 
-  /** A sample whose series was not let in. */
+  /** Counts a sample whose series was refused. */
   refuse(): void {
     this.#read++;
   }
@@ -102,14 +102,14 @@ export class Importer {
     if (this.#result.problems.length < this.#intake.limits.problems_reported) this.#result.problems.push(problem);
   }
 
-  /** Labels that are wrong cost their sample and are reported; anything else is thrown on. */
+  /** Invalid labels cost their sample and are reported; other errors are thrown. */
   reportLabels(thrown: unknown, place: Omit<ImportProblem, "problem">): void {
     if (!(thrown instanceof BadLabels)) throw thrown;
     this.#intake.dropped("bad_labels");
     this.report({ ...place, problem: thrown.message });
   }
 
-  /** Stores what was gathered. Throws StorageError, and then nothing was stored. */
+  /** Stores what was collected. Throws StorageError, and then nothing was stored. */
   end(): ImportResult {
     const stored = this.#intake.append(this.batch);
     this.#result.samples = stored;
@@ -118,8 +118,8 @@ export class Importer {
   }
 
   /**
-   * After a scrape of a target: series it had the last time and has no more get a staleness marker, so that
-   * they end now and not five minutes later. An empty batch ends them all.
+   * After a scrape: series missing since the target's last one get a staleness marker, so that they end now and not
+   * five minutes later. An empty batch ends them all.
    */
   markMissing(target: string, time: number): void {
     const before = this.#targets.get(target);
@@ -135,7 +135,7 @@ export class Importer {
     }
   }
 
-  /** A target mostly shows the same series in the same order: then none is missing, and nothing needs sorting. */
+  /** A target mostly has the same series in the same order: then nothing is missing or needs sorting. */
   #isSame(order: Uint32Array): boolean {
     const { refs, length } = this.batch;
     if (order.length !== length) return false;

@@ -21,8 +21,8 @@ interface Parts {
 }
 
 /**
- * Brings back what the log says and no block has. A block notes how far the log had come when its window was
- * closed, so a sample is never both in a block and in the head, whenever the crash was.
+ * Restores samples that are in the WAL but in no block. A block records the WAL position at which its window was
+ * closed, so a sample is never in both block and head.
  */
 export function replay(parts: Parts): void {
   const sink = new HeadSink(parts);
@@ -33,9 +33,9 @@ class HeadSink implements RecordSink {
   position: WalPosition = { segment: 0, offset: 0 };
   readonly #parts: Parts;
   readonly #batch = new GrowingBatch();
-  /** The segment's series numbers → ours. */
+  /** The segment's series refs → ours. */
   #refs = new Map<number, number>();
-  /** Start of a window → how far the log is in blocks. */
+  /** Window start → WAL position up to which it is in blocks. */
   readonly #flushed = new Map<number, WalPosition>();
 
   constructor(parts: Parts) {
@@ -65,7 +65,7 @@ class HeadSink implements RecordSink {
     this.#apply();
     this.#refs = new Map();
     for (const window of this.#parts.head.windows) {
-      // Which of them this very segment fed is not worth knowing: they become blocks soon, and then it goes.
+      // Not tracked per window: they become blocks soon, and then the segment is deleted.
       this.#parts.wal.holdsIn(segment, window.id);
     }
   }

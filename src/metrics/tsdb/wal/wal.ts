@@ -18,11 +18,11 @@ import type { Batch } from "../head.ts";
 import { decodeRecord, encodeRecord, type RecordSink, SegmentState } from "./record.ts";
 
 const MAGIC = Buffer.from("HNGRWAL1");
-/** Length, its complement and a checksum: a length that was damaged is told from one that a crash cut short. */
+/** Length, its complement and a checksum: distinguishes a damaged length from a torn write. */
 const FRAME_BYTES = 12;
 const syncFile = promisify(fdatasync);
 
-/** A place in the log: everything before it is older. */
+/** A position in the WAL. */
 export interface WalPosition {
   segment: number;
   offset: number;
@@ -31,16 +31,16 @@ export interface WalPosition {
 interface Segment {
   number: number;
   bytes: number;
-  /** Of those, what says which series there are. */
+  /** Bytes of series definitions. */
   definitions: number;
-  /** Head windows with samples in here that are in no block yet. */
+  /** Head windows with samples in this segment that are in no block yet. */
   windows: Set<number>;
 }
 
 /**
- * The log of samples that are in no block yet: segments of frames (u32 length · u32 ~length · u32 crc32 · record). An
- * append is in the operating system's hands when it returns, and on the disk after the next sync, at most a second
- * later; `flush` waits for that.
+ * The WAL of samples that are in no block yet: segments of frames (u32 length · u32 ~length · u32 crc32 · record). An
+ * append is in the page cache when it returns, and durable after the next sync, at most a second later; `flush` waits
+ * for that.
  */
 export class Wal {
   readonly #dir: string;
@@ -48,7 +48,7 @@ export class Wal {
   readonly #state = new SegmentState();
   readonly #segments: Segment[] = [];
   #fd: number | undefined;
-  /** Closed segments whose last bytes were not synced yet. */
+  /** Closed segments that are not fully synced. */
   #unsynced: number[] = [];
   #dirty = false;
   #syncing: Promise<void> | undefined;
@@ -75,18 +75,18 @@ export class Wal {
     return this.#segments[0]?.number ?? Infinity;
   }
 
-  /** Where the next record will stand. */
+  /** Position of the next record. */
   get position(): WalPosition {
     const last = this.#segments.at(-1);
     return { segment: last?.number ?? 0, offset: last?.bytes ?? 0 };
   }
 
-  /** A sync failed: nothing is taken any more until the log is opened again. */
+  /** A sync failed: no more appends until it is reopened. */
   get broken(): boolean {
     return this.#broken !== undefined;
   }
 
-  /** Throws StorageError when the disk refuses; then nothing of the batch is in the log. */
+  /** Throws StorageError when the disk refuses; then nothing of the batch is in the WAL. */
   append(batch: Batch, labels: (ref: number) => Labels): void {
     if (this.#broken) throw this.#broken;
     const fd = this.#ready();
@@ -110,14 +110,14 @@ export class Wal {
     this.#dirty = true;
   }
 
-  /** The newest segment has samples of this window, and stays until the window is a block. */
+  /** The newest segment has samples of this window, and is kept until the window is a block. */
   holds(window: number): void {
     this.#segments.at(-1)?.windows.add(window);
   }
 
-  /** Everything appended before this call is on the disk when it resolves. */
+  /** Resolves when everything appended before is durable. */
   async flush(): Promise<void> {
-    // A sync under way may have begun before the last append, so its end proves nothing: run another.
+    // A running sync may have begun before the last append, so another one is needed.
     await this.#syncing?.catch(() => undefined);
     if (!this.#syncing) this.#syncing = this.#sync().finally(() => (this.#syncing = undefined));
     await this.#syncing;
@@ -130,7 +130,7 @@ export class Wal {
     this.#fd = undefined;
   }
 
-  /** The window is a block now: segments that hold nothing else are deleted, all but the one being written. */
+  /** The window is a block now: segments without other windows are deleted, except the current one. */
   release(window: number): void {
     for (const segment of this.#segments) segment.windows.delete(window);
     const last = this.#segments.at(-1);
@@ -142,8 +142,8 @@ export class Wal {
   }
 
   /**
-   * Hands every readable record to `sink`. A segment with a bad record is read up to it; a record cut short
-   * at the end is what a crash leaves, anything else is kept in quarantine as well.
+   * Passes every readable record to `sink`. A segment is read up to a bad record; a torn record at the end is normal
+   * after a crash, anything else is quarantined too.
    */
   replay(sink: RecordSink & { position: WalPosition }, quarantine: Quarantine, done: (segment: number) => void): void {
     for (const { number } of this.#segments) {
@@ -153,7 +153,7 @@ export class Wal {
     }
   }
 
-  /** After replay: which windows each old segment holds. */
+  /** After replay: the windows of each old segment. */
   holdsIn(segment: number, window: number): void {
     this.#segments.find(({ number }) => number === segment)?.windows.add(window);
   }
@@ -190,7 +190,7 @@ export class Wal {
   #ready(): number {
     const last = this.#segments.at(-1);
     if (this.#torn) this.#mend();
-    // Definitions do not count: half a million series would fill a segment with their names and begin the next, again.
+    // Definitions do not count: half a million series would fill one segment after the other with names.
     if (this.#fd !== undefined && last && last.bytes - last.definitions < this.#segmentBytes) return this.#fd;
     this.cut();
     const number = (last?.number ?? 0) + 1;
@@ -200,7 +200,7 @@ export class Wal {
       syncDir(this.#dir);
       this.#fd = fd;
     } catch (cause) {
-      // A half-made segment has no name in our list; take it away so that the next try can have the name.
+      // Removes a half-created segment, so that the next attempt can use its name.
       unlinkQuietly(this.#path(number));
       throw new StorageError("the metrics log cannot begin a new segment", cause);
     }
@@ -209,7 +209,7 @@ export class Wal {
     return this.#fd;
   }
 
-  /** Takes a half-written record back. The segment's state has moved on, so the next append begins a new one. */
+  /** Truncates a partial record. The segment's state has advanced, so the next append begins a new one. */
   #undo(fd: number, size: number): void {
     try {
       ftruncateSync(fd, size);
@@ -219,7 +219,7 @@ export class Wal {
     }
   }
 
-  /** A record that could be neither written nor taken back ends its segment: readers stop at it. */
+  /** A record that could be neither written nor truncated ends its segment: readers stop there. */
   #mend(): void {
     this.#torn = false;
     this.cut();
@@ -228,7 +228,7 @@ export class Wal {
   async #sync(): Promise<void> {
     if (this.#broken) throw this.#broken;
     const closed = this.#unsynced;
-    // Looked at before the first wait: a segment closed meanwhile keeps its file open for the next sync.
+    // Read before the first await: a segment closed meanwhile keeps its file open for the next sync.
     const current = this.#fd;
     this.#unsynced = [];
     this.#dirty = false;
@@ -236,7 +236,7 @@ export class Wal {
       for (const fd of closed) await syncFile(fd);
       if (current !== undefined) await syncFile(current);
     } catch (cause) {
-      // The kernel reports a failed write-back once and then forgets: a later sync that succeeds proves nothing.
+      // The kernel reports a failed write-back once: a later successful sync proves nothing.
       this.#broken = new StorageError("the metrics log could not be synced", cause);
       throw this.#broken;
     } finally {
@@ -249,7 +249,7 @@ export class Wal {
   }
 }
 
-/** The length of the frame's record; undefined when no frame begins here. */
+/** The length of the frame's record; undefined when there is no frame. */
 function lengthAt(bytes: Buffer, at: number): number | undefined {
   const length = bytes.readUInt32LE(at);
   return length > 0 && bytes.readUInt32LE(at + 4) === ~length >>> 0 ? length : undefined;
@@ -262,7 +262,7 @@ function recordAt(bytes: Buffer, at: number): Buffer | undefined {
   return length === undefined || end > bytes.length ? undefined : bytes.subarray(at + FRAME_BYTES, end);
 }
 
-/** A frame that is cut short, or zeros: what a crash leaves behind the last whole record. */
+/** A torn frame, or zeros, as a crash leaves after the last record. */
 function isTorn(bytes: Buffer, at: number): boolean {
   if (bytes.length - at < FRAME_BYTES) return true;
   const length = lengthAt(bytes, at);
@@ -274,6 +274,6 @@ function unlinkQuietly(path: string): void {
   try {
     unlinkSync(path);
   } catch {
-    // It was never made.
+    // It was never created.
   }
 }
