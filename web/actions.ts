@@ -13,7 +13,7 @@ export interface Target {
 
 interface MachineAction {
   name: string;
-  /** In which states it makes sense. */
+  /** States in which the action is possible. */
   from: readonly string[];
   danger?: true;
   run: (params: { app_name: string; machine_id: string }) => Promise<unknown>;
@@ -45,10 +45,10 @@ export const ACTIONS: readonly MachineAction[] = [
   },
 ];
 
-/** Many at once, but not all: the platform is not ours alone. */
+/** Requests in parallel; limited to spare the platform. */
 const PARALLEL = 8;
 
-/** Does it to all that are in a state for it, and tells what came of it. */
+/** Performs the action on all machines in a suitable state, and reports the results. */
 export async function perform(action: MachineAction, targets: readonly Target[]): Promise<void> {
   const ready = targets.filter(({ state }) => action.from.includes(state));
   if (ready.length === 0) return say(`None of the selected machines can ${action.name.toLowerCase()} now.`);

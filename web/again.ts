@@ -4,13 +4,13 @@ import { ClientError } from "#client/client.ts";
 const RETRY_MS = [100, 500, 1000, 2000, 5000, 10_000];
 
 export interface Rounds {
-  /** Opens the stream and reads it to its end; `alive` is told that it works. */
+  /** Opens the stream and reads it to its end; calls `alive` when it works. */
   round(alive: () => void): Promise<void>;
-  /** It broke and could not be opened at once; it is tried again. */
+  /** Called when it broke and the first reconnect failed. */
   broken(): void;
 }
 
-/** Answers the refusal that makes going on pointless, or nothing when it was told to stop. */
+/** Reconnects until stopped. Returns the refusal that makes retrying pointless, or nothing. */
 export async function again({ round, broken }: Rounds, signal: AbortSignal): Promise<ClientError | undefined> {
   for (let failures = 0; !signal.aborted; failures++) {
     try {
@@ -21,7 +21,7 @@ export async function again({ round, broken }: Rounds, signal: AbortSignal): Pro
       if (thrown instanceof ClientError && [401, 403, 404].includes(thrown.http)) return thrown;
     }
     if (signal.aborted) return undefined;
-    // A browser ends every connection when a network interface comes or goes. One that opens again was never missed.
+    // Browsers close all connections when a network interface changes. A quick reconnect is not reported.
     if (failures > 0) broken();
     await pause(RETRY_MS[Math.min(failures, RETRY_MS.length - 1)] ?? 0, signal);
   }

@@ -1,6 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
 
-/** A value that pages watch. The only state that outlives a page lives in these. */
+/** An observable value. The only state that outlives a page is in these. */
 export class Cell<T> {
   #value: T;
   readonly #watchers = new Set<() => void>();
@@ -25,7 +25,7 @@ export class Cell<T> {
   }
 }
 
-/** The value of a cell; the component is drawn again when it changes. */
+/** The value of a cell; the component is rendered again when it changes. */
 export function useCell<T>(cell: Cell<T>): T {
   const [value, setValue] = useState(cell.value);
   useEffect(() => {

@@ -18,7 +18,7 @@ export interface FleetMachine {
   region: string;
   version: string;
   private_ip: string;
-  /** As of when it was asked for: no event tells of it. */
+  /** As of the last request: events do not include it. */
   host_status: string;
   config: Record<string, unknown>;
   created_at: string;
@@ -51,15 +51,15 @@ interface Fleet {
 const EMPTY: Fleet = { machines: new Map(), loaded: false, events: [], link: "connecting", problem: undefined };
 const STREAM = "GET /v1/orgs/:org_slug/events";
 const EVENTS_KEPT = 1000;
-/** How many of the events before now are shown. */
+/** Number of past events shown. */
 const EVENTS_BEFORE = 300;
 const PAGE = 1000;
-/** Changes that events do not carry are gathered this long, then asked for together. */
+/** Changes that events do not carry are batched for this long, then requested together. */
 const GATHER_MS = 250;
 
 export const fleet = new Cell<Fleet>(EMPTY);
 
-/** States a machine can be in; an event's status is one of them, or says something else. */
+/** Machine states; an event's status is one of them, or something else. */
 export const STATES = [
   "created",
   "starting",
@@ -75,7 +75,7 @@ export const STATES = [
   "destroyed",
 ];
 
-/** Follows one organization until it is told to stop. */
+/** Follows one organization until stopped. */
 export class Follower {
   readonly #org_slug: string;
   readonly #ending = new AbortController();
@@ -89,7 +89,7 @@ export class Follower {
   #problem: ClientError | undefined;
   readonly #drawing = oncePerFrame(() => this.#publish());
   #gathering: ReturnType<typeof setTimeout> | undefined;
-  /** The newest `updated_at` seen; later changes are asked for from here. */
+  /** The newest `updated_at` seen; later changes are requested from here. */
   #seen = "";
 
   constructor(org_slug: string) {
@@ -152,7 +152,7 @@ export class Follower {
     this.#changed();
   }
 
-  /** Everything that changed since the last time; the first time, everything. */
+  /** Requests everything changed since the last time; at first, everything. */
   async #sync(): Promise<void> {
     let cursor: string | undefined;
     do {
@@ -181,7 +181,7 @@ export class Follower {
       this.#events = [...incoming.toReversed(), ...this.#events].slice(0, EVENTS_KEPT);
       this.#waiting.push(...incoming);
     }
-    // The list comes first: what was told meanwhile is newer than it, or known to it.
+    // The list first: buffered events are newer, or already included.
     if (this.#loaded) for (const event of this.#waiting.splice(0)) this.#apply(event);
     fleet.set({
       machines: this.#machines,
@@ -203,7 +203,7 @@ export class Follower {
       this.#gather();
       return;
     }
-    // The stream begins before now, and the list may be younger than what it tells first.
+    // The stream begins in the past, so the list may be newer than its first events.
     const old = event.timestamp < Date.parse(machine.updated_at);
     if (old || !STATES.includes(status) || machine.state === status) return;
     const updated_at = new Date(event.timestamp).toISOString();

@@ -8,7 +8,7 @@ type Element<Tag extends keyof JSX.IntrinsicElements> = {
   (...children: Children[]): VNode;
 };
 
-/** Preact's own nodes have no constructor, so that only a plain object is taken for attributes. */
+/** Preact nodes have no constructor, so only a plain object counts as attributes. */
 const isAttributes = (first: unknown): first is Record<string, unknown> =>
   typeof first === "object" && first !== null && first.constructor === Object;
 

@@ -43,7 +43,7 @@ function Frame({ now }: { now: Session }): VNode {
   );
 }
 
-/** The address after # is a place of ours, so the jump is made by hand. */
+/** The URL fragment is a route, so the skip link scrolls by script. */
 function skip(event: Event): void {
   event.preventDefault();
   document.getElementById("content")?.focus();
@@ -127,7 +127,7 @@ function Who({ now }: { now: Session }): VNode {
 
 const LINKS = { connecting: "connecting", live: "live", broken: "no connection" } as const;
 
-/** Whether what is shown is how it is. */
+/** Whether the data shown is current. */
 function LinkState(): VNode {
   const { link } = useCell(fleet);
   return span({ class: `link ${link}`, role: "status", title: `Events: ${LINKS[link]}` }, LINKS[link]);
@@ -135,7 +135,7 @@ function LinkState(): VNode {
 
 const loaded = new Map<string, ComponentType<PageProps>>();
 
-/** A page's module. One that the browser dropped, because the network changed, is asked for again. */
+/** Loads a page's module, with retries after a network change. */
 async function loadPage({ load }: Page): ReturnType<Page["load"]> {
   for (const pause_ms of [100, 500, 1000]) {
     try {
@@ -162,7 +162,7 @@ function Shown({ page }: { page: Page }): VNode {
     );
   }, [page]);
   useEffect(() => {
-    // A new page begins at its top, for eyes and for readers; the first one leaves the focus where it is.
+    // A new page starts at its top and takes the focus, for screen readers; the first one does not.
     if (!first.current) document.getElementById("content")?.focus({ preventScroll: true });
     first.current = false;
     scrollTo(0, 0);
@@ -179,7 +179,7 @@ async function begin(): Promise<void> {
   render(h(App, {}), root);
 }
 
-// A link that signs in may be opened in a tab that is here already.
+// A sign-in link may be opened in an existing tab.
 addEventListener("hashchange", () => {
   if (location.hash.startsWith("#/sign-in/")) void resume();
 });

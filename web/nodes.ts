@@ -9,11 +9,11 @@ const STREAM = "GET /v1/orgs/:org_slug/db_nodes";
 const LINES_KEPT = 500;
 const SECOND_MS = 1000;
 
-/** One line of what happens; transactions of a database within a second are one. */
+/** One line of the feed; a database's transactions within a second are merged. */
 export type FeedLine = NodeMessage & { key: string };
 
 export interface Live {
-  /** By the version of the machine. */
+  /** By the machine's version. */
   nodes: ReadonlyMap<string, ObservedNode>;
   /** Newest first. */
   feed: readonly FeedLine[];
@@ -22,7 +22,7 @@ export interface Live {
 
 const NOTHING: Live = { nodes: new Map(), feed: [], link: "connecting" };
 
-/** Gathers messages into what the page shows. */
+/** Collects messages into the page's state. */
 class Gathered {
   readonly nodes = new Map<string, ObservedNode>();
   feed: FeedLine[] = [];
@@ -34,7 +34,7 @@ class Gathered {
     else if (message.type === "gone") this.nodes.delete(message.instance_id);
     else if (node?.state) this.nodes.set(message.instance_id, { ...node, state: changed(node.state, message) });
     if (message.type === "tx" && this.#joined(message)) return;
-    // How a node is goes into the table; that it stopped or began to answer is something that happened.
+    // Node states go into the table; failures and recoveries also into the feed.
     if (message.type === "node" && message.state !== null && node?.state !== null) return;
     this.feed = [{ ...message, key: String(++this.#lines) }, ...this.feed].slice(0, LINES_KEPT);
   }
@@ -63,7 +63,7 @@ function changed(state: NodeState, message: NodeMessage): NodeState {
   return message.type === "primary" ? { ...state, primary: message.primary } : state;
 }
 
-/** The nodes of an organization and what happens to them, from the moment that the page is there. */
+/** The nodes of an organization and their events, from when the page is opened. */
 export function useNodes(org_slug: string): Live {
   const [live, setLive] = useState(NOTHING);
   useEffect(() => {
@@ -80,7 +80,7 @@ export function useNodes(org_slug: string): Live {
       if (!client) return;
       const input = { params: { org_slug }, signal: ending.signal };
       const messages = client.stream<typeof STREAM, NodeMessage>(STREAM, input, () => {
-        // How nodes are is told anew; those that are gone meanwhile are not.
+        // Node states are sent again; removed nodes are not.
         gathered.nodes.clear();
         be("live");
       });

@@ -1,5 +1,5 @@
 export interface PageProps {
-  /** What follows the page's own name in the address. */
+  /** Path segments after the page's name. */
   path: readonly string[];
   query: URLSearchParams;
 }

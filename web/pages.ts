@@ -6,7 +6,7 @@ export interface Page {
   id: string;
   title: string;
   icon: IconName;
-  /** Loaded when it is first looked at. */
+  /** Loaded on first use. */
   load: () => Promise<{ Page: ComponentType<PageProps> }>;
 }
 

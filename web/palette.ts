@@ -18,7 +18,7 @@ interface Item {
   id: string;
   icon: IconName;
   text: string;
-  /** More to be found by. */
+  /** Further search terms. */
   more: string;
   state?: string;
   run: () => void;
@@ -74,7 +74,7 @@ function items(): Item[] {
   ];
 }
 
-/** The ones that hold every word, those that begin with what was typed first. */
+/** Items with every word, prefix matches first. */
 function search(all: readonly Item[], typed: string): Item[] {
   const words = typed.toLowerCase().split(/\s+/).filter(Boolean);
   const found = all.filter(({ text, more }) => {
@@ -104,7 +104,7 @@ function Open(): VNode {
   const keys: Record<string, (now: string) => void> = {
     ArrowDown: () => setAt((n) => Math.min(found.length - 1, n + 1)),
     ArrowUp: () => setAt((n) => Math.max(0, n - 1)),
-    // By what stands there now: a quick hand is ahead of the drawing.
+    // Uses the current text: fast typing is ahead of rendering.
     Enter: (now) => choose(search(all, now)[at]),
   };
   useEffect(() => list.current?.children[at]?.scrollIntoView({ block: "nearest" }), [at]);

@@ -27,7 +27,7 @@ export interface Range {
   step: number;
 }
 
-/** The last `seconds`, in as many steps as can be seen. */
+/** The last `seconds`, with a step that fits the width. */
 export function lastSeconds(seconds: number, steps = 240): Range {
   const step = Math.max(1, Math.round(seconds / steps));
   const end = Math.floor(Date.now() / 1000 / step) * step;
@@ -45,7 +45,7 @@ export async function queryRange(query: string, { start, end, step }: Range, sig
   }));
 }
 
-/** A result of any kind at one time. */
+/** An instant query. */
 export async function queryNow(query: string, signal?: AbortSignal): Promise<Series[]> {
   const answer = (await call("GET /prometheus/:org_slug/api/v1/query", {
     ...asked(signal),
@@ -100,7 +100,7 @@ export async function cardinality(signal?: AbortSignal): Promise<Cardinality> {
   return answer.data;
 }
 
-/** A series as it is written in a query. */
+/** A series in query syntax. */
 export function seriesName({ __name__ = "", ...labels }: Record<string, string>): string {
   const inner = Object.entries(labels).map(([name, value]) => `${name}="${value}"`);
   return `${__name__}${inner.length > 0 ? `{${inner.join(", ")}}` : ""}` || "value";

@@ -23,14 +23,14 @@ function decode(text: string): string {
 export const place = new Cell(read());
 addEventListener("hashchange", () => place.set(read()));
 
-/** The address of a place: `to("machines", app, id)`. */
+/** Builds a route: `to("machines", app, id)`. */
 export const to = (...path: string[]): string => `#/${path.map(encodeURIComponent).join("/")}`;
 
 export function go(...path: string[]): void {
   location.hash = to(...path);
 }
 
-/** Says in the address what is looked at, without a step in the history. */
+/** Updates the query of the route without a history entry. */
 export function remember(query: Record<string, string>): void {
   const given = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== ""));
   const [path = "#/"] = location.hash.split("?");

@@ -6,7 +6,7 @@ import { place } from "./router.ts";
 const TOKEN = "hangar.token";
 const ORG = "hangar.org";
 const DEFAULT_ORG = "personal";
-/** A browser drops its connections when a network interface of the box comes or goes, as those of machines do: try again. */
+/** Browsers drop connections when a network interface changes, as those of machines do: retry. */
 const RETRIES = 4;
 
 export interface Organization {
@@ -20,7 +20,7 @@ export interface Session {
   kind: string;
   token_name: string;
   token_id: string;
-  /** What it may do, in words. */
+  /** Its rights, for display. */
   rights: string[];
   organizations: Organization[];
   org_slug: string;
@@ -32,7 +32,7 @@ export const farewell = new Cell("");
 
 type Call = Client["call"];
 
-/** A call as the one who is signed in. A token that stopped working ends the session. */
+/** An authenticated call. An invalid token ends the session. */
 export const call: Call = async (route, input) => {
   const now = session.value;
   if (!now) throw new ClientError(401, { error: "not signed in" });
@@ -46,7 +46,7 @@ export const call: Call = async (route, input) => {
 
 export const org = (): string => session.value?.org_slug ?? "";
 
-/** Metrics take a created token by another scheme than everything else does. */
+/** Metrics queries use another scheme for created tokens. */
 export function metricsHeaders(): Record<string, string> {
   const { kind = "", token = "" } = session.value ?? {};
   return { authorization: `${kind === "full" ? "Bearer" : "SvcV1"} ${token}` };
@@ -55,7 +55,7 @@ export function metricsHeaders(): Record<string, string> {
 export const isReadOnly = (now: Session | undefined): boolean => now?.kind === "readonly";
 export const isFull = (now: Session | undefined): boolean => now?.kind === "full";
 
-/** Begins a session; rejects with the platform's words when the token is no good. */
+/** Starts a session; rejects with the platform's error when the token is invalid. */
 export async function signIn(text: string): Promise<void> {
   const token = text.trim().replace(/^(Bearer|SvcV1)\s+/i, "");
   const client = new Client({ base_url: location.origin, token, retries: RETRIES });
@@ -82,7 +82,7 @@ export async function signIn(text: string): Promise<void> {
   });
 }
 
-/** What a link that signs in leads to. It works once, so it is taken out of the address first. */
+/** Redeems a sign-in link. It works once, so it is removed from the URL first. */
 async function redeem(): Promise<void> {
   const code = /^#\/sign-in\/([\w-]+)/.exec(location.hash)?.[1];
   if (code === undefined) return;
@@ -93,13 +93,13 @@ async function redeem(): Promise<void> {
   sessionStorage.setItem(TOKEN, token);
 }
 
-/** The session this tab had before it was loaded anew, or that a link leads to. */
+/** Resumes this tab's session, or starts one from a sign-in link. */
 export async function resume(): Promise<void> {
   await redeem().catch((thrown: unknown) => farewell.set(thrown instanceof Error ? thrown.message : ""));
   const token = sessionStorage.getItem(TOKEN);
   if (!token) return;
   await signIn(token).catch((thrown: unknown) => {
-    // Nobody answered: the token may be good, and is there when the page is loaded again.
+    // Without a response the token may be valid, and is kept for a reload.
     if (thrown instanceof ClientError && thrown.http === 0) farewell.set(thrown.message);
     else signOut("The token of this tab no longer works.");
   });
@@ -118,7 +118,7 @@ export function chooseOrg(org_slug: string): void {
   session.set({ ...now, org_slug });
 }
 
-/** Organizations as they are now, after one was made. */
+/** Reloads the organizations after one was created. */
 export async function refreshOrgs(): Promise<void> {
   const { organizations } = await call("GET /v1/orgs", {});
   const now = session.value;

@@ -5,7 +5,7 @@ import { button, code, div, form, h, h1, input, main, p, span } from "./html.ts"
 import { block, Field, problem } from "./parts/basics.ts";
 import { farewell, signIn } from "./session.ts";
 
-/** The door: a token is pasted here, and forgotten when the tab is closed. */
+/** The sign-in page: the token is kept until the tab is closed. */
 export function SignIn(): VNode {
   const reason = useCell(farewell);
   const [token, setToken] = useState("");

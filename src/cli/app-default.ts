@@ -5,14 +5,14 @@ import { APP_FILES } from "./app-file/names.ts";
 import { namesAppFirst } from "./app-first.ts";
 import type { Input, Verb } from "./verb.ts";
 
-/** How the default is described in the help. */
+/** Describes the default in the help. */
 export const APP_DEFAULT = `default: HANGAR_APP, else the app of ${APP_FILES.join(" or ")} in this folder`;
 
 export const APP_FLAGS = "-a, --app <app>";
-/** Where a command names the file to read. */
+/** Options that name the file to read. */
 const FILE_FLAGS: Record<string, string> = { "-f, --file <path>": "file", "-c, --config <path>": "config" };
 
-/** Commands that take an app and have no default, and why. */
+/** Commands with an app argument but without a default, and why. */
 const NAMED_ONLY: Record<string, string> = {
   "apps delete": "lists what is permanently deleted",
   "webhooks create": "for every app, unless --app is given",
@@ -30,7 +30,7 @@ export interface DefaultApp {
   from: string;
 }
 
-/** Undefined when the command names an app, takes none, or there is no default here. */
+/** Undefined when the command names an app, takes none, or there is no default. */
 export async function defaultApp(
   verb: Verb,
   { args, options }: Pick<Input, "args" | "options">,
@@ -41,13 +41,13 @@ export async function defaultApp(
   if (named) return { name: named, from: "HANGAR_APP" };
   const path = namedFile(verb, options, cwd) ?? APP_FILES.map((name) => join(cwd, name)).find(existsSync);
   if (path === undefined) return undefined;
-  // Only here, because reading such a file takes longer than most commands.
+  // Loaded on demand, because parsing takes longer than most commands.
   const { appNameIn } = await import("./app-file/read.ts");
   const name = appNameIn(path);
   return name === undefined ? undefined : { name, from: path };
 }
 
-/** An app that comes first is named when no argument is missing. */
+/** A leading app argument is given when no argument is missing. */
 function isNamedFirst(verb: Verb, args: Input["args"]): boolean {
   const needed = (verb.arguments ?? []).filter(([name]) => name.startsWith("<")).length;
   return namesAppFirst(verb) && args.filter((argument) => argument !== undefined).length >= needed;

@@ -3,10 +3,10 @@ import { type Input, textOption, UsageError, type Verb } from "./verb.ts";
 
 export const namesAppFirst = (verb: Verb): boolean => verb.arguments?.[0]?.[0] === "<app>";
 
-/** What commander is told: it cannot know that one of two ways is needed, so that is looked at here. */
+/** Optional for commander, which cannot express that one of two ways is required; checked here. */
 export const optional = (argument: string): string => argument.replace(/^<(.*)>$/, "[$1]");
 
-/** The arguments with the app in its place. */
+/** Puts the app in its argument position. */
 export function withApp(verb: Verb, given: Input["args"], options: Input["options"]): Input["args"] {
   const app = textOption({ args: given, rest: [], options }, "app");
   if (app !== undefined && given.at(-1) !== undefined) {

@@ -4,7 +4,7 @@ import { isWord } from "./nouns.ts";
 import { GLOBAL_OPTIONS, type Option, optionsOf } from "./options.ts";
 import type { Context, Verb } from "./verb.ts";
 
-/** Options whose value is the name of something. */
+/** Options whose value is a resource name. */
 const NAMED: Record<string, Kind> = {
   "--app": "apps",
   "-a": "apps",
@@ -14,13 +14,13 @@ const NAMED: Record<string, Kind> = {
   "--volume": "volumes",
 };
 
-/** Options whose words begin with all their values: `rolling, immediate, canary or bluegreen (default: …)`. */
+/** Options whose description begins with all values: `rolling, immediate, canary or bluegreen (default: …)`. */
 const CHOICES = /^(?:[\w-]+, )*[\w-]+ or [\w-]+/;
 
-/** A platform that does not answer must not make the shell hang. */
+/** Timeout, so that an unresponsive platform does not block the shell. */
 const PATIENCE_MS = 1000;
 
-/** The words that may come next after `typed`, whose last one is begun or empty. */
+/** Completions after `typed`, whose last word is partial or empty. */
 export async function complete(
   { client }: Context,
   verbs: readonly Verb[],
@@ -54,7 +54,7 @@ function choicesOf(options: readonly Option[], word: string): string[] {
   return inFlag?.split("|") ?? CHOICES.exec(words)?.[0].split(/, | or /) ?? [];
 }
 
-/** What was typed without options and what belongs to them. */
+/** The typed words without options and their values. */
 const withoutValues = (typed: readonly string[], flags: readonly string[]): string[] =>
   typed.filter((word, at) => !word.startsWith("-") && !takesValue(flags, typed[at - 1] ?? ""));
 

@@ -49,7 +49,7 @@ export function createContext(options: GlobalOptions, env: Env, allVerbs: Contex
   };
 }
 
-/** That of the folder one stands in, else that of the service of this system. */
+/** The data dir of the current directory, else that of the installed service. */
 function usualDataDir(): string {
   const here = ".hangar";
   if (existsSync(here)) return here;
@@ -60,13 +60,13 @@ function usualDataDir(): string {
 interface Choice {
   url: string;
   token: string | undefined;
-  /** In words, for whoever wonders. */
+  /** Explanation for the user. */
   because: string;
 }
 
 /**
- * Which platform is meant: a flag wins over the environment, the environment over the context in use, and that over
- * the data dir, unless one was named.
+ * Chooses the platform: a flag wins over the environment, that over the current context, that over the data dir, unless
+ * one was named.
  */
 function choose(options: GlobalOptions, env: Env, data_dir: string): Choice {
   const named = options.context ?? env["HANGAR_CONTEXT"];
@@ -75,7 +75,7 @@ function choose(options: GlobalOptions, env: Env, data_dir: string): Choice {
   const name = named ?? (elsewhere === undefined ? places.current : undefined);
   const place = name === undefined ? undefined : placeNamed(places, name);
   const recorded = fileText(join(data_dir, "address"));
-  // A flag that names a context means all of it, whatever the environment says.
+  // `--context` overrides the environment completely.
   const environment = options.context === undefined ? env : {};
   const found: [string | undefined, string][] = [
     [options.url, "--url"],
@@ -100,7 +100,7 @@ function noToken(data_dir: string): never {
   );
 }
 
-/** The same request for a terminal; the token is fetched, not shown. */
+/** The equivalent curl command; the token is fetched, not shown. */
 export function asCurl({ method, url, headers, body }: Outgoing): string {
   const quote = (word: string): string => `'${word.replaceAll("'", "'\\''")}'`;
   const lines = Object.entries(headers).map(([name, value]) =>
@@ -116,7 +116,7 @@ async function runProgram(
   data_dir: string,
 ): Promise<{ exit: number; text: string }> {
   const program = fileURLToPath(new URL(`../${file}`, import.meta.url));
-  // With a channel, a program can notice that this one is gone, also when it was killed and could not pass that on.
+  // With an IPC channel, the child notices when this process is killed.
   const stdio: StdioOptions =
     how === "foreground" ? ["inherit", "inherit", "inherit", "ipc"] : ["ignore", "pipe", "inherit"];
   const child = spawn(process.execPath, [program, ...args], {

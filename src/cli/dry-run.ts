@@ -3,7 +3,7 @@ import type { Outgoing } from "#client/client.ts";
 import type { Verb } from "./verb.ts";
 import { isReading } from "./watch.ts";
 
-/** Verbs that change nothing of the platform, or that have no request which could be shown. */
+/** Verbs that change nothing, or have no request to show. */
 const WITHOUT: Record<string, string> = {
   up: "is the platform",
   down: "stops a process here",
@@ -36,16 +36,16 @@ const WITHOUT: Record<string, string> = {
   "metrics cardinality": "only looks",
 };
 
-/** Nouns that have no platform to change. */
+/** Nouns without a platform. */
 const ELSEWHERE = new Set(["context", "db", "service"]);
 
 export const changesSomething = (verb: Verb): boolean =>
   !isReading(verb) && WITHOUT[verb.words] === undefined && !ELSEWHERE.has(verb.words.split(" ")[0] ?? "");
 
-/** Deploys and documents say what they would do in words of their own. */
+/** Verbs with their own dry-run output. */
 export const tellsItself = ({ options = [] }: Verb): boolean => options.some(([flags]) => flags === "--dry-run");
 
-/** The request that would have changed something; whoever asked for a dry run sees it instead. */
+/** The held-back request of a dry run. */
 export class NotSent extends Error {
   override readonly name = "NotSent";
   readonly request: Outgoing;

@@ -13,7 +13,7 @@ import { org } from "../session.ts";
 
 const DAY_MS = 86_400_000;
 
-/** To the second for what is of today: events come in bursts. */
+/** With seconds for today's events, which come in bursts. */
 const at = (ms: number): VNode =>
   Date.now() - ms > DAY_MS
     ? h(Ago, { ms })
@@ -27,7 +27,7 @@ const COLUMNS: readonly Column<FleetEvent>[] = [
   { name: "Why", class: "wide why", cell: reasonOf },
 ];
 
-/** What happens in the organization, as it happens. */
+/** Live events of the organization. */
 export function Page({ query }: PageProps): VNode {
   const { events, loaded, problem: trouble } = useCell(fleet);
   const [text, setText] = useState(query.get("q") ?? "");

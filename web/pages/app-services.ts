@@ -32,7 +32,7 @@ export interface Service {
   }[];
 }
 
-/** Why it cannot be reached: a port that is not open, or machines whose programs listen elsewhere. */
+/** Why it is unreachable: a port that is not open, or programs that listen elsewhere. */
 export const troubles = ({ problems, machines }: Service): string[] => [
   ...problems,
   ...machines.flatMap(({ id, problem }) => (problem === undefined ? [] : [`${id}: ${problem}`])),
@@ -53,7 +53,7 @@ export const addresses = ({ urls }: Service): VNode =>
 
 const EVERY_MS = 5000;
 
-/** How many requests and connections each machine had within the last hour, by its version. */
+/** Requests and connections of each machine in the last hour, by version. */
 async function visits(
   app_name: string,
   signal: AbortSignal,
@@ -75,7 +75,7 @@ async function visits(
   );
 }
 
-/** How the world reaches the app: ports, the machines behind them, addresses and certificates. */
+/** Public access to the app: ports, machines, addresses and certificates. */
 export function AppServices({ app_name, readOnly }: { app_name: string; readOnly: boolean }): VNode {
   const params = { app_name };
   const round = useRounds(EVERY_MS);
@@ -115,7 +115,7 @@ export function AppServices({ app_name, readOnly }: { app_name: string; readOnly
   );
 }
 
-/** What its machines may reach, and how much of what they tried was denied within the last hour. */
+/** The egress policy, and denied packets in the last hour. */
 function Egress({ app_name }: { app_name: string }): VNode {
   const round = useRounds(EVERY_MS);
   const answer = useAnswer(

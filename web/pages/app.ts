@@ -90,7 +90,7 @@ function Machines({ app_name }: TabProps): VNode {
   );
 }
 
-/** What all machines of the app write, in one stream. */
+/** Logs of all machines of the app, in one stream. */
 function AppLogs({ app_name }: TabProps): VNode {
   return h(Logs, {
     source: { app_name },

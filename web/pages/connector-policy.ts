@@ -12,7 +12,7 @@ export interface AccessPolicy {
   sprite_labels?: string[] | undefined;
 }
 
-/** Who may use it, in a few words. */
+/** Summarizes who may use it. */
 export function policyWords({
   allow_all,
   name_prefix,
@@ -64,7 +64,7 @@ interface Props {
   onSaved: () => void;
 }
 
-/** The policy as fields; what is typed can be tried before it is saved. */
+/** The policy as a form; a draft can be tested before it is saved. */
 export function Policy({ connection_id, policy, readOnly, onSaved }: Props): VNode {
   const [draft, setDraft] = useState<Draft>({
     allow_all: policy.allow_all ?? false,
@@ -143,7 +143,7 @@ interface Verdict {
   reason: string;
 }
 
-/** Type a machine and a path, see which rule decides: by the gateway's own judge, with the policy as it is typed. */
+/** Shows which rule applies to a machine and a path, evaluated by the gateway with the draft. */
 function Tester({ connection_id, policy }: { connection_id: string; policy: AccessPolicy }): VNode {
   const [sprite, setSprite] = useState("");
   const [labels, setLabels] = useState("");

@@ -132,7 +132,7 @@ function Usage({ connection_id }: { connection_id: string }): VNode {
   );
 }
 
-/** Who did what with connectors, and which rule let them. */
+/** The audit log of connectors. */
 function Audit({ connection_id }: { connection_id: string | undefined }): VNode {
   const answer = useAnswer(
     (signal) =>

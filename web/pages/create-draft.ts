@@ -47,14 +47,14 @@ function serviceOf({ port, autostop }: Draft): object {
   };
 }
 
-/** Words as a shell would take them: quotes hold together. */
+/** Splits a command like a shell; quoted text stays together. */
 function wordsOf(command: string): string[] {
   return [...command.matchAll(/"([^"]*)"|'([^']*)'|(\S+)/g)].map(
     ([, double, single, plain]) => double ?? single ?? plain ?? "",
   );
 }
 
-/** The body of the request. */
+/** The request body. */
 export function bodyOf(draft: Draft): Record<string, unknown> {
   const env = envOf(draft.env);
   const cmd = wordsOf(draft.command);
@@ -80,7 +80,7 @@ export const curlOf = ({ app }: Draft, json: string): string =>
   -H 'content-type: application/json' \\
   -d ${quoted(json)}`;
 
-/** The command for the same. */
+/** The equivalent command. */
 export function shellOf(draft: Draft): string {
   const env = Object.entries(envOf(draft.env)).map(([name, value]) => `--env ${quoted(`${name}=${value}`)}`);
   const words = [

@@ -27,7 +27,7 @@ import { bodyOf, curlOf, type Draft, EMPTY, scriptOf, shellOf } from "./create-d
 
 const SIZES = ["shared-cpu-1x", "shared-cpu-2x", "shared-cpu-4x", "performance-1x", "performance-2x"];
 
-/** A form for the common things and, beside it, the request it makes: to learn from, to take along, to change by hand. */
+/** A form for common options beside the request that it sends, which can be copied or edited. */
 export function CreateMachine({ app }: { app: string }): VNode {
   const [draft, setDraft] = useState<Draft>({ ...EMPTY, app });
   const [edited, setEdited] = useState<string | undefined>();
@@ -62,7 +62,7 @@ export function CreateMachine({ app }: { app: string }): VNode {
   );
 }
 
-/** The app is made when there is none of that name: a first machine should be one click. */
+/** Creates the app if it does not exist, so that a first machine takes one click. */
 async function create(app_name: string, json: string): Promise<void> {
   const body = JSON.parse(json) as { config: { image: string } };
   const { apps } = await call("GET /v1/apps", { query: { org_slug: org() } });
@@ -79,7 +79,7 @@ async function create(app_name: string, json: string): Promise<void> {
   go("machines", app_name, machine.id);
 }
 
-/** An app without an address is closed, and whoever asked for a port wants it open. */
+/** An app without an address is closed, so publishing a port allocates one. */
 async function openUp(app_name: string): Promise<void> {
   const params = { app_name };
   const { ips } = await call("GET /v1/apps/:app_name/ip_assignments", { params });
@@ -93,7 +93,7 @@ interface Part {
 
 function Basics({ draft, set }: Part): VNode {
   const live = useCell(fleet);
-  // By the fleet, not by its map: that one is the same all the time.
+  // Depends on the fleet, because its map is mutated in place.
   const apps = useMemo(() => [...new Set([...live.machines.values()].map(({ app_name }) => app_name))].sort(), [live]);
   const regions = useAnswer((signal) => call("GET /v1/platform/regions", { signal }), []);
   const text = (name: string, key: "image" | "name" | "app", hint: string, placeholder: string): VNode =>

@@ -14,7 +14,7 @@ import { lastSeconds, queryNow, queryRange, type Series } from "../prometheus.ts
 import { to } from "../router.ts";
 import { org } from "../session.ts";
 
-/** One node of a replicated database, as it last told about itself. */
+/** One node of a replicated database, as last reported. */
 interface Node {
   app: string;
   instance: string;
@@ -22,11 +22,11 @@ interface Node {
   term: number;
   lag_s: number;
   replicas: number;
-  /** Where each of its databases is. */
+  /** Position of each database. */
   at: Map<string, number>;
-  /** Databases it cannot use now, and why. */
+  /** Databases it cannot use, and why. */
   problems?: NodeState["problems"];
-  /** Why it says nothing more, when it does not answer. */
+  /** Why it does not respond. */
   silent?: string;
 }
 
@@ -67,7 +67,7 @@ function put(nodes: Map<string, Node>, name: string, { labels, points }: Series)
   else node.at.set(db, value);
 }
 
-/** What nodes say now goes before what they said when they were last scraped; that fills in for those that are not heard. */
+/** Live state takes precedence over the last scrape, which covers silent nodes. */
 function overlaid(scraped: readonly Node[], live: ReadonlyMap<string, ObservedNode>): Node[] {
   const nodes = new Map(scraped.map((node) => [node.instance, node]));
   for (const [instance, { app_name: app, state, reason }] of live) {
@@ -81,7 +81,7 @@ function overlaid(scraped: readonly Node[], live: ReadonlyMap<string, ObservedNo
   return [...nodes.values()];
 }
 
-/** How many transactions a node lacks of what its primary has, all databases together. */
+/** Transactions that a node lacks compared with its primary, over all databases. */
 function behind(node: Node, primary: Node | undefined): string {
   if (node.primary) return "-";
   if (!primary) return "?";
@@ -96,7 +96,7 @@ const positions = ({ at }: Node): VNode =>
       .flatMap(([db, txid]) => [code({ key: db }, `${db} ${txid.toLocaleString("en")}`), " "]),
   );
 
-/** Who is primary, who follows, how far behind, and every transaction: what nodes tell, as they tell it. */
+/** Primary, replicas, lag and transactions, live. */
 export function Page(): VNode {
   const round = useRounds(EVERY_MS);
   const { machines } = useCell(fleet);
@@ -135,7 +135,7 @@ export function Page(): VNode {
   );
 }
 
-/** A replica that is further behind is worth an alarm; `--max-lag` is that by default. */
+/** A larger lag is a warning; the default of `--max-lag`. */
 const LATE_S = 1;
 
 const isLate = ({ primary, silent, lag_s }: Node): boolean => !primary && !silent && lag_s > LATE_S;
@@ -152,7 +152,7 @@ function drawn(node: Node, nameOf: (instance: string) => string, primary: Node |
   };
 }
 
-/** A line for each replica that is late. */
+/** A warning for each late replica. */
 const lateness = (node: Node, named: (instance: string) => VNode, primary: Node | undefined): VNode[] =>
   isLate(node)
     ? [
@@ -201,7 +201,7 @@ function cluster(
   );
 }
 
-/** A line for each database that a node cannot use. */
+/** A warning for each unusable database. */
 const troubles = ({ instance, problems = {} }: Node, named: (instance: string) => VNode): VNode[] =>
   Object.entries(problems).map(([db, { state, reason }]) =>
     p({ role: "alert", key: `${instance} ${db}` }, named(instance), ": ", code(db), ` is ${state}: ${reason}`),

@@ -10,7 +10,7 @@ import { share } from "./overview.ts";
 
 type Act = "fail" | "recover" | "drain" | "uncordon";
 
-/** What is asked before something that cannot simply be taken back. */
+/** Confirmations of actions that are hard to revert. */
 const QUESTIONS: Partial<Record<Act, { ask: string; words: string }>> = {
   fail: {
     ask: "Mark as failed",
@@ -22,7 +22,7 @@ const QUESTIONS: Partial<Record<Act, { ask: string; words: string }>> = {
   },
 };
 
-/** Where machines run, and how full it is there. */
+/** Hosts and their usage. */
 export function Page(): VNode {
   const full = isFull(useCell(session));
   const { machines } = useCell(fleet);

@@ -20,7 +20,7 @@ import { choices, named } from "../parts/controls.ts";
 import { confirmed } from "../parts/dialog.ts";
 import { call, isFull, org, session } from "../session.ts";
 
-/** Machines as others see them: the issuer of their tokens, its keys, and what to tell a cloud that should trust them. */
+/** Machine identity: issuer, keys, and trust policies for clouds. */
 export function Page(): VNode {
   const full = isFull(useCell(session));
   const org_slug = org();
@@ -54,7 +54,7 @@ export function Page(): VNode {
 
 type Cloud = "AWS" | "Vault" | "Google Cloud";
 
-/** What a relying party must be told. The subject ends in `:*` or a whole name: `app*` would match `app-evil` too. */
+/** Trust policies. The subject ends in `:*` or a whole name: `app*` would match `app-evil` too. */
 function policies(issuer: string, subject: string): Record<Cloud, string> {
   const host = issuer.replace(/^https?:\/\//, "");
   const exact = !subject.endsWith("*");

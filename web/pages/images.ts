@@ -7,7 +7,7 @@ import { confirmed } from "../parts/dialog.ts";
 import { bytes, plural } from "../parts/format.ts";
 import { call, isFull, isReadOnly, org, session } from "../session.ts";
 
-/** What machines can boot from, and what it takes on the disk. */
+/** Images and their disk usage. */
 export function Page(): VNode {
   const now = useCell(session);
   const readOnly = isReadOnly(now);

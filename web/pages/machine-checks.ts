@@ -5,7 +5,7 @@ import type { TabProps } from "./machine-tab.ts";
 
 const EXAMPLE = `"checks": { "alive": { "type": "http", "port": 8080, "path": "/", "interval": "15s" } }`;
 
-/** What the checks of the machine found last. */
+/** Latest results of the machine's checks. */
 export function Checks({ machine }: TabProps): VNode {
   const checks = Object.values(machine.checks);
   if (checks.length === 0) {

@@ -14,7 +14,7 @@ interface Version {
   user_config: Record<string, unknown>;
 }
 
-/** Keys in one order, so that two configs differ only where they differ. */
+/** Sorted keys, so that a diff shows only real changes. */
 const pretty = (value: unknown): string => JSON.stringify(sortKeys(value), null, 2);
 
 function sortKeys(value: unknown): unknown {
@@ -24,7 +24,7 @@ function sortKeys(value: unknown): unknown {
   return Object.fromEntries(entries.map(([key, inner]) => [key, sortKeys(inner)]));
 }
 
-/** The config now, what changed between any two versions, and a place to change it. */
+/** The current config, a diff between two versions, and an editor. */
 export function ConfigTab(props: TabProps): VNode {
   const { machine, app_name, turn } = props;
   const [editing, setEditing] = useState(false);

@@ -24,7 +24,7 @@ const label =
   ({ labels }: Series): string =>
     labels[name] ?? "";
 
-/** The built-in series that say how a machine is. */
+/** Built-in series of a machine. */
 const PANELS: readonly Panel[] = [
   {
     title: "CPU, % of one",
@@ -65,7 +65,7 @@ const EVERY_MS = 15_000;
 
 const VERSIONS = 20;
 
-/** Each version of a machine is an instance of its own to the metrics; the lines go through all of the last ones. */
+/** Each version of a machine is its own instance; charts join the last ones. */
 async function instanceOf(app_name: string, machine_id: string, signal: AbortSignal): Promise<string> {
   const versions = await call("GET /v1/apps/:app_name/machines/:machine_id/versions", {
     params: { app_name, machine_id },

@@ -13,6 +13,6 @@ export type Machine = Awaited<ReturnType<typeof readMachine>>;
 export interface TabProps {
   machine: Machine;
   app_name: string;
-  /** Goes up when something happened to the machine: what was read is old. */
+  /** Incremented when the machine changed, to reload. */
   turn: number;
 }

@@ -64,7 +64,7 @@ export function Terminal({ machine, app_name }: TabProps): VNode {
 
 type Tell = (words: string | undefined, ended: boolean) => void;
 
-/** Opens the line and keeps screen, keys and size together until it ends. Answers what ends it. */
+/** Connects screen, keys and size to the terminal until it ends. Returns the function that closes it. */
 function connect(
   client: Client,
   where: { app_name: string; machine_id: string },
@@ -121,14 +121,14 @@ function connect(
 const farewell = ({ exit_code, reason }: TerminalEnd): string =>
   exit_code === undefined ? reason : `the program has ended with ${exit_code}`;
 
-/** Keys with a meaning go as what terminals send for them; all else comes as text, also from other keyboards. */
+/** Special keys are sent as terminal sequences; other input arrives as text, also from other keyboards. */
 function listen(keys: HTMLTextAreaElement, { screen }: Emulator, send: (text: string) => void): () => void {
   const ending = new AbortController();
   const { signal } = ending;
   const pressed = (event: KeyboardEvent): void => {
     if (event.isComposing) return;
     const bytes = bytesOf(event, screen.modes.keypad);
-    // A key with Ctrl that copies what is marked does just that.
+    // Ctrl+C copies a selection instead of being sent.
     if (bytes === undefined || (bytes === "\u0003" && getSelection()?.isCollapsed === false)) return;
     event.preventDefault();
     event.stopPropagation();
@@ -157,7 +157,7 @@ function listen(keys: HTMLTextAreaElement, { screen }: Emulator, send: (text: st
 
 const PROBE = 50;
 
-/** How many letters fit. */
+/** Rows and columns that fit. */
 function measured(host: HTMLElement): { rows: number; cols: number } {
   const probe = document.createElement("span");
   probe.textContent = "M".repeat(PROBE);
@@ -165,7 +165,7 @@ function measured(host: HTMLElement): { rows: number; cols: number } {
   const { width, height } = probe.getBoundingClientRect();
   const { paddingLeft, paddingTop, lineHeight } = getComputedStyle(host);
   probe.remove();
-  // What is not on the page any more measures nothing.
+  // Detached elements have no size.
   const pixels = (text: string): number => Number.parseFloat(text) || 0;
   const line = pixels(lineHeight) || height || 18;
   const cols = Math.floor((host.clientWidth - 2 * pixels(paddingLeft)) / (width / PROBE || 8));

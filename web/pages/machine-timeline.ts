@@ -17,7 +17,7 @@ interface Happened {
 
 const SHOWN = 200;
 
-/** What happened to the machine, newest first, and how long each state lasted. */
+/** The machine's events, newest first, with the duration of each state. */
 export function Timeline({ machine, app_name, turn }: TabProps): VNode {
   const answer = useAnswer(
     (signal) =>
@@ -69,7 +69,7 @@ function Step({ event, next }: { event: Happened; next: Happened | undefined }):
 
 const TIMES: Record<string, string> = { started: "good", failed: "bad", suspended: "cold" };
 
-/** The same on a line: the last states, each as wide as the root of its time, so that short ones can be seen. */
+/** The same as a bar: the last states, with widths by square root, so that short ones are visible. */
 function bar(oldestFirst: readonly Happened[]): VNode {
   const last = oldestFirst.slice(-24);
   const end = Date.now();

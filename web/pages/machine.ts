@@ -25,7 +25,7 @@ const TABS: readonly { id: string; title: string; view: ComponentType<TabProps> 
   { id: "terminal", title: "Terminal", view: Terminal },
 ];
 
-/** Counts what happened to one machine while it is looked at. */
+/** Counts the machine's events while the page is open. */
 function useTurn(machine_id: string): number {
   const { events } = useCell(fleet);
   return events.find((event) => event.machine_id === machine_id)?.cursor ?? 0;
@@ -92,7 +92,7 @@ function Buttons({ machine, app_name }: { machine: Machine; app_name: string }):
   );
 }
 
-/** What was known last is not what is, when its host is not heard of. */
+/** The last known state, marked as such when its host does not respond. */
 const known = ({ state, host_status }: Machine): VNode[] =>
   host_status === "ok" ? [badge(state)] : [badge(host_status), span({ class: "dim" }, ` was ${state}`)];
 

@@ -25,7 +25,7 @@ export function Page({ path, query }: PageProps): VNode {
 
 const imageOf = ({ config }: FleetMachine): string => (typeof config["image"] === "string" ? config["image"] : "");
 
-/** Without the registry, which is the long part and the same for most. */
+/** Without the registry, which is long and mostly the same. */
 const shortImage = (machine: FleetMachine): string => imageOf(machine).replace(/^[^/]+\.[^/]+\//, "");
 
 const COLUMNS: readonly Column<FleetMachine>[] = [
@@ -135,7 +135,7 @@ function noMachines(): VNode {
   );
 }
 
-/** Checkboxes for what is shown: all of it, or one by one. */
+/** Checkboxes for the shown rows. */
 function choiceColumn(
   shown: readonly FleetMachine[],
   chosen: ReadonlySet<string>,

@@ -23,7 +23,7 @@ import { QueryBox } from "./query-box.ts";
 const FURTHER: readonly (readonly [string, number])[] = [...SPANS, ["7 d", 604_800]];
 const ROWS = 200;
 
-/** Ask the metrics anything: a query, its chart, its values now; and what there is to ask for. */
+/** A query with its chart and current values; and the available metrics. */
 export function Page({ query }: PageProps): VNode {
   const [typed, setTyped] = useState(query.get("query") ?? "");
   const [asked, setAsked] = useState(typed);
@@ -132,7 +132,7 @@ function Values({ series }: { series: readonly Series[] }): VNode | null {
   );
 }
 
-/** What costs most: series by name, values by label. */
+/** Cardinality: series by name, values by label. */
 function Cardinality({ run }: { run: (query: string) => void }): VNode {
   const answer = useAnswer((signal) => cardinality(signal), []);
   return card(

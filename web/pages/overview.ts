@@ -10,7 +10,7 @@ import { icon } from "../parts/icon.ts";
 import { to } from "../router.ts";
 import { call } from "../session.ts";
 
-/** How it goes: machines by state, what went wrong lately, how full the hosts are. */
+/** Machines by state, recent failures, usage of hosts. */
 export function Page(): VNode {
   const live = useCell(fleet);
   const { machines, loaded, events, problem: trouble } = live;
@@ -72,7 +72,7 @@ function firstSteps(): VNode {
   );
 }
 
-/** Machines by state; each leads to the table with only these. */
+/** Machines by state, linked to the filtered table. */
 function counts(all: readonly FleetMachine[]): VNode {
   const by = new Map<string, number>();
   for (const { state } of all) by.set(state, (by.get(state) ?? 0) + 1);
@@ -107,7 +107,7 @@ function Hosts(): VNode {
   );
 }
 
-/** How much of something is taken; 0 of it means there is no bound. */
+/** Fraction in use; 0 means unlimited. */
 export function share(used: number, all: number, words: (n: number) => string, name: string): VNode {
   if (all === 0) return span(`${words(used)} taken`);
   return span(

@@ -22,7 +22,7 @@ interface Props {
   labels: readonly string[];
 }
 
-/** The word before the cursor, and what fits there. */
+/** Completions for the word before the cursor. */
 function offers({ value, names, labels }: Props, cursor: number): { word: string; found: Offer[] } {
   const before = value.slice(0, cursor);
   const word = /[a-zA-Z_:][\w:]*$/.exec(before)?.[0] ?? "";
@@ -38,7 +38,7 @@ function offers({ value, names, labels }: Props, cursor: number): { word: string
   return { word, found: fits.sort((x, y) => rank(x) - rank(y)).slice(0, SHOWN) };
 }
 
-/** What stands there now: a quick hand is ahead of the drawing. */
+/** The current text of the input: fast typing is ahead of rendering. */
 const textOf = (box: { current: HTMLInputElement | null }): string => box.current?.value ?? "";
 
 export function QueryBox(props: Props): VNode {
@@ -54,7 +54,7 @@ export function QueryBox(props: Props): VNode {
     const next = `${value.slice(0, cursor - word.length)}${end}`;
     onChange(`${next}${value.slice(cursor)}`);
     setOpen(false);
-    // After the new text is there.
+    // After the new text is rendered.
     requestAnimationFrame(() => {
       box.current?.focus();
       box.current?.setSelectionRange(next.length, next.length);

@@ -5,7 +5,7 @@ import { to } from "../router.ts";
 import { call, org } from "../session.ts";
 import { addresses, portWords, type Service, troubles } from "./app-services.ts";
 
-/** Apps are asked one by one; more than these are looked at on their own pages. */
+/** Apps are requested one by one; further ones have their own pages. */
 const APPS = 50;
 
 interface Route {
@@ -28,7 +28,7 @@ async function routes(signal: AbortSignal): Promise<Route[]> {
   return lists.flat();
 }
 
-/** Every way in: which address leads to which machines of which app. */
+/** All public addresses, with their apps and machines. */
 export function Page(): VNode {
   const answer = useAnswer(routes, [org()]);
   return div(

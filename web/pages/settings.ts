@@ -8,7 +8,7 @@ import { bytes, plural } from "../parts/format.ts";
 import { call, chooseOrg, isFull, org, refreshOrgs, session } from "../session.ts";
 import { setTheme, type Theme, theme } from "../theme.ts";
 
-/** This browser, this organization, this platform. */
+/** Settings of this browser, organization and platform. */
 export function Page(): VNode {
   const full = isFull(useCell(session));
   return div(
@@ -85,7 +85,7 @@ function Version(): VNode {
   );
 }
 
-/** What the platform says of its parts; what is not ready is shown with the reason. */
+/** Readiness of the platform's parts, with reasons. */
 function Ready(): VNode {
   const answer = useAnswer((signal) => call("GET /readyz", { signal }), []);
   return card(

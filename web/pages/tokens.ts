@@ -19,7 +19,7 @@ import {
 import { confirmed } from "../parts/dialog.ts";
 import { call, isFull, org, type Session, session } from "../session.ts";
 
-/** Who may do what: one's own token, those of the organization, and whether a token may do something. */
+/** The own token, the organization's tokens, and a check of a token's rights. */
 export function Page(): VNode {
   const now = useCell(session);
   const full = isFull(now);
@@ -145,7 +145,7 @@ function NewToken({ onMade }: { onMade: () => void }): VNode {
 
 const ACTIONS = ["read", "write", "create", "delete", "control"] as const;
 
-/** May this token do that? Asked of the platform, so that the answer is the one a request would get. */
+/** Checks a token's rights on the platform, as a request would. */
 function Tester(): VNode {
   const [token, setToken] = useState("");
   const [action, setAction] = useState<(typeof ACTIONS)[number]>("write");

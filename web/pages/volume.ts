@@ -34,11 +34,11 @@ const read = (params: Params, signal: AbortSignal) =>
   call("GET /v1/apps/:app_name/volumes/:volume_id", { params, signal });
 type Volume = Awaited<ReturnType<typeof read>>;
 
-/** States that last; in any other the page looks again until it has passed. */
+/** Persistent states; in any other the page polls. */
 const RESTS = new Set(["created", "destroyed", "failed"]);
 const EVERY_MS = 2000;
 
-/** One volume: how full it is, its snapshots, and new volumes made from it or from them. */
+/** One volume: usage, snapshots, forks and restores. */
 export function VolumePage(params: Params): VNode {
   const readOnly = isReadOnly(useCell(session));
   const answer = useAnswer((signal) => read(params, signal), [params.volume_id]);
@@ -66,9 +66,9 @@ const crumbs = ({ app_name }: Params): VNode =>
     a({ href: to("apps", app_name) }, app_name),
   );
 
-/** A copy as a volume of its own, beside the first. */
+/** Creates a copy as a new volume. */
 async function copy({ app_name }: Params, body: { name: string } & Record<string, unknown>): Promise<void> {
-  // Beside the first means in its zone, too.
+  // In the same zone.
   const asked = { ...body, require_unique_zone: false };
   const made = await call("POST /v1/apps/:app_name/volumes", { params: { app_name }, body: asked });
   say(`Restoring into ${made.name}.`);

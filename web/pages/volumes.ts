@@ -96,7 +96,7 @@ function table(volumes: readonly Volume[]): VNode {
   );
 }
 
-/** What volumes and snapshots take of this box, and what can be given back. */
+/** Disk usage of volumes and snapshots, and clean-up. */
 function Disk(): VNode | null {
   const full = isFull(useCell(session));
   const answer = useAnswer(

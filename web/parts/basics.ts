@@ -34,7 +34,7 @@ import { type IconName, icon } from "./icon.ts";
 
 type Children = ComponentChildren;
 
-/** The time, for everything that says how long ago: one clock for the page, every ten seconds. */
+/** The current time for relative times: one clock per page, every ten seconds. */
 const now = new Cell(Date.now());
 setInterval(() => now.set(Date.now()), 10_000);
 
@@ -69,7 +69,7 @@ const TONES: Record<string, string> = {
   destroyed: "calm",
 };
 
-/** A state as a word with a dot; states that pass have a dot that pulses. */
+/** A state with a dot; the dot of a transitional state pulses. */
 export function badge(state: string): VNode {
   return span({ class: `badge ${TONES[state] ?? "busy"}` }, state);
 }
@@ -82,7 +82,7 @@ export function card(title: Children, ...children: Children[]): VNode {
   return section({ class: "card" }, h2(title), ...children);
 }
 
-/** Nothing here yet: what it would be, and what to do next. */
+/** An empty state: what would be here, and what to do next. */
 export function empty(what: string, ...next: Children[]): VNode {
   return div({ class: "empty" }, p(strong(what)), ...next);
 }
@@ -95,12 +95,12 @@ export function tabs(name: string, views: readonly { title: string; href: string
   );
 }
 
-/** A short table: names of columns, and rows of cells; on a phone every row is a card. */
+/** A small table; on a phone every row is a card. */
 export function sheet(name: string, columns: readonly string[], rows: readonly SheetRow[]): VNode {
   return div(
     { class: "table-wrap", tabIndex: 0, role: "region", "aria-label": name },
     table(
-      // Said again, because a phone draws rows as cards, which takes the meaning of a table from the elements.
+      // Explicit roles, because CSS cards remove the table semantics.
       { class: "plain sheet", role: "table" },
       thead({ role: "rowgroup" }, tr({ role: "row" }, ...columns.map(columnHead))),
       tbody(
@@ -124,7 +124,7 @@ interface SheetRow {
   cells: readonly Children[];
 }
 
-/** What the platform said, with its hint and every problem it found. */
+/** An error with its hint and problems. */
 export function problem(thrown: unknown): VNode {
   const error = thrown instanceof ClientError ? thrown : new ClientError(0, { error: String(thrown) });
   const { hint, details = [], request_id } = error.body;
@@ -161,7 +161,7 @@ function CopyButton({ text, name = "Copy" }: { text: string; name?: string }): V
   );
 }
 
-/** The clipboard of pages that came without TLS is a text field. */
+/** Without TLS there is no clipboard API, so a text field is used. */
 async function copyText(text: string): Promise<void> {
   if (navigator.clipboard) return await navigator.clipboard.writeText(text).catch(() => {});
   const field = Object.assign(document.createElement("textarea"), { value: text, className: "offscreen" });
@@ -171,12 +171,12 @@ async function copyText(text: string): Promise<void> {
   field.remove();
 }
 
-/** Text to read and take along: a command, a config, a token. */
+/** Text to copy: a command, a config, a token. */
 export function block(text: string, name = "Copy"): VNode {
   return div({ class: "block" }, pre({ tabIndex: 0 }, code(text)), h(CopyButton, { text, name }));
 }
 
-/** A name that is long and seldom read in full. */
+/** A long identifier, shortened. */
 export function identifier(text: string): VNode {
   return span({ class: "identifier" }, code(text), h(CopyButton, { text, name: `Copy ${text}` }));
 }
@@ -200,7 +200,7 @@ interface Asked<T> {
   again: () => void;
 }
 
-/** Asks when the page is drawn, and again when one of `keys` changes. The last answer stays until the next. */
+/** Loads when rendered, and again when one of `keys` changes. The last result stays meanwhile. */
 export function useAnswer<T>(ask: (signal: AbortSignal) => Promise<T>, keys: readonly unknown[]): Asked<T> {
   const [state, setState] = useState<{ value?: T; error?: unknown }>({});
   const [round, setRound] = useState(0);
@@ -215,12 +215,12 @@ export function useAnswer<T>(ask: (signal: AbortSignal) => Promise<T>, keys: rea
       },
     );
     return () => ending.abort();
-    // The question itself is new at every drawing; what it depends on is told.
+    // The function differs at each render; `keys` are the dependencies.
   }, [...keys, round]);
   return { value: state.value, error: state.error, again: () => setRound((n) => n + 1) };
 }
 
-/** The value, or what stands in for it. */
+/** The value, or a placeholder. */
 export function when<T>({ value, error }: Asked<T>, show: (value: T) => Children): Children {
   if (error !== undefined) return problem(error);
   return value === undefined ? loading() : show(value);
@@ -235,7 +235,7 @@ interface Toast {
 const toasts = new Cell<readonly Toast[]>([]);
 let lastToast = 0;
 
-/** Says something in passing; an error stays until it is closed. */
+/** Shows a notification; errors stay until closed. */
 export function say(text: string, error?: unknown): void {
   const toast: Toast = { id: ++lastToast, text, ...(error === undefined ? {} : { error }) };
   toasts.set([...toasts.value, toast].slice(-4));
@@ -261,7 +261,7 @@ export function Toasts(): VNode {
   );
 }
 
-/** A button that is busy while its work is done, and says what went wrong. */
+/** A button that is disabled while its action runs, and shows errors. */
 export function Action(props: {
   name: string;
   work: () => Promise<unknown>;

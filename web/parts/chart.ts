@@ -9,7 +9,7 @@ import { type Range, type Series, seriesName } from "../prometheus.ts";
 import { isDark, theme } from "../theme.ts";
 import { figure } from "./format.ts";
 
-/** Told apart by most eyes, on light and on dark. */
+/** Colours that most people can distinguish, on light and dark. */
 const COLOURS = ["#0d9488", "#d97706", "#6366f1", "#db2777", "#65a30d", "#0284c7", "#a855f7", "#dc2626"];
 const LINES = 40;
 const LEGEND = 12;
@@ -19,12 +19,12 @@ interface Props {
   series: readonly Series[];
   range: Range;
   format?: (value: number) => string;
-  /** What a line is called; its labels otherwise. */
+  /** Name of a line; by default its labels. */
   nameOf?: (series: Series) => string;
   height?: number;
 }
 
-/** All lines on one grid of times; where one has no value there is a gap. */
+/** All series on one time grid, with gaps. */
 function aligned(series: readonly Series[], { start, end, step }: Range): uPlot.AlignedData {
   const count = Math.floor((end - start) / step) + 1;
   const times = Array.from({ length: count }, (_, index) => start + index * step);
@@ -70,7 +70,7 @@ function options(props: Props, shown: readonly Series[], width: number): uPlot.O
   };
 }
 
-/** As much of a time as the width of the range asks for. */
+/** Time format by range. */
 function tickTime(seconds: number, { start, end }: Range): string {
   const at = new Date(seconds * 1000);
   if (end - start > 2 * 86_400) return at.toLocaleDateString([], { month: "short", day: "numeric" });
@@ -112,7 +112,7 @@ export function Chart(props: Props): VNode {
 
 const lastOf = ({ points }: Series): number => points.at(-1)?.[1] ?? Number.NaN;
 
-/** For those who do not see it: what each line ends with. */
+/** Text alternative: the last value of each line. */
 function spoken({ title, series, format = figure, nameOf = ({ labels }) => seriesName(labels) }: Props): string {
   const lines = series.slice(0, 5).map((one) => `${nameOf(one)} ${format(lastOf(one))}`);
   return `${title}: ${lines.join("; ")}`;

@@ -6,7 +6,7 @@ export interface DrawnNode {
   key: string;
   name: string;
   role: "primary" | "replica" | "unreachable";
-  /** On the line to the primary: how far it is behind, in words. */
+  /** Lag, as the label of the line to the primary. */
   lag: string;
   state: "good" | "late" | "bad";
 }
@@ -20,7 +20,7 @@ const short = (name: string): string => (name.length > NAME_CHARS ? `${name.slic
 
 const inWords = ({ name, role, lag }: DrawnNode): string => `${name}: ${role}${role === "replica" ? `, ${lag}` : ""}`;
 
-/** Nothing is drawn of a cluster of one. */
+/** A single node is not drawn. */
 export function clusterDrawing(app: string, nodes: readonly DrawnNode[]): VNode | null {
   if (nodes.length < 2) return null;
   const primary = nodes.find(({ role }) => role === "primary");
@@ -35,7 +35,7 @@ export function clusterDrawing(app: string, nodes: readonly DrawnNode[]): VNode 
   );
 }
 
-/** From the primary to a replica; broken when one of them is not there. */
+/** A line from the primary to a replica; dashed when one of them is missing. */
 function way({ key, state, role, lag }: DrawnNode, has_primary: boolean, from: number, to: number): VNode {
   const broken = !has_primary || role === "unreachable";
   const [left, right] = [BOX.width + 1, WIDTH - BOX.width - 1];

@@ -4,7 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import { button, div, h, input } from "../html.ts";
 import { Field } from "./basics.ts";
 
-/** A line of text with its name. */
+/** A labelled text field. */
 export function textField(name: string, value: string, change: (value: string) => void, more: object = {}): VNode {
   return h(Field, {
     name,
@@ -20,7 +20,7 @@ export function textField(name: string, value: string, change: (value: string) =
   });
 }
 
-/** One of several, each a button; what stands beside them comes after. */
+/** A group of toggle buttons, followed by further controls. */
 export function choices<T>(
   group: { class: "chips" | "filters"; label: string },
   all: readonly (readonly [name: string, value: T])[],
@@ -40,10 +40,10 @@ export function choices<T>(
   );
 }
 
-/** Choices that are called what they are. */
+/** Choices labelled by their values. */
 export const named = <T extends string>(values: readonly T[]): [string, T][] => values.map((value) => [value, value]);
 
-/** Time range charts look, in seconds. */
+/** Time ranges of charts, in seconds. */
 export const SPANS = [
   ["15 min", 900],
   ["1 h", 3600],
@@ -51,7 +51,7 @@ export const SPANS = [
   ["24 h", 86_400],
 ] as const satisfies (readonly [string, number])[];
 
-/** A number that goes up every so often while somebody looks: a key for what is to be asked again. */
+/** Incremented periodically while the page is visible, to reload. */
 export function useRounds(every_ms: number): number {
   const [round, setRound] = useState(0);
   useEffect(() => {

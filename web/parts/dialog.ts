@@ -3,7 +3,7 @@ import { useLayoutEffect, useRef } from "preact/hooks";
 import { Cell, useCell } from "../cell.ts";
 import { button, dialog as dialogElement, div, form, h, h2, p } from "../html.ts";
 
-/** The browser's own dialog: it keeps the focus inside, Escape closes it, and the page behind is out of reach. */
+/** The native dialog: it traps the focus, and Escape closes it. */
 export function Dialog({
   name,
   onClose,
@@ -16,7 +16,7 @@ export function Dialog({
   class?: string;
 }): VNode {
   const element = useRef<HTMLDialogElement>(null);
-  // Before the next key arrives: it belongs to the dialog already.
+  // Before the next key event, which belongs to the dialog.
   useLayoutEffect(() => {
     const dialog = element.current;
     dialog?.showModal();
@@ -46,7 +46,7 @@ interface Question {
 
 const question = new Cell<Question | undefined>(undefined);
 
-/** Asks before something that cannot be undone. */
+/** Confirms an irreversible action. */
 export function confirmed(title: string, text: ComponentChildren, yes: string, danger = true): Promise<boolean> {
   return new Promise((resolve) => {
     const answer = (value: boolean): void => {

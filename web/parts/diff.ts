@@ -4,7 +4,7 @@ export interface DiffLine {
   text: string;
 }
 
-/** `length(i, j)`: how many lines the ends from line i and line j have in common, in order. */
+/** `length(i, j)`: common lines of the suffixes from i and j. */
 function commonEnds(x: readonly string[], y: readonly string[]): (i: number, j: number) => number {
   const width = y.length + 1;
   const lengths = new Uint32Array((x.length + 1) * width);
@@ -17,7 +17,7 @@ function commonEnds(x: readonly string[], y: readonly string[]): (i: number, j: 
   return length;
 }
 
-/** By the longest common lines, in the plain way: configs have hundreds of lines, not millions. */
+/** Longest common subsequence, plain algorithm: configs have hundreds of lines. */
 export function diff(before: string, after: string): DiffLine[] {
   const x = before.split("\n");
   const y = after.split("\n");

@@ -9,7 +9,7 @@ interface Told {
   request?: Record<string, unknown> | undefined;
 }
 
-/** What an event says beyond its type: why, and how a process ended. */
+/** Details of an event: reason, and exit. */
 export function reasonOf({ request = {} }: Told): string {
   const { error, reason, exit_event, restart_count } = request;
   const words = [error, reason].filter((text) => typeof text === "string" && text !== "") as string[];

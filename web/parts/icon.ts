@@ -1,7 +1,7 @@
 import type { VNode } from "preact";
 import { path, svg } from "../html.ts";
 
-/** Drawn on a grid of 16, in lines of the colour of the text. */
+/** On a 16 × 16 grid, in the text colour. */
 const PATHS = {
   overview: "M2 9l6-6 6 6M4 7.5V13h8V7.5",
   machines: "M2.5 3.5h11v4h-11zM2.5 8.5h11v4h-11zM5 5.5h.01M5 10.5h.01",
@@ -34,7 +34,7 @@ const PATHS = {
 
 export type IconName = keyof typeof PATHS;
 
-/** A drawing beside a word; where it stands alone, the button around it has a label. */
+/** Decorative; a button with only an icon has a label. */
 export function icon(name: IconName): VNode {
   return svg(
     { class: "icon", viewBox: "0 0 16 16", width: 16, height: 16, "aria-hidden": "true", focusable: "false" },

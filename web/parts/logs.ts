@@ -17,12 +17,12 @@ interface Line {
 
 interface Source {
   app_name: string;
-  /** All machines of the app when left out. */
+  /** All machines of the app when absent. */
   machine_id?: string;
 }
 
 const TAIL = 500;
-/** Older lines leave the page; the download has what is on it. */
+/** Older lines are dropped; the download has what is shown. */
 const KEPT = 5000;
 const RETRY_MS = 3000;
 
@@ -44,7 +44,7 @@ interface Followed {
   error: unknown;
 }
 
-/** Follows the stream; lines that come together are drawn together. */
+/** Follows the stream; lines that arrive together are rendered together. */
 function useLines(source: Source): Followed {
   const [state, setState] = useState<Followed>({ lines: [], open: false, error: undefined });
   useEffect(() => {

@@ -7,7 +7,7 @@ import { clockTime, exactTime, plural } from "./format.ts";
 
 const LINES_SHOWN = 30;
 
-/** What happens to databases, newest first. */
+/** Database events, newest first. */
 export function Feed({ lines, link }: Pick<Live, "link"> & { lines: readonly FeedLine[] }): VNode {
   const rows = lines
     .slice(0, LINES_SHOWN)
@@ -27,7 +27,7 @@ const at = ({ timestamp }: FeedLine): VNode =>
 const node = ({ app_name, machine_id, machine_name }: FeedLine): VNode =>
   a({ href: to("machines", app_name, machine_id) }, machine_name);
 
-/** The event in a word, and in a sentence. */
+/** The event's type and text. */
 function what(line: FeedLine): [VNode | string, VNode | string] {
   switch (line.type) {
     case "tx":

@@ -8,11 +8,11 @@ import { button, caption, div, table, tbody, td, th, thead, tr } from "../html.t
 
 export interface Column<Row> {
   name: string;
-  /** Class of its cells; `wide` ones go on a small screen. */
+  /** Class of its cells; `wide` ones are hidden on a small screen. */
   class?: string;
   head?: () => ComponentChildren;
   cell: (row: Row) => ComponentChildren;
-  /** What it is sorted by; without, it is not. */
+  /** Sort key; without it the column is not sortable. */
   order?: (row: Row) => string | number;
 }
 
@@ -79,7 +79,7 @@ function headCell<Row>(column: Column<Row>, { sorting, onSort }: Props<Row>): VN
   );
 }
 
-/** Which rows are in sight, and a few around them. */
+/** Visible rows and a margin (virtual scrolling). */
 function useSight(body: { current: HTMLElement | null }, count: number): [number, number] {
   const [range, setRange] = useState<[number, number]>([0, 60]);
   useEffect(() => {
@@ -101,7 +101,7 @@ function useSight(body: { current: HTMLElement | null }, count: number): [number
   return [Math.min(range[0], Math.max(0, last - 1)), last];
 }
 
-/** Rows in the order that is asked for; equal ones stay as they came. */
+/** Stable sort by the selected column. */
 export function sorted<Row>(rows: readonly Row[], columns: readonly Column<Row>[], { column, down }: Sorting): Row[] {
   const order = columns.find(({ name }) => name === column)?.order;
   if (!order) return [...rows];

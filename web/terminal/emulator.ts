@@ -4,16 +4,16 @@ import { restyled } from "./style.ts";
 
 type State = "ground" | "escape" | "csi" | "text" | "charset" | "ignore";
 
-/** Lines and corners, which old programs write as letters. */
+/** Line-drawing characters (DEC special graphics). */
 const LETTERS = "jklmnqtuvwxa~`";
 const LINES = new Map(Array.from("┘┐┌└┼─├┤┴┬│▒·◆", (line, at) => [LETTERS.charAt(at), line]));
-/** A sequence that goes on for longer is no sequence. */
+/** Maximum length of an escape sequence. */
 const LONGEST = 4096;
 
 export class Emulator {
   readonly screen: Screen;
   title = "";
-  /** What the terminal answers, when it is asked something. */
+  /** Responses of the terminal to queries. */
   readonly #answer: (text: string) => void;
   readonly #decoder = new TextDecoder();
   #state: State = "ground";
@@ -96,7 +96,7 @@ export class Emulator {
   }
 
   #inCsi(char: string): void {
-    // What moves the cursor may stand inside a sequence.
+    // Control characters may occur inside a sequence.
     if (char < " ") {
       this.#control(char);
       return;
@@ -108,7 +108,7 @@ export class Emulator {
     else this.#state = "ground";
   }
 
-  /** A title, or something that is of no use here; it ends with BEL, or ESC and a backslash. */
+  /** A title or another string command; it ends with BEL or ST. */
   #inText(char: string): void {
     if (char === "\u0007" || char === "\u001b") {
       const title = /^[02];(.*)$/s.exec(this.#collected)?.[1];
@@ -164,8 +164,8 @@ export class Emulator {
 }
 
 /**
- * One number with its parts, as in `38:2::10:20:30` and `4:3`. A colour may name its space before the three parts, which
- * nobody needs; all kinds of underlines are one here.
+ * One parameter with subparameters, as in `38:2::10:20:30` and `4:3`. A colour space is ignored; all underline styles
+ * are one.
  */
 function numbersOf(text: string): number[] {
   const [first = 0, ...parts] = text.split(":").map((part) => Number.parseInt(part, 10) || 0);

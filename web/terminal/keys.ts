@@ -35,7 +35,7 @@ const FUNCTION: Record<string, string> = { F1: "P", F2: "Q", F3: "R", F4: "S" };
 
 export function bytesOf(pressed: Pressed, keypad: boolean): string | undefined {
   const { key, ctrlKey, metaKey, shiftKey } = pressed;
-  // The browser's own; and the way out of the terminal for those who have no mouse.
+  // Browser shortcuts, and the way out of the terminal by keyboard.
   if (metaKey || (shiftKey && (ctrlKey || key === "Tab"))) return undefined;
   return special(pressed, keypad) ?? letter(pressed);
 }
@@ -59,7 +59,7 @@ function controlOf(key: string): string | undefined {
   return /^[a-zA-Z[\\\]^_]$/.test(key) ? String.fromCharCode(key.toUpperCase().charCodeAt(0) & 31) : undefined;
 }
 
-/** A paste, in the marks that a program may ask for, so that it is not taken for typing. */
+/** A paste, bracketed if the program asked for it. */
 export function pasted(text: string, marked: boolean): string {
   const lines = text.replaceAll(/\r?\n/g, "\r");
   return marked ? `${ESC}[200~${lines.replaceAll(`${ESC}[201~`, "")}${ESC}[201~` : lines;

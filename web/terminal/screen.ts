@@ -2,18 +2,18 @@
 import { PLAIN, type Style } from "./style.ts";
 
 export interface Cell {
-  /** Empty behind a letter that takes two places. */
+  /** Empty after a double-width character. */
   char: string;
   style: Style;
 }
 
 export interface Row {
   cells: Cell[];
-  /** Drawn again when this has changed. */
+  /** Redrawn when this has changed. */
   changes: number;
 }
 
-/** Lines kept above the screen; the oldest is forgotten. */
+/** Lines of scrollback. */
 export const HISTORY = 2000;
 
 const WIDE =
@@ -33,7 +33,7 @@ export class Screen {
   cols: number;
   lines: Row[];
   readonly history: Row[] = [];
-  /** How many lines have ever left, so that whoever draws knows which are new. */
+  /** Total number of scrolled-off lines, for incremental drawing. */
   left = 0;
   row = 0;
   col = 0;
@@ -41,7 +41,7 @@ export class Screen {
   modes = { wrap: true, insert: false, origin: false, cursor: true, keypad: false, paste: false };
   #top = 0;
   #bottom: number;
-  /** The last letter filled the row; the next one begins another. */
+  /** The last column is filled; the next character wraps. */
   #full = false;
   #saved: Place = { row: 0, col: 0, style: PLAIN };
   #main: Row[] | undefined;
@@ -53,7 +53,7 @@ export class Screen {
     this.lines = Array.from({ length: rows }, () => this.#emptyRow());
   }
 
-  /** The screen as text, for those who cannot see it, and for tests. */
+  /** The screen as text, for screen readers and tests. */
   text(): string {
     return this.lines
       .map(({ cells }) =>
@@ -85,7 +85,7 @@ export class Screen {
     if (this.#full) this.col = this.cols - 1;
   }
 
-  /** To the next line, which at the end of the region is a new one. */
+  /** Line feed; scrolls at the end of the region. */
   feed(): void {
     this.#full = false;
     if (this.row === this.#bottom) this.scroll(1);
@@ -98,7 +98,7 @@ export class Screen {
     else if (this.row > 0) this.row--;
   }
 
-  /** Lines of the region go up, or down; what leaves the whole screen at the top is kept. */
+  /** Scrolls the region; lines that leave the top of the screen go to the scrollback. */
   scroll(by: number, from = this.#top): void {
     const count = Math.min(Math.abs(by), this.#bottom - from + 1);
     const fresh = Array.from({ length: count }, () => this.#emptyRow());
@@ -112,12 +112,12 @@ export class Screen {
     }
   }
 
-  /** Lines in or out where the cursor is. */
+  /** Inserts or deletes lines at the cursor. */
   shiftLines(by: number): void {
     if (this.row >= this.#top && this.row <= this.#bottom) this.scroll(by, this.row);
   }
 
-  /** Letters in (negative) or out where the cursor is. */
+  /** Inserts (negative) or deletes characters at the cursor. */
   shiftCells(by: number): void {
     const { cells } = this.#touched();
     const count = Math.min(Math.abs(by), this.cols - this.col);
@@ -131,7 +131,7 @@ export class Screen {
     }
   }
 
-  /** Makes places of a line empty. */
+  /** Erases cells of a line. */
   erase(from: number, to: number, row = this.row): void {
     const line = this.#touched(row);
     for (let at = Math.max(0, from); at < Math.min(to, this.cols); at++) line.cells[at] = blank(this.#ground());
@@ -142,7 +142,7 @@ export class Screen {
     for (let row = from; row < to; row++) this.erase(0, this.cols, row);
   }
 
-  /** The row that places are told from: the region's first, where a program has asked for that. */
+  /** The origin row: the region's first, in origin mode. */
   get first(): number {
     return this.modes.origin ? this.#top : 0;
   }
@@ -151,7 +151,7 @@ export class Screen {
     this.#place(row + this.first, col);
   }
 
-  /** As far as the region goes, for one that is inside. */
+  /** Moves the cursor within the region. */
   step(rows: number, cols: number): void {
     const inside = this.row >= this.#top && this.row <= this.#bottom;
     const [low, high] = inside ? [this.#top, this.#bottom] : [0, this.rows - 1];
@@ -175,7 +175,7 @@ export class Screen {
     this.style = this.#saved.style;
   }
 
-  /** The second screen, on which programs draw so that the first comes back as it was. */
+  /** Switches to the alternate screen, or back. */
   alternate(on: boolean): void {
     if (on === (this.#main !== undefined)) return;
     if (on) {
@@ -201,7 +201,7 @@ export class Screen {
   }
 
   resize(rows: number, cols: number): void {
-    // What no longer fits leaves at the top, so that the line one types in stays.
+    // Lines that no longer fit scroll off the top, so that the input line stays.
     const gone = Math.max(0, this.row - rows + 1);
     if (gone > 0) {
       const lines = this.lines.splice(0, gone);
@@ -248,7 +248,7 @@ export class Screen {
     return line;
   }
 
-  /** What is erased takes the colour behind the letters along. */
+  /** Erased cells keep the background colour. */
   #ground(): Style {
     return this.style.bg === undefined ? PLAIN : { bg: this.style.bg };
   }

@@ -1,6 +1,6 @@
 /** How a letter of a terminal looks. Styles are never changed, only replaced, so that equal neighbours are drawn as one. */
 
-/** One of the 256 colours by number, or any by its parts; absent is the page's own. */
+/** One of 256 colours by number, or RGB; absent means the default. */
 export type Color = number | `rgb(${number},${number},${number})`;
 
 export interface Style {
@@ -34,7 +34,7 @@ const CLEAR: Record<number, readonly (keyof Style)[]> = {
   49: ["bg"],
 };
 
-/** The style after "select graphic rendition" with these numbers. */
+/** Applies SGR parameters to a style. */
 export function restyled(style: Style, numbers: readonly number[]): Style {
   let now = style;
   for (let at = 0; at < numbers.length; at++) {
@@ -64,14 +64,14 @@ function one(style: Style, code: number): Style {
   return { ...style, ...SET[code] };
 }
 
-/** `5;n` or `2;r;g;b`, and how many numbers that took. */
+/** Parses `5;n` or `2;r;g;b`, and returns how many parameters it used. */
 function longColor([kind, a = 0, b = 0, c = 0]: readonly number[]): [Color | undefined, number] {
   if (kind === 5) return [a < 16 ? a : fixedColor(a), 2];
   if (kind === 2) return [`rgb(${a & 255},${b & 255},${c & 255})`, 4];
   return [undefined, 1];
 }
 
-/** Beyond the sixteen that a theme chooses: a cube of 6 × 6 × 6, then greys. */
+/** Beyond the 16 theme colours: a 6 × 6 × 6 cube, then greys. */
 function fixedColor(n: number): Color {
   if (n >= 232) return `rgb(${8 + (n - 232) * 10},${8 + (n - 232) * 10},${8 + (n - 232) * 10})`;
   const level = (step: number): number => (step === 0 ? 0 : 55 + step * 40);

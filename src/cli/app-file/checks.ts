@@ -4,7 +4,7 @@ import { time } from "./units.ts";
 
 export type Check = NonNullable<MachineConfig["checks"]>[string];
 
-/** A check as a machine has it: headers as a list, times with their unit. */
+/** Converts a check to the API's form: headers as a list, durations with units. */
 export function checkOf(table: Record<string, unknown>, type?: "tcp" | "http"): Check {
   const { processes: _, headers, ...check } = table;
   const pairs = isTable(headers)
@@ -14,7 +14,7 @@ export function checkOf(table: Record<string, unknown>, type?: "tcp" | "http"): 
   return {
     ...(type ? { type } : {}),
     ...check,
-    // A bare number has always been milliseconds here.
+    // A bare number is milliseconds.
     ...Object.fromEntries(times.map((name) => [name, time(check[name] as string, "ms")])),
     ...(pairs ? { headers: pairs } : {}),
   } as Check;

@@ -10,10 +10,10 @@ import { servicesOf } from "./services.ts";
 import { isTable } from "./shape.ts";
 import { gigabytes, megabytes, splitWords, time } from "./units.ts";
 
-/** Machines that run the same. */
+/** Machines with the same config. */
 export interface Group {
   name: string;
-  /** Everything but the volume, which each machine has its own of. */
+  /** Everything but the volume, which each machine has its own. */
   config: MachineConfig;
   mount?: { volume_name: string; size_gb: number; snapshot_retention?: number; rest: Mount };
 }
@@ -35,7 +35,7 @@ export function groupsOf(file: AppFile, image: string): Group[] {
 interface Wanted {
   name: string;
   command: string | undefined;
-  /** What names no group belongs to all of them, services to the first. */
+  /** Sections without a group apply to all, services to the first. */
   first: boolean;
 }
 
@@ -68,7 +68,7 @@ function groupOf(file: AppFile, image: string, wanted: Wanted): Group {
   return { name: wanted.name, config, ...(mount ? { mount: mountOf(mount, file.path) } : {}) };
 }
 
-/** What a machine has one of. A section that names the group goes before one for all. */
+/** For sections that a machine has once: one for its group takes precedence. */
 function onlyOne(section: string, found: readonly Table[], group: string, path: string): Table | undefined {
   const named = found.filter(({ processes }) => Array.isArray(processes) && processes.length > 0);
   const [first, ...more] = named.length > 0 ? named : found;
@@ -81,7 +81,7 @@ function isFor({ processes }: Table, group: string): boolean {
   return !Array.isArray(processes) || processes.length === 0 || processes.includes(group);
 }
 
-/** What is empty is not in a config. */
+/** Empty values are omitted. */
 function filled<Key extends keyof MachineConfig>(
   key: Key,
   value: MachineConfig[Key],
@@ -124,7 +124,7 @@ function guestOf(vm: Table | undefined): Partial<MachineConfig> {
   if (!vm) return {};
   const { size, memory, processes: _, ...rest } = vm;
   const memory_mb = memory === undefined ? {} : { memory_mb: megabytes(memory as string) };
-  // A named size is all there is to say, unless more is said.
+  // A named size alone is enough.
   if (typeof size === "string" && memory === undefined && Object.keys(rest).length === 0) return { size };
   const [, kind, cpus] = /^(shared-cpu|performance)-(\d+)x$/.exec(typeof size === "string" ? size : "") ?? [];
   const named = kind ? { cpu_kind: kind === "shared-cpu" ? "shared" : "performance", cpus: Number(cpus) } : {};

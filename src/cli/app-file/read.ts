@@ -6,16 +6,16 @@ import { UsageError } from "../verb.ts";
 import { APP_FILES } from "./names.ts";
 import { FILE, type Findings, inspect, isTable, NAMED_CHECK } from "./shape.ts";
 
-/** An app's configuration file, looked over: every value is of the kind its key has, so it can be read as such. */
+/** A validated app configuration file. */
 export interface AppFile {
   path: string;
-  /** Where the paths in it begin. */
+  /** Base directory of its paths. */
   dir: string;
   values: Record<string, unknown>;
   warnings: string[];
 }
 
-/** The file that was named, or the one in this folder. */
+/** Reads the named file, or the one in the current directory. */
 export function readAppFile(named: string | undefined, cwd: string): AppFile {
   const path = named === undefined ? APP_FILES.map((name) => join(cwd, name)).find(existsSync) : resolve(cwd, named);
   if (path === undefined) {
@@ -42,7 +42,7 @@ function parsed(text: string, path: string): Record<string, unknown> {
   try {
     return parse(text);
   } catch (thrown) {
-    // The parser's own words point at the line.
+    // The parser's message points at the line.
     throw new UsageError(`${path}: ${messageOf(thrown)}`, { cause: thrown });
   }
 }
@@ -62,7 +62,7 @@ export function parseAppFile(text: string, path: string): AppFile {
   return { path, dir: dirname(path), values, warnings: found.warnings };
 }
 
-/** A list of tables that may have been written as one table. */
+/** A list of tables, or a single table. */
 export function tables(value: unknown): Record<string, unknown>[] {
   if (value === undefined) return [];
   return (Array.isArray(value) ? value : [value]) as Record<string, unknown>[];

@@ -15,7 +15,7 @@ export function servicesOf(values: Table): OwnedService[] {
   return [...http, ...tables(values["services"]).map(plainService)];
 }
 
-/** An HTTP service is on the two ports that browsers know. */
+/** An HTTP service uses ports 80 and 443. */
 function httpService(table: Table): OwnedService {
   const { force_https, http_options, tls_options, checks } = table;
   const options = http_options === undefined ? {} : { http_options };

@@ -23,7 +23,7 @@ const KINDS = {
     fits: (value: unknown) =>
       isTable(value) && Object.values(value).every((one) => ["string", "number", "boolean"].includes(typeof one)),
   },
-  /** `15s`, or a bare number in the unit that the key has always had. */
+  /** `15s`, or a bare number in the key's unit. */
   time: {
     words: "a time such as 15s",
     fits: (value: unknown) => typeof value === "number" || (typeof value === "string" && /^\d/.test(value)),
@@ -156,7 +156,7 @@ export interface Findings {
 export const isTable = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof Date);
 
-/** Looks a table over; a list of tables may be written as one. */
+/** Validates a table; a list of tables may be a single one. */
 export function inspect(value: unknown, shape: Shape, path: string, found: Findings): void {
   if (!isTable(value)) {
     found.problems.push(`${path} must be a table`);

@@ -1,6 +1,6 @@
 /** Sizes, times and command lines as people write them in a configuration file. */
 
-/** `15s` stays as it is; a bare number gets the unit it has always had at its place. */
+/** Adds the key's unit to a bare number. */
 export function time(value: string | number, unit: "s" | "ms"): string {
   return typeof value === "number" || /^\d+$/.test(value) ? `${value}${unit}` : value;
 }
@@ -18,7 +18,7 @@ export function gigabytes(value: unknown): number | undefined {
   return /m/i.test(text) ? Math.ceil(megabytes(text) / 1024) : Number(/^\d+/.exec(text)?.[0] ?? 0);
 }
 
-/** A command line in words, as a shell would split it; nothing in it is expanded. */
+/** Splits a command line like a shell, without expansion. */
 export function splitWords(line: string): string[] {
   const words: string[] = [];
   let word: string | undefined;

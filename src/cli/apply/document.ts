@@ -9,14 +9,14 @@ export interface AppDocument {
   network?: string;
   /** Kinds of addresses, such as `shared_v4`. */
   ips: string[];
-  /** Names only: values never leave the platform. */
+  /** Names only: values are never exported. */
   secrets: string[];
   volumes: VolumeDocument[];
   machines: MachineDocument[];
 }
 
 export interface VolumeDocument {
-  /** What machines call it here: its name, with a number where several have the same. */
+  /** Name of the volume in a document: numbered where several have the same. */
   ref: string;
   name: string;
   region: string;
@@ -28,9 +28,9 @@ export interface VolumeDocument {
 export interface MachineDocument {
   name: string;
   region?: string;
-  /** `stopped` and the like: it is made and not started. Of a machine that is there the state stays as it is. */
+  /** For example `stopped`: created but not started. An existing machine keeps its state. */
   state?: string;
-  /** As in the API, with `@ref` for the volume of a mount. */
+  /** As in the API, with `@ref` for a mount's volume. */
   config: MachineConfig;
 }
 
@@ -39,7 +39,7 @@ export interface Document {
   apps: AppDocument[];
 }
 
-/** Volumes in the order they were made, each with the name it has in a document. */
+/** Volumes by creation, with their names in a document. */
 export function refsOf(volumes: readonly Volume[]): Map<string, Volume> {
   const refs = new Map<string, Volume>();
   for (const volume of volumes.toSorted((a, b) => a.created_at.localeCompare(b.created_at))) {
@@ -50,7 +50,7 @@ export function refsOf(volumes: readonly Volume[]): Map<string, Volume> {
   return refs;
 }
 
-/** The config with each volume in the other way of writing it. */
+/** Converts mounts between ids and refs. */
 export function renameMounts(config: MachineConfig, rename: (volume: string) => string): MachineConfig {
   const { mounts } = config;
   if (!mounts) return config;
@@ -60,7 +60,7 @@ export function renameMounts(config: MachineConfig, rename: (volume: string) => 
   };
 }
 
-/** Reads a document; what is wrong with its shape is said with its place. What a config may hold the platform says. */
+/** Parses and validates a document, with positions. The platform validates configs. */
 export function readDocument(text: string, from: string): Document {
   const wrong = (problem: string): never => {
     throw new UsageError(`${from}: ${problem}`);

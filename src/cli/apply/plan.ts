@@ -15,7 +15,7 @@ export type Step =
 
 export interface Plan {
   steps: Step[];
-  /** What a document asks for and nothing here can do. */
+  /** What the document requests but cannot be done. */
   problems: string[];
 }
 
@@ -43,7 +43,7 @@ export function planApp(app: AppDocument, now: AppNow | undefined, prune: boolea
   };
 }
 
-/** Each kind as often as it is asked for and not there. */
+/** The missing ones of each kind. */
 function missingOf(wanted: readonly string[], there: readonly string[]): string[] {
   const left = [...there];
   return wanted.filter((one) => {
@@ -82,7 +82,7 @@ function planMachines(app: AppDocument, there: AppDocument, prune: boolean): Ste
   return [...steps, ...gone.map(({ name }): Step => ({ do: "destroy machine", app, name }))];
 }
 
-/** Parts that the platform fills in where nothing is said: of those only what is said is compared. */
+/** Fields with defaults: only given ones are compared. */
 const FILLED = ["guest", "restart", "stop_config", "init", "dns"] as const;
 
 function configChanges(before: MachineConfig, after: MachineConfig): string[] {
@@ -97,7 +97,7 @@ function configChanges(before: MachineConfig, after: MachineConfig): string[] {
   return differences(sorted(now), sorted(wanted));
 }
 
-/** The order of keys is no difference, and neither is an empty part. */
+/** Ignores key order and empty parts. */
 function sorted(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sorted);
   if (value === null || typeof value !== "object") return value;
@@ -109,7 +109,7 @@ function sorted(value: unknown): unknown {
 
 const isEmpty = (part: unknown): boolean => typeof part === "object" && part !== null && Object.keys(part).length === 0;
 
-/** A step for a person. */
+/** A step for display. */
 export function stepLines(step: Step): string[] {
   const { app } = step;
   switch (step.do) {

@@ -5,14 +5,14 @@ import { collect } from "../lists.ts";
 import type { Context } from "../verb.ts";
 import { type AppDocument, refsOf, renameMounts } from "./document.ts";
 
-/** An app as it is, with the ids that a document does not have. */
+/** The current state of an app, with ids. */
 export interface AppNow {
   document: AppDocument;
   volumes: Map<string, Volume>;
   machines: Pick<Machine, "id" | "name" | "state" | "instance_id">[];
 }
 
-/** Undefined when there is no such app. */
+/** Undefined when the app does not exist. */
 export async function readApp({ client }: Context, app_name: string): Promise<AppNow | undefined> {
   const params = { app_name };
   const app = await client.call("GET /v1/apps/:app_name", { params }).catch((thrown: unknown) => {

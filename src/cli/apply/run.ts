@@ -70,7 +70,7 @@ async function putMachine(
     return;
   }
   const place = { ...params, machine_id: there.id };
-  // The version that was compared is the one that is replaced.
+  // Replaces only the version that was compared.
   const body = { config, skip_launch, current_version: there.instance_id };
   await settle(context, place, skip_launch, () =>
     client.call("POST /v1/apps/:app_name/machines/:machine_id", { params: place, body }),

@@ -80,7 +80,7 @@ async function read(context: Context, file: string): Promise<string> {
   }
 }
 
-/** Whoever sits at a terminal is asked; a script has said it by calling. */
+/** Asks for confirmation on a terminal; a script has agreed by calling. */
 async function agreed({ say }: Context, lines: readonly string[]): Promise<boolean> {
   if (!process.stdin.isTTY || !process.stderr.isTTY) return true;
   for (const line of lines) say(line);

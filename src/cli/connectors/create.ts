@@ -14,7 +14,7 @@ import {
 
 export const ORG: readonly [string, string] = ["--org <slug>", "the organization (default: personal)"];
 
-/** Who may use it: the same options wherever a policy is given. */
+/** Policy options, shared by all commands with a policy. */
 export const POLICY: readonly (readonly [string, string])[] = [
   ["--allow-all", "every machine of the organization may use it"],
   ["--name-prefix <prefix>", "machines whose names begin with this"],
@@ -169,7 +169,7 @@ export const connectorsFinish: Verb = {
   },
 };
 
-/** A connector that was made or changed, and what is odd about it. */
+/** A created or changed connector, with warnings. */
 export function shown({ say }: Context, made: { connection: Connection; warnings?: string[] | undefined }): Result {
   for (const warning of made.warnings ?? []) say(`note: ${warning}`);
   return { data: made.connection, text: connectionText(made.connection) };

@@ -35,7 +35,7 @@ export const nodesText = (nodes: readonly ObservedNode[]): string =>
     ),
   );
 
-/** Prints what nodes tell until it is interrupted. */
+/** Prints node events until interrupted. */
 export async function followNodes(client: Client, params: { org_slug: string }, json: boolean): Promise<Result> {
   const messages = client.stream<"GET /v1/orgs/:org_slug/db_nodes", NodeMessage>("GET /v1/orgs/:org_slug/db_nodes", {
     params,

@@ -4,7 +4,7 @@ import { followNodes, NO_NODES, nodesText } from "./nodes.ts";
 
 type Option = readonly [flags: string, words: string];
 
-/** How a node, or a person, proves to belong to the cluster. */
+/** Options that authenticate a node or user. */
 const CREDENTIALS: readonly Option[] = [
   ["--key-file <file>", "a key the nodes share (or HANGAR_DB_KEY)"],
   ["--identity-issuer <url>", "instead of a key: machines with tokens of this issuer"],
@@ -13,7 +13,7 @@ const CREDENTIALS: readonly Option[] = [
   ["--identity-socket <path>", "where this machine gets its own tokens (default: /.svc/api)"],
 ];
 
-/** Options of `db node`; they are handed on as they are. */
+/** Options of `db node`, passed on unchanged. */
 const NODE_OPTIONS: readonly Option[] = [
   ["--dir <dir>", "the databases are the files in this folder (required)"],
   ["--listen <address>", "address of /events and of the other nodes (default: 127.0.0.1:20202)"],
@@ -60,7 +60,7 @@ const dbNode: Verb = {
   },
 };
 
-/** Options as they were given. Commander turns `--no-x` into `x: false`. */
+/** Options as given. Commander turns `--no-x` into `x: false`. */
 function handedOn(options: readonly Option[], input: Input): string[] {
   return options.flatMap(([flags]) => {
     const name = /--([\w-]+)/.exec(flags)?.[1] ?? "";
@@ -77,7 +77,7 @@ const NODE: readonly [string, string] = ["<node>", "the node's address, for exam
 const NAME: readonly [string, string] = ["<name>", "the database's name"];
 const BACKUP: readonly [string, string] = ["<backup>", "the destination of `db node --backup`"];
 
-/** A verb whose program takes the same arguments and options, and prints one JSON object. */
+/** A verb whose program takes the same options and prints one JSON object. */
 function admin(
   words: string,
   summary: string,

@@ -1,11 +1,11 @@
 import type { Group } from "../app-file/groups.ts";
 import type { Strategy } from "./plan.ts";
 
-/** All that a release needs to be done again: what is kept of it. */
+/** The stored definition of a release, enough to repeat it. */
 export interface Definition {
-  /** As it was named. */
+  /** As written. */
   image: string;
-  /** What the name stood for, and the name pinned to it; releases of older versions have neither. */
+  /** The resolved digest and the pinned name; older releases have neither. */
   digest?: string;
   reference?: string;
   strategy: Strategy;
@@ -15,6 +15,6 @@ export interface Definition {
   release_command_timeout?: string;
   wait_timeout?: string;
   max_unavailable?: number;
-  /** What machines may reach; as it is when the file does not say. */
+  /** The egress policy; unchanged when the file has none. */
   egress?: { mode: "all" | "none" | "list"; allow: string[] };
 }

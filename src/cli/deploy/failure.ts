@@ -7,7 +7,7 @@ import { type Exit, exitOf, type FailingCheck, failingChecks } from "./health.ts
 import type { Place } from "./place.ts";
 
 const LOG_LINES = 20;
-/** What a program wrote last can arrive a moment after its exit. */
+/** The last log lines may arrive shortly after the exit. */
 const LOG_TRIES = 4;
 const LOG_AGAIN_MS = 250;
 
@@ -17,13 +17,13 @@ export interface MachineFailure {
   state: string;
   reason: string;
   exit?: Exit;
-  /** Checks that do not pass. */
+  /** Failing checks. */
   checks: FailingCheck[];
-  /** The last lines it wrote. */
+  /** Its last log lines. */
   logs: { timestamp: number; stream: string; message: string }[];
 }
 
-/** A machine that is the reason why a deploy fails. `--json` prints `machine`. */
+/** The machine that made a deploy fail. `--json` prints `machine`. */
 export class MachineFailed extends ClientError {
   readonly machine: MachineFailure;
 
@@ -33,7 +33,7 @@ export class MachineFailed extends ClientError {
   }
 }
 
-/** `launch` is the machine as it was created or updated. */
+/** `launch` is the machine as created or updated. */
 export async function machineFailed(
   place: Place,
   launch: Machine,
@@ -41,7 +41,7 @@ export async function machineFailed(
 ): Promise<MachineFailed> {
   const { context, app_name } = place;
   const params = { app_name, machine_id: launch.id };
-  // A machine that is gone has nothing more to say.
+  // A destroyed machine has no more details.
   const now = await context.client
     .call("GET /v1/apps/:app_name/machines/:machine_id", { params, query: {} })
     .catch(() => launch);
@@ -58,7 +58,7 @@ export async function machineFailed(
   });
 }
 
-/** Of its last run: what it wrote before that, as another version perhaps, explains nothing. */
+/** Only of its last run, because earlier lines may be of another version. */
 async function lastLines({ context, app_name }: Place, { id, events }: Machine): Promise<MachineFailure["logs"]> {
   const start = events.find(({ status }) => status === "starting");
   const since = start ? { since: new Date(start.timestamp).toISOString() } : {};
@@ -73,7 +73,7 @@ async function lastLines({ context, app_name }: Place, { id, events }: Machine):
   }
 }
 
-/** The failure for a person; log lines are marked, so that they are not taken for words of ours. */
+/** The failure for display; log lines are marked. */
 export function failureText({ message, machine }: MachineFailed): string {
   const checks = machine.checks.map(({ name, status, output }) => `  check ${name} is ${status}: ${output}`);
   const written = machine.logs.map((line) => `  | ${line.message}`);

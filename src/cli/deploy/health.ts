@@ -10,10 +10,10 @@ export interface Exit {
   oom?: { process: string };
 }
 
-/** How a machine is: still on its way, running with all checks passing, asleep because nobody asks for it, or failed. */
+/** Health of a deployed machine: in progress, healthy, idle (autostopped), or failed. */
 export interface Health {
   status: "pending" | "passing" | "asleep" | "failed";
-  /** For whoever watches: the state, and the checks that do not pass. */
+  /** For display: the state, and failing checks. */
   text: string;
   /** Why it failed. */
   reason?: string;
@@ -21,7 +21,7 @@ export interface Health {
 
 const OUTPUT_CHARS = 120;
 
-/** `launch` is the machine as the deploy created or updated it: what happened before that does not count. */
+/** `launch` is the machine as created or updated: earlier events do not count. */
 export function healthOf(machine: Machine, launch: Pick<Machine, "events">): Health {
   const { state } = machine;
   const events = eventsSince(machine.events, launch.events[0]?.id);
@@ -36,7 +36,7 @@ export function healthOf(machine: Machine, launch: Pick<Machine, "events">): Hea
   return checkHealth(machine);
 }
 
-/** Events come the newest first. */
+/** Events are newest first. */
 function eventsSince(events: readonly MachineEvent[], id: string | undefined): readonly MachineEvent[] {
   const at = events.findIndex((event) => event.id === id);
   return at < 0 ? events : events.slice(0, at);
@@ -46,11 +46,11 @@ const isCrash = (event: MachineEvent): boolean => exitOf(event)?.requested_stop 
 
 const failed = (state: string, reason: string): Health => ({ status: "failed", text: state, reason });
 
-/** A machine without requests is put to rest; anything else that stops it ends the deploy. */
+/** Autostop is fine; any other stop fails the deploy. */
 function restHealth(state: string, events: readonly MachineEvent[]): Health {
   const asked = events.find(({ source }) => source !== "host");
   if (asked?.source === "proxy") return { status: "asleep", text: `${state} by autostop` };
-  // Between two versions an updated machine is stopped for a moment.
+  // An update stops the machine for a moment.
   const ran = events.some(({ status }) => status === "started");
   return ran ? failed(state, `it was ${state}${bySource(events)}`) : { status: "pending", text: state };
 }
@@ -92,7 +92,7 @@ export function exitOf(event: MachineEvent): (Exit & { requested_stop: boolean }
   return event.request?.["exit_event"] as (Exit & { requested_stop: boolean }) | undefined;
 }
 
-/** Why a machine that was to run a program to its end did not succeed; undefined when it did. */
+/** Why a machine with a one-off command failed; undefined on success. */
 export function endReason({ state, events }: Machine): string | undefined {
   const exit = events.find(exitOf);
   if (!exit) return errorReason(events) ?? `it is ${state}`;
@@ -107,7 +107,7 @@ function exitReason(event: MachineEvent): string {
   return `its program exited with code ${exit_code}`;
 }
 
-/** The newest error that an event gives: a start that failed has its cause there. */
+/** The newest error in the events, which has the cause of a failed start. */
 function errorReason(events: readonly MachineEvent[]): string | undefined {
   return events
     .map(({ request }) => request?.["error"] ?? request?.["reason"])

@@ -12,10 +12,10 @@ export const APP: readonly [string, string] = ["-a, --app <app>", "the app"];
 export const MESSAGE: readonly [string, string] = ["-m, --message <text>", "why, for people who read the releases"];
 export const DRY_RUN: readonly [string, string] = ["--dry-run", "print what would be done, and change nothing"];
 
-/** How the descriptions of releases begin that only changed the number of machines. */
+/** Prefix of releases that only changed the number of machines. */
 const SCALE = "scale ";
 
-/** What a dry run answers. */
+/** The output of a dry run. */
 export async function told(
   context: Context,
   app_name: string,
@@ -53,7 +53,7 @@ export const rollback: Verb = {
 
 async function lastGood({ client }: Context, app_name: string): Promise<string> {
   const { releases: list } = await client.call("GET /v1/apps/:app_name/releases", { params: { app_name }, query: {} });
-  // A change of the number of machines is no other release to go back to.
+  // A scale is no release to roll back to.
   const [, good] = list.filter(({ status, description }) => status === "complete" && !description.startsWith(SCALE));
   if (!good) throw new UsageError(`${app_name} has no earlier release to go back to: \`hangar releases\` lists them`);
   return String(good.version);

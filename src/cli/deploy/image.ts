@@ -5,7 +5,7 @@ import type { Definition } from "./definition.ts";
 
 const DIGEST_CHARS = 12;
 
-/** The definition with the digest that its image stands for now; one that has a digest keeps it. */
+/** Adds the digest that the image resolves to now; an existing digest stays. */
 export async function pinned({ client }: Context, app_name: string, definition: Definition): Promise<Definition> {
   const image = definition.reference ?? definition.image;
   const { digest, reference } = await client.call("GET /v1/apps/:app_name/images/resolve", {
@@ -16,7 +16,7 @@ export async function pinned({ client }: Context, app_name: string, definition: 
   return { ...definition, groups, digest, reference };
 }
 
-/** `sha256:0123456789ab…` as people read it. */
+/** `sha256:0123456789ab…` in short form. */
 export const shortDigest = (digest: string): string => digest.replace(/^sha256:/, "").slice(0, DIGEST_CHARS);
 
 /** `web:1@sha256:0123456789ab…` as `web:1 (0123456789ab)`. */

@@ -17,7 +17,7 @@ export async function machinesOf({ context, app_name }: Pick<Place, "context" | 
   return machines as unknown as Running[];
 }
 
-/** A machine keeps its volume: which one it is, only it knows. */
+/** A machine keeps its volume. */
 export function configFor({ config, mount }: Group, machine: Running): MachineConfig {
   const volume = machine.config.mounts?.[0]?.volume;
   return mount && volume !== undefined ? { ...config, mounts: [{ ...mount.rest, volume }] } : config;
@@ -27,7 +27,7 @@ export async function update(
   place: Place,
   machine: Running,
   config: MachineConfig,
-  /** Until it is healthy, or until this is aborted; not at all when left out. */
+  /** Waits until healthy or aborted; not at all when absent. */
   wait?: AbortSignal,
 ): Promise<void> {
   const { context, app_name } = place;
@@ -48,12 +48,12 @@ export async function update(
   } finally {
     await context.client
       .call("DELETE /v1/apps/:app_name/machines/:machine_id/lease", { params, headers })
-      // It runs out by itself; the deploy is not undone for it.
+      // The lease expires by itself.
       .catch(() => {});
   }
 }
 
-/** Not waited for: whoever asks must know of it before anything can go wrong. */
+/** Does not wait: the caller must register it before anything can fail. */
 export async function create(place: Place, { config, mount }: Group): Promise<Machine> {
   const { context, app_name, region } = place;
   const mounts = mount ? { mounts: [{ ...mount.rest, volume: await freeVolume(place, mount) }] } : {};
@@ -63,7 +63,7 @@ export async function create(place: Place, { config, mount }: Group): Promise<Ma
   });
 }
 
-/** A volume of that name that no machine has, or a new one. */
+/** An unattached volume of that name, or a new one. */
 async function freeVolume(
   { context, app_name, region, undo, status }: Place,
   { volume_name, size_gb, snapshot_retention }: NonNullable<Group["mount"]>,
@@ -80,7 +80,7 @@ async function freeVolume(
     body: {
       name: volume_name,
       size_gb,
-      // A box with one zone has room for more than one of a kind.
+      // A host with one zone may have several.
       require_unique_zone: false,
       ...(region ? { region } : {}),
       ...(snapshot_retention === undefined ? {} : { snapshot_retention }),
@@ -93,7 +93,7 @@ async function freeVolume(
   return made.id;
 }
 
-/** Until it is gone, so that its volume and its app can go, too. */
+/** Waits until it is destroyed, so that its volume and app can be deleted. */
 export async function destroy({ context, app_name }: Place, machine_id: string): Promise<void> {
   const params = { app_name, machine_id };
   try {
@@ -105,14 +105,14 @@ export async function destroy({ context, app_name }: Place, machine_id: string):
   }
 }
 
-/** Traffic no longer goes to it. */
+/** Removes it from traffic. */
 export async function cordon({ context, app_name }: Place, machine_id: string): Promise<void> {
   await context.client.call("POST /v1/apps/:app_name/machines/:machine_id/cordon", {
     params: { app_name, machine_id },
   });
 }
 
-/** Runs a command in a machine of its own; fails unless it ends well. */
+/** Runs a command in a temporary machine; fails unless it succeeds. */
 export async function runOnce(place: Place, group: Group, command: readonly string[]): Promise<void> {
   const { context, app_name, region } = place;
   const { services: _, checks: __, statics: ___, metrics: ____, ...config } = group.config;

@@ -6,9 +6,9 @@ export interface Place {
   context: Context;
   app_name: string;
   region: string | undefined;
-  /** A machine that is not healthy by then has failed. */
+  /** Timeout for a machine to become healthy. */
   wait_ms: number;
-  /** A machine is healthy when it ran for so long, and all its checks pass. */
+  /** Time a machine must run, with all checks passing, to be healthy. */
   stable_ms: number;
   status: LiveStatus;
   undo: UndoLog;

@@ -6,7 +6,7 @@ import { UsageError } from "../verb.ts";
 export const STRATEGIES = ["rolling", "immediate", "canary", "bluegreen"] as const;
 export type Strategy = (typeof STRATEGIES)[number];
 
-/** A machine that is there. */
+/** An existing machine. */
 export type Running = Pick<Machine, "id" | "name" | "region" | "state" | "instance_id" | "image_ref"> & {
   config: MachineConfig;
 };
@@ -14,27 +14,27 @@ export type Running = Pick<Machine, "id" | "name" | "region" | "state" | "instan
 export interface Plan {
   strategy: Strategy;
   groups: GroupPlan[];
-  /** Machines of process groups that are no longer in the file. */
+  /** Machines of process groups that were removed from the file. */
   gone: Running[];
 }
 
 export interface GroupPlan {
   group: Group;
   update: Running[];
-  /** How many are made: one where there is none, or what is missing to the number asked for. */
+  /** Machines to create: one if there is none, or what is missing. */
   create: number;
   remove: Running[];
-  /** So many at once, for a rolling deploy. */
+  /** Parallelism of a rolling deploy. */
   at_once: number;
 }
 
 interface PlanOptions {
   strategy: Strategy;
-  /** How many machines a group shall have; as many as it has, or one, where nothing is said. */
+  /** Target number per group; by default the current one, or one. */
   counts: Readonly<Record<string, number>>;
-  /** Machines of a group that may be away at once: a share below 1, or a number. */
+  /** Machines of a group that may be unavailable: a fraction below 1, or a number. */
   max_unavailable: number;
-  /** Machines that are there stay as they are. */
+  /** Keeps existing machines unchanged. */
   keep: boolean;
 }
 
@@ -61,14 +61,14 @@ function groupPlan(group: Group, there: readonly Running[], options: PlanOptions
       `process group ${group.name} has a volume, which two machines cannot share: use another strategy than bluegreen`,
     );
   }
-  // The newest go first: whoever has been there longest is the best known.
+  // Excess machines are removed newest first.
   const update = options.keep ? [] : there.slice(0, wanted);
   const { max_unavailable: away } = options;
   const at_once = Math.max(1, Math.floor(away < 1 ? update.length * away : away));
   return { group, update, create: Math.max(0, wanted - there.length), remove: there.slice(wanted), at_once };
 }
 
-/** The plan in words, one line for each machine. */
+/** The plan for display, one line per machine. */
 export function planLines(plan: Plan): string[] {
   const name = ({ name: own, id }: Running): string => `${own} (${id})`;
   const lines = plan.groups.flatMap(({ group, update, create, remove }) => {
@@ -85,7 +85,7 @@ export function planLines(plan: Plan): string[] {
 const volumeWords = ({ mount }: Group): string =>
   mount ? `, on a free volume ${mount.volume_name} or a new one of ${mount.size_gb} GB` : "";
 
-/** What differs between two configs, one line for each place: `env.A: "1" → "2"`, `services[0].autostop: …`. */
+/** Differences between two configs, one line each: `env.A: "1" → "2"`, `services[0].autostop: …`. */
 export function differences(before: unknown, after: unknown, path = ""): string[] {
   if (JSON.stringify(before) === JSON.stringify(after)) return [];
   const both = [before, after];

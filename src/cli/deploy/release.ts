@@ -18,10 +18,10 @@ import { Rollout } from "./run.ts";
 import { releaseCommandMs, type Timing, waitMs } from "./timing.ts";
 import { UndoLog } from "./undo.ts";
 
-/** What is asked for beside the definition. */
+/** Options beside the definition. */
 export interface ScaleOptions {
   counts?: Record<string, number>;
-  /** Machines that are there stay as they are; only their number changes. */
+  /** Existing machines stay; only their number changes. */
   keep?: boolean;
 }
 
@@ -31,7 +31,7 @@ interface ReleaseOptions extends ScaleOptions {
   message?: string | undefined;
   git?: GitState;
   timing: Timing;
-  /** Make the app when there is none, in this organization or the token's own. */
+  /** Creates the app if missing, in this organization or the token's own. */
   new_app?: { org_slug: string | undefined };
 }
 
@@ -51,7 +51,7 @@ export async function plan(
   { counts = {}, keep = false }: ScaleOptions = {},
 ): Promise<Plan> {
   const machines = await machinesOf({ context, app_name }).catch((thrown: unknown) => {
-    // An app that is yet to be made has none.
+    // A new app has none.
     if (isNotFound(thrown)) return [];
     throw thrown;
   });
@@ -66,7 +66,7 @@ export interface Released {
   plan: Plan;
 }
 
-/** Fails with what went wrong, after everything that was done is undone. */
+/** Fails with the reason, after a rollback. */
 export async function release(
   context: Context,
   app_name: string,
@@ -82,14 +82,14 @@ export async function release(
     status: new LiveStatus(),
     undo: new UndoLog(),
   };
-  // What cannot be done at all is refused before anything is written.
+  // Impossible plans are refused before anything is written.
   await plan(context, app_name, given, options);
   try {
     if (options.new_app) await ensureApp(place, options.new_app.org_slug);
     const definition = await pinned(context, app_name, given);
     if (definition.egress) await setEgress(place, definition.egress);
     const released = await carryOut(place, definition, options);
-    // It runs by now: that it cannot be opened to the world does not make the release a failed one.
+    // The machines run: a failure to open ports does not fail the release.
     if (definition.groups.some(({ config }) => offersServices(config))) await openApp(context, app_name);
     return released;
   } catch (thrown) {
@@ -106,7 +106,7 @@ async function carryOut(place: Place, definition: Definition, options: ReleaseOp
       params: { app_name, version: String(version) },
       body: { status: outcome, ...(place.failure === undefined ? {} : { failure: place.failure }) },
     });
-  // Undone last of all, when nothing of the release runs any more.
+  // Undone last, when nothing of the release runs any more.
   place.undo.add(`release ${version} is marked as failed`, () => end("failed"));
   const [first] = definition.groups;
   if (definition.release_command && first && !options.keep) {
@@ -159,7 +159,7 @@ async function undone(place: Place, thrown: unknown): Promise<unknown> {
   return new ClientError(thrown.http, { ...thrown.body, error: thrown.message, undone: steps }, thrown);
 }
 
-/** Makes the app unless it is there. */
+/** Creates the app if missing. */
 async function ensureApp({ context: { client }, app_name, status, undo }: Place, org_slug: string | undefined) {
   const params = { app_name };
   try {
@@ -172,7 +172,7 @@ async function ensureApp({ context: { client }, app_name, status, undo }: Place,
   }
 }
 
-/** Before anything of the release runs; put back when it fails. */
+/** Set before the release runs; restored on failure. */
 async function setEgress(
   { context: { client }, app_name, undo, status }: Place,
   body: NonNullable<Definition["egress"]>,

@@ -12,7 +12,7 @@ import { untilHealthy } from "./wait.ts";
 export class Rollout {
   readonly #place: Place;
   readonly #version: number;
-  /** Machines that others have replaced, and that go when all is done. */
+  /** Replaced machines, removed at the end. */
   readonly #retired: Running[] = [];
 
   constructor(place: Place, version: number) {
@@ -25,28 +25,28 @@ export class Rollout {
     for (const { group, create: count } of plan.groups) await this.make(group, count);
   }
 
-  /** What is left when everything new runs: from here on there is no way back, and none is needed. */
+  /** Removes replaced machines once everything new runs; there is no rollback after this. */
   async finish(plan: Plan): Promise<void> {
     for (const machine of this.#retired) await this.remove(machine);
     for (const { remove } of plan.groups) for (const machine of remove) await this.remove(machine);
     for (const machine of plan.gone) await this.remove(machine);
   }
 
-  /** Updates machines side by side. The first that fails ends the wait for the others, so that all can be undone. */
+  /** Updates machines in parallel. The first failure stops waiting for the others, so that all can be rolled back. */
   async change(machines: readonly Running[], group: Group, wait: boolean): Promise<void> {
     await sideBySide(machines, (machine, failing) => this.#change(machine, group, wait ? failing : undefined));
   }
 
   async #change(machine: Running, group: Group, wait: AbortSignal | undefined): Promise<void> {
     const { undo, status } = this.#place;
-    // Remembered before it is tried: an update whose machine does not become healthy has happened all the same. It is
-    // put back without waiting, because what ran before is known to run.
+    // Registered before the attempt: an update may have happened even if the machine is not healthy. The rollback does
+    // not wait.
     undo.add(`the update of ${machine.name} (${machine.id})`, () => update(this.#place, machine, machine.config));
     await update(this.#place, machine, this.#stamped(configFor(group, machine)), wait);
     status.log(`updated ${machine.name} (${machine.id})${wait ? ", healthy" : ""}`);
   }
 
-  /** New machines, created one after the other, since each takes a free volume, and waited for side by side. */
+  /** Creates machines one by one, since each takes a free volume, and waits for them in parallel. */
   async make(group: Group, count: number): Promise<Machine[]> {
     const { undo, status } = this.#place;
     const made: Machine[] = [];
@@ -67,7 +67,7 @@ export class Rollout {
     this.#place.status.log(`destroyed ${name}`);
   }
 
-  /** Takes a machine out of the traffic, to be removed at the end; it is put back when the rest fails. */
+  /** Removes a machine from traffic, to be destroyed at the end; restored on failure. */
   async retire(machine: Running): Promise<void> {
     const { context, app_name, undo, status } = this.#place;
     undo.add(`the cordon of ${machine.name} (${machine.id})`, () =>
@@ -85,7 +85,7 @@ export class Rollout {
   }
 }
 
-/** Does `work` for all at once. The first that fails is thrown when the others have ended; they are told by the signal. */
+/** Runs `work` for all in parallel. The first error is thrown after the others have ended; they get the signal. */
 async function sideBySide<T>(all: readonly T[], work: (one: T, failing: AbortSignal) => Promise<void>): Promise<void> {
   const failing = new AbortController();
   await Promise.all(all.map((one) => work(one, failing.signal).catch((thrown: unknown) => failing.abort(thrown))));
@@ -103,7 +103,7 @@ const STRATEGY: Record<Strategy, (rollout: Rollout, plan: GroupPlan) => Promise<
     await rollout.change(machines, group, false);
   },
 
-  /** One more machine has to be healthy first; it goes again before the others follow. */
+  /** One more machine must be healthy first; it is removed before the others follow. */
   async canary(rollout, plan) {
     if (plan.update.length > 0 && !plan.group.mount) {
       for (const { id } of await rollout.make(plan.group, 1)) await rollout.remove({ id, name: "the canary" });
@@ -111,7 +111,7 @@ const STRATEGY: Record<Strategy, (rollout: Rollout, plan: GroupPlan) => Promise<
     await STRATEGY.rolling(rollout, plan);
   },
 
-  /** As many new ones beside the old; the old go when the new of every group are healthy. */
+  /** As many new machines beside the old ones, which are removed when all groups are healthy. */
   async bluegreen(rollout, { group, update: machines }) {
     await rollout.make(group, machines.length);
     for (const machine of machines) await rollout.retire(machine);

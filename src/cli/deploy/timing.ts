@@ -9,7 +9,7 @@ const WAIT_MS = 5 * 60_000;
 const STABLE_MS = 5000;
 
 export interface Timing {
-  /** For each machine; the file's, or the default, when nothing was said. */
+  /** Per machine; the file's or the default when absent. */
   wait_ms: number | undefined;
   stable_ms: number;
 }
@@ -35,7 +35,7 @@ export function waitMs({ wait_timeout }: Pick<Definition, "wait_timeout">, { wai
   return wait_ms ?? (wait_timeout === undefined ? undefined : parseDuration(time(wait_timeout, "s"))) ?? WAIT_MS;
 }
 
-/** A release command has a limit of its own, where the file says so. */
+/** A release command may have its own timeout. */
 export const releaseCommandMs = (
   { release_command_timeout, wait_timeout }: Pick<Definition, "release_command_timeout" | "wait_timeout">,
   timing: Timing,

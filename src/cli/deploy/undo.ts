@@ -8,14 +8,14 @@ interface Step {
 
 export interface Undone {
   what: string;
-  /** Why it could not be undone. */
+  /** Why the rollback of this step failed. */
   error?: string;
 }
 
 export class UndoLog {
   readonly #steps: Step[] = [];
 
-  /** To be called before or right after the step, so that a step that fails halfway is undone, too. */
+  /** Call before or right after the step, so that partial steps are rolled back too. */
   add(what: string, undo: () => Promise<unknown>): void {
     this.#steps.push({ what, undo });
   }
@@ -24,12 +24,12 @@ export class UndoLog {
     return this.#steps.length;
   }
 
-  /** What was done so far stays, whatever comes. */
+  /** Keeps what was done so far. */
   clear(): void {
     this.#steps.length = 0;
   }
 
-  /** Undoes every step, the newest first; one that cannot be undone does not keep the others from it. */
+  /** Rolls back all steps, newest first; a failure does not stop the others. */
   async run(onUndone: (undone: Undone) => void): Promise<Undone[]> {
     const all: Undone[] = [];
     for (let step = this.#steps.pop(); step; step = this.#steps.pop()) {

@@ -14,7 +14,7 @@ import { plan, release, strategyOf } from "./release.ts";
 import { TIMING_OPTIONS, timingOf } from "./timing.ts";
 
 const FILE: readonly [string, string] = ["-f, --file <path>", "the file (default: hangar.toml, or fly.toml, here)"];
-/** What other tools call it. */
+/** Alias used by other tools. */
 const CONFIG: readonly [string, string] = ["-c, --config <path>", "the same as --file"];
 const IMAGE: readonly [string, string] = ["--image <image>", "the image (default: the file's)"];
 
@@ -102,7 +102,7 @@ const diff: Verb = {
   async run(context, input) {
     const { app_name, definition: named } = asked(context, input);
     const definition = await pinned(context, app_name, named).catch((thrown: unknown) => {
-      // Without the app or the image there is no digest to compare; the names differ, or nothing runs.
+      // Without the app or image there is no digest to compare.
       if (thrown instanceof ClientError && thrown.http === 404) return named;
       throw thrown;
     });
@@ -117,7 +117,7 @@ const diff: Verb = {
   },
 };
 
-/** What the platform adds by itself is no difference. */
+/** Ignores fields that the platform adds. */
 function configChanges(machine: Running, after: MachineConfig): string[] {
   const before = { ...machine.config, image: bootedImage(machine) };
   const plain = (whole: MachineConfig): object => {
@@ -128,11 +128,11 @@ function configChanges(machine: Running, after: MachineConfig): string[] {
   return differences(onlyAsked(plain(before), plain(after)), plain(after));
 }
 
-/** A machine that was not made by a deploy may name its image without the digest that it boots. */
+/** A machine not created by a deploy may name its image without a digest. */
 const bootedImage = ({ config: { image }, image_ref }: Running): string =>
   image.includes("@") ? image : `${image}@${image_ref.digest}`;
 
-/** Parts that the platform fills in where the file says nothing, or only some of it. */
+/** Fields that the platform fills in. */
 const FILLED_IN = ["guest", "restart", "stop_config"];
 
 function onlyAsked(before: object, after: object): object {

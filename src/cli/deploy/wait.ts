@@ -11,8 +11,8 @@ const LOOK_MS = 250;
 const LEAST_LOOKS = 2;
 
 /**
- * Until the machine ran for a while without an exit, and all its checks pass. A program that crashes right after its
- * start is running for a moment, too, so one look is never enough. Fails with the machine's reason and its log.
+ * Waits until the machine ran for a while without an exit, with all checks passing; a single look is not enough,
+ * because a crashing program also runs for a moment. Fails with the reason and the log.
  */
 export async function untilHealthy(place: Place, launch: Machine, signal?: AbortSignal): Promise<void> {
   const { status, stable_ms } = place;
@@ -36,7 +36,7 @@ export async function untilHealthy(place: Place, launch: Machine, signal?: Abort
 
 const REPLACED = "it was updated by another request during the deploy";
 
-/** Until the machine's program has ended. */
+/** Waits until the machine's program has exited. */
 export async function untilEnded(place: Place, launch: Machine): Promise<Machine> {
   let ended = launch;
   try {
@@ -53,7 +53,7 @@ export async function untilEnded(place: Place, launch: Machine): Promise<Machine
 
 const nameOf = ({ name, id }: Machine): string => `${name} (${id})`;
 
-/** Looks at a machine again and again until `isDone`, at most as long as the deploy waits for a machine. */
+/** Polls a machine until `isDone`, up to the deploy's timeout. */
 async function looking(
   place: Place,
   launch: Machine,
