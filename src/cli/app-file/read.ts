@@ -24,7 +24,7 @@ export function readAppFile(named: string | undefined, cwd: string): AppFile {
   return parseAppFile(textOf(path), path);
 }
 
-/** The app that a file is for, without a look at the rest of it. */
+/** Reads only the app's name. */
 export function appNameIn(path: string): string | undefined {
   const { app } = parsed(textOf(path), path);
   return typeof app === "string" && app !== "" ? app : undefined;
