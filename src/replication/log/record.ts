@@ -20,13 +20,13 @@ import type { WalCursor } from "../wal/frames.ts";
 export const RECORD_HEADER_BYTES = 48;
 const MAGIC = 0x484c5231;
 const SUMMED_FROM = 12;
-/** No log has so many frames. */
+/** No WAL has this many frames. */
 const NO_PLACE: WalCursor = { frame: 0xffff_ffff, salt1: 0, salt2: 0, sum0: 0, sum1: 0 };
 
 export interface LogRecord {
   readonly txid: number;
   readonly term: number;
-  /** Where the transaction ends in this node's WAL. Undefined: it is there only together with the ones after it. */
+  /** End of the transaction in this node's WAL. Undefined: it is there only together with later ones. */
   readonly cursor: WalCursor | undefined;
   readonly ltx: Buffer;
 }
@@ -38,7 +38,7 @@ export interface RecordHeader {
   length: number;
 }
 
-/** Fills `bytes`, which are as many as a header has. */
+/** Fills `bytes`, which must have the header's size. */
 export function encodeRecordHeader({ txid, term, cursor = NO_PLACE, ltx }: LogRecord, bytes: Buffer): void {
   bytes.writeUInt32BE(MAGIC, 0);
   bytes.writeUInt32BE(ltx.length, 4);
@@ -57,7 +57,7 @@ function writeUInt64(bytes: Buffer, value: number, at: number): void {
   bytes.writeUInt32BE(value % 2 ** 32, at + 4);
 }
 
-/** Undefined when there is no record here: the end of what was written, or damage. */
+/** Undefined when there is no record: the end, or damage. */
 export function decodeRecordHeader(bytes: Buffer): RecordHeader | undefined {
   if (bytes.length < RECORD_HEADER_BYTES || bytes.readUInt32BE(0) !== MAGIC) return undefined;
   if (crc32(bytes.subarray(SUMMED_FROM, RECORD_HEADER_BYTES)) !== bytes.readUInt32BE(8)) return undefined;

@@ -11,20 +11,20 @@ import {
   type RecordHeader,
 } from "./record.ts";
 
-/** Buffers in one call; the kernel takes at most 1024. */
+/** Buffers per writev; the kernel's limit is 1024. */
 const BUFFERS_AT_ONCE = 1000;
 
 export function segmentName(first: number): string {
   return `${hex16(first)}.seg`;
 }
 
-/** The txid in a segment's name, or undefined when the file is something else. */
+/** The txid in a segment's name, or undefined for other files. */
 export function segmentFirst(file: string): number | undefined {
   const match = /^([0-9a-f]{16})\.seg$/.exec(basename(file));
   return match ? Number(`0x${match[1]}`) : undefined;
 }
 
-/** One file of the log: the transactions `first` to `last`, one after the other. */
+/** One file of the log with the transactions `first` to `last`. */
 export class Segment {
   readonly path: string;
   readonly first: number;
@@ -51,9 +51,8 @@ export class Segment {
   }
 
   /**
-   * Finds the records of a file that was there before. Answers false when something other than a clean end
-   * follows the last good one. `verify`: the end of the file may never have been made durable, so its
-   * transactions are read; of the others only the headers are followed.
+   * Scans an existing file. Returns false when the last valid record is not followed by a clean end. `verify`: reads
+   * all transactions at the end, which may not be durable; of the others only headers.
    */
   load(verify: boolean): boolean {
     const file_size = fstatSync(this.fd).size;
@@ -87,7 +86,7 @@ export class Segment {
     return offset === undefined ? undefined : this.#headerAt(offset);
   }
 
-  /** The LTX file of a transaction. Its own checksums say whether it is whole. */
+  /** The LTX file of a transaction, with its own checksums. */
   read(txid: number): Buffer | undefined {
     const offset = this.#offsets[txid - this.first];
     if (offset === undefined) return undefined;
@@ -95,14 +94,14 @@ export class Segment {
     return this.#bytes(offset + RECORD_HEADER_BYTES, end - offset - RECORD_HEADER_BYTES);
   }
 
-  /** The last bytes of its LTX file, which say what the database looks like afterwards. */
+  /** The trailer of its LTX file, with the checksum afterwards. */
   readTrailer(txid: number): Buffer | undefined {
     if (this.#offsets[txid - this.first] === undefined) return undefined;
     const end = this.#offsets[txid - this.first + 1] ?? this.#size;
     return this.#bytes(end - LTX_TRAILER_BYTES, LTX_TRAILER_BYTES);
   }
 
-  /** Forgets the transactions after `txid`, in memory and in the file. */
+  /** Removes the transactions after `txid`, in memory and in the file. */
   cutAfter(txid: number): void {
     const keep = Math.max(0, txid - this.first + 1);
     this.#size = this.#offsets[keep] ?? this.#size;
@@ -134,7 +133,7 @@ export class Segment {
     return bytes.subarray(0, readSync(this.fd, bytes, 0, length, offset));
   }
 
-  /** A short write is finished here; a failed one throws, and then nobody knows what the file holds. */
+  /** Completes short writes; after a failed one the file's content is unknown. */
   #write(buffers: Buffer[]): void {
     let rest = buffers;
     while (rest.length > 0) {

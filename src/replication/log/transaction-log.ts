@@ -30,11 +30,11 @@ export class TransactionLog {
   /** Resolved after each step of a running sync. */
   #step = Promise.withResolvers<void>();
   #closed = false;
-  /** Called whenever more is durable than before, as seen from a running `sync`. */
+  /** Called whenever more is durable, during a running `sync`. */
   onDurable: () => void = () => undefined;
-  /** Files that could not be read and were moved out of the way, for the log and the metrics. */
+  /** Unreadable files that were moved aside. */
   readonly damaged: string[] = [];
-  /** When it was last written to before it was opened, by this machine's clock; 0: never. */
+  /** Last write before it was opened, by this machine's clock; 0: never. */
   readonly written_ms: number;
 
   constructor(dir: string, options: LogOptions = {}) {
@@ -56,7 +56,7 @@ export class TransactionLog {
     return this.#segments.at(-1)?.last ?? this.#base;
   }
 
-  /** True when no transaction is kept; then `base` says nothing after a restart. */
+  /** Whether no transaction is kept; then `base` is meaningless after a restart. */
   get empty(): boolean {
     return this.#segments.length === 0;
   }
@@ -69,7 +69,7 @@ export class TransactionLog {
     return this.#segments.reduce((sum, segment) => sum + segment.size, 0);
   }
 
-  /** `remember`: somebody will ask for these soon. Then their memory is the log's from here on. */
+  /** `remember`: they will be read soon. Then the log owns their memory. */
   append(records: readonly LogRecord[], remember = true): void {
     const first = records[0];
     if (!first) return;
@@ -82,17 +82,17 @@ export class TransactionLog {
     return this.#segmentOf(txid)?.header(txid);
   }
 
-  /** Good until more is appended: the memory may then be used for that. */
+  /** Valid until the next append, which may reuse the memory. */
   read(txid: number): Buffer | undefined {
     return this.#recent.get(txid) ?? this.#segmentOf(txid)?.read(txid);
   }
 
-  /** Like `read`, but from memory only; also when the log was closed. */
+  /** Like `read`, but from memory only; also after closing. */
   recent(txid: number): Buffer | undefined {
     return this.#recent.get(txid);
   }
 
-  /** The checksum of the database after `txid`, when the log still has it. */
+  /** The checksum after `txid`, if the log still has it. */
   checksumAt(txid: number): bigint | undefined {
     const trailer = this.#recent.get(txid) ?? this.#segmentOf(txid)?.readTrailer(txid);
     if (trailer) return postChecksum(trailer);
@@ -100,7 +100,7 @@ export class TransactionLog {
     return next && decodeHeader(next).pre_checksum;
   }
 
-  /** Makes everything written so far durable, before returning. */
+  /** Syncs everything written so far. */
   syncNow(): void {
     const segment = this.#segments.at(-1);
     if (segment && this.#durable < this.last) fdatasyncSync(segment.fd);
@@ -108,8 +108,8 @@ export class TransactionLog {
   }
 
   /**
-   * The same without waiting here. Those who ask while a sync runs share the next one. While more is written all the
-   * time this does not resolve; `onDurable` tells of each step.
+   * The same in the background. Callers during a sync share the next one. Under continuous writes this does not
+   * resolve; `onDurable` reports each step.
    */
   sync(): Promise<void> {
     if (this.#syncing) return this.#syncing;
@@ -118,7 +118,7 @@ export class TransactionLog {
     return this.#syncing;
   }
 
-  /** Resolves when a transaction is durable; somebody must have asked for a sync. Rejects when that fails. */
+  /** Resolves when a transaction is durable; someone must have called `sync`. Rejects when that fails. */
   async reached(txid: number): Promise<void> {
     while (this.#durable < txid && this.#syncing) await Promise.race([this.#syncing, this.#step.promise]);
     if (this.#durable < txid) throw new Error(`transaction ${txid} was not made durable`);
@@ -140,12 +140,12 @@ export class TransactionLog {
         this.onDurable();
       }
     } finally {
-      // In the same turn as the last look: whoever writes after it must find that nothing runs any more.
+      // In the same turn as the last check: a later writer must find no running sync.
       this.#syncing = undefined;
     }
   }
 
-  /** Forgets the transactions after `txid`: they are not in the database and never will be. */
+  /** Removes the transactions after `txid`, which are not in the database. */
   cutAfter(txid: number): void {
     while ((this.#segments.at(-1)?.first ?? 0) > txid) this.#drop(this.#segments.pop());
     this.#segments.at(-1)?.cutAfter(txid);
@@ -154,7 +154,7 @@ export class TransactionLog {
     this.#durable = Math.min(this.#durable, txid);
   }
 
-  /** Starts over: the database was replaced and now stands at `txid`. */
+  /** Restarts the log: the database was replaced and is now at `txid`. */
   reset(txid: number): void {
     for (const segment of this.#segments.splice(0)) this.#drop(segment);
     for (const known of this.#recent.keys()) this.#forget(known);
@@ -162,7 +162,7 @@ export class TransactionLog {
     this.#durable = txid;
   }
 
-  /** Deletes old segments. `keep_after`: transactions after this one are still needed by somebody. */
+  /** Deletes old segments. `keep_after`: transactions after this one are still needed. */
   retain(now_ms: number, keep_after: number, age_ms: number, bytes: number): void {
     while (this.#segments.length > 1) {
       const [oldest] = this.#segments;
@@ -216,7 +216,7 @@ export class TransactionLog {
     this.#closeLater([segment]);
   }
 
-  /** A descriptor must not be closed, and perhaps used for another file, under a running sync. */
+  /** A descriptor must not be closed, and perhaps reused, during a sync. */
   #closeLater(segments: readonly Segment[]): void {
     const closeAll = (): void => {
       for (const segment of segments) segment.close();
@@ -225,7 +225,7 @@ export class TransactionLog {
     else closeAll();
   }
 
-  /** Only an unbroken row up to the newest transaction is of use; what is before a gap is moved aside. */
+  /** Only an unbroken sequence up to the newest transaction is useful; what precedes a gap is moved aside. */
   #load(): number {
     let written_ms = 0;
     const firsts = readdirSync(this.dir)
@@ -241,7 +241,7 @@ export class TransactionLog {
       if (!follows) this.#setAside(this.#segments.splice(0));
       if (whole || newest) this.#segments.push(segment);
       else this.#setAside([...this.#segments.splice(0), segment]);
-      // The end of the newest file may be half a record from a crash; nobody was told about that one.
+      // The newest file may end with a torn record, which was never announced.
       if (newest && !whole) segment.cutAfter(segment.last);
     }
     const empty = this.#segments.filter((segment) => segment.last < segment.first);

@@ -19,15 +19,15 @@ import { Slab } from "./slab.ts";
 
 export interface LtxHeader {
   page_size: number;
-  /** How many pages the database has afterwards; 0 says that the database was deleted. */
+  /** Database size in pages afterwards; 0 means deleted. */
   commit: number;
   min_txid: number;
   max_txid: number;
   /** Wall clock of the primary, milliseconds. */
   timestamp_ms: number;
-  /** Checksum of the database before; 0 in a snapshot, which needs no before. */
+  /** Checksum of the database before; 0 in a snapshot. */
   pre_checksum: bigint;
-  /** Where in the primary's WAL the transaction was. */
+  /** Position in the primary's WAL. */
   wal_offset: number;
   wal_size: number;
   salt1: number;
@@ -35,7 +35,7 @@ export interface LtxHeader {
   node_id: bigint;
 }
 
-/** The file breaks a rule of the format, or its checksum does not match: do not use it. */
+/** The file violates the format, or its checksum does not match. */
 export class LtxError extends Error {
   override readonly name = "LtxError";
 }
@@ -45,7 +45,7 @@ const MAGIC = 0x4c545831;
 const PAGE_HEADER_BYTES = 10;
 const SIZE_FOLLOWS = 1;
 const END_BYTES = 6;
-/** The most three varints of the index can take: a page number, an offset, a size. */
+/** Maximum size of an index entry: page number, offset, size. */
 const INDEX_ENTRY_BYTES = 5 + 8 + 5;
 export const LTX_TRAILER_BYTES = 16;
 
@@ -99,7 +99,7 @@ export function decodeHeader(bytes: Buffer): LtxHeader {
   return header;
 }
 
-/** True when the file holds the whole database, so that it can be applied on top of anything. */
+/** Whether the file contains the whole database, and so applies to any state. */
 export function isSnapshot(header: Pick<LtxHeader, "min_txid">): boolean {
   return header.min_txid === 1;
 }
@@ -111,8 +111,8 @@ function varint(value: number, into: number[]): void {
 }
 
 /**
- * Writes one file piece by piece: `begin`, every `page` in ascending order, `end`. Each also as `…Into`, which writes
- * at a place that has room for it and returns how many bytes it took.
+ * Writes one file incrementally: `begin`, every `page` in ascending order, `end`. Each also as `…Into`, which writes to
+ * a buffer with enough space and returns the size.
  */
 export class LtxWriter {
   readonly #header: LtxHeader;
@@ -145,7 +145,7 @@ export class LtxWriter {
     return bytes.subarray(0, this.pageInto(page, bytes, 0));
   }
 
-  /** Where `pageBound` bytes must be free. */
+  /** `pageBound` bytes must be free. */
   pageInto(page: Page, bytes: Buffer, at: number): number {
     const { number, data } = page;
     const size = this.#pack(data, bytes, at + PAGE_HEADER_BYTES);
@@ -185,7 +185,7 @@ function pageBound(page_size: number): number {
 
 const slab = new Slab();
 
-/** A whole file in one piece of memory: this runs for every transaction. */
+/** Encodes a whole file into one buffer: this runs for every transaction. */
 export function encodeLtx(header: LtxHeader, pages: readonly Page[], post_checksum: bigint, packing?: Packing): Buffer {
   const writer = new LtxWriter(header, packing);
   const bound = pages.length * (pageBound(header.page_size) + INDEX_ENTRY_BYTES);
@@ -196,16 +196,16 @@ export function encodeLtx(header: LtxHeader, pages: readonly Page[], post_checks
   return slab.keep(bytes, at);
 }
 
-/** A file of `encodeLtx` is not needed any more: its memory is used for others, so nobody may look at it after this. */
+/** Returns the memory of an `encodeLtx` file for reuse; it must not be read afterwards. */
 export function giveBackLtx(bytes: Buffer): void {
   slab.giveBack(bytes);
 }
 
-/** Where the bytes of a file come from, in order: what comes next is in `bytes`, from `at` on. */
+/** A source of a file's bytes: the next ones are in `bytes`, from `at` on. */
 export interface ByteSource {
   bytes: Buffer;
   at: number;
-  /** Sees to it that `count` bytes are there, without changing what was; throws `LtxError` when there are not so many. */
+  /** Ensures that `count` bytes are available; throws `LtxError` otherwise. */
   need(count: number): void;
 }
 
@@ -220,8 +220,8 @@ function bytesSource(bytes: Buffer): ByteSource {
 }
 
 /**
- * Reads one file piece by piece: `next` until it answers undefined, then `end`, which alone says it was whole. Pages that
- * are not compressed stay where they are in the source.
+ * Reads one file incrementally: `next` until undefined, then `end`, which verifies it. Uncompressed pages stay in the
+ * source buffer.
  */
 export class LtxReader {
   readonly header: LtxHeader;
@@ -309,7 +309,7 @@ export class LtxReader {
   }
 }
 
-/** A page as it lies there, or in memory of its own when it is compressed. */
+/** A page in place, or in new memory when it is compressed. */
 function unpack(bytes: Buffer, at: number, size: number, page_size: number, number: number): Buffer {
   const stored = lz4Stored(bytes, at, at + size, page_size);
   if (stored >= 0) return bytes.subarray(stored, stored + page_size);
@@ -329,7 +329,7 @@ export interface Ltx {
   post_checksum: bigint;
 }
 
-/** The pages are good for as long as `bytes` are: most of them are parts of it. */
+/** The pages are valid as long as `bytes`: most are views of it. */
 export function decodeLtx(bytes: Buffer): Ltx {
   const reader = new LtxReader(bytesSource(bytes));
   const pages: Page[] = [];

@@ -17,9 +17,9 @@ export interface AcknowledgementsOptions {
   clock: Clock;
   mode?: AckMode;
   max_unacked?: number;
-  /** Asked each time: a handover makes new ones. */
+  /** Evaluated each time, because a handover creates new ones. */
   streams(): Streams;
-  /** The term this node is primary of; undefined when it is not. */
+  /** The term of which this node is primary; undefined when it is not. */
   term(): number | undefined;
   log(message: string): void;
 }
@@ -27,7 +27,7 @@ export interface AcknowledgementsOptions {
 export class Acknowledgements {
   readonly in_sync: InSyncReplicas;
   readonly #options: AcknowledgementsOptions;
-  /** Where databases were when this node became primary, or opened them: nobody waits for what was before. */
+  /** Positions when this node became primary, or opened them: earlier transactions are not waited for. */
   readonly #before = new Map<string, number>();
   #wanted = 0;
 
@@ -37,7 +37,7 @@ export class Acknowledgements {
     this.in_sync = new InSyncReplicas({ mode, self, clock, log, onAcknowledged: (name) => waits.notify(name) });
   }
 
-  /** True while this node may act as primary. */
+  /** Whether this node may act as primary. */
   get is_primary(): boolean {
     return this.#options.term() !== undefined;
   }
@@ -52,7 +52,7 @@ export class Acknowledgements {
     for (const { name, position } of this.#options.directory) this.#before.set(name, position.txid);
   }
 
-  /** Called at every look of the primary, and whenever something new may be asked for. */
+  /** Called at every poll of the primary, and whenever there may be something to ask for. */
   look(): void {
     const streams = this.#options.streams();
     this.in_sync.look(streams.late);
@@ -64,12 +64,12 @@ export class Acknowledgements {
     return [...this.#options.directory].some(({ name, log }) => log.durable > this.in_sync.upTo(name));
   }
 
-  /** Something is durable here that was not before: those who wait need not wait for the next look, too. */
+  /** Something new is durable here: waiters need not wait for the next poll. */
   captured(): void {
     if (this.#wanted > 0) this.#options.streams().askForAcks();
   }
 
-  /** What a replica says that it has on disk. Positions that are not in our history say nothing. */
+  /** A replica's positions on disk. Those outside our history are ignored. */
   take(node: string, term: number, positions: ReadonlyMap<string, Position>): void {
     const own = this.#options.term();
     if (own !== term) fail("conflict", `this node is not the primary of term ${term}`);
@@ -82,7 +82,7 @@ export class Acknowledgements {
     this.look();
   }
 
-  /** True when local writers are too far ahead of what is acknowledged. */
+  /** Whether local writers are too far ahead of the acknowledged position. */
   tooFarAhead({ name, position }: ReplicatedDatabase): boolean {
     if (this.mode.replicas === 0) return false;
     const before = this.#before.get(name) ?? position.txid;
@@ -91,7 +91,7 @@ export class Acknowledgements {
     return position.txid - Math.max(before, this.in_sync.upTo(name)) >= max_unacked;
   }
 
-  /** True when a transaction is acknowledged, and so many replicas have it; false when time is over. */
+  /** True when a transaction is acknowledged and this many replicas have it; false after the timeout. */
   async until(
     name: string,
     txid: number,

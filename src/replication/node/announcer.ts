@@ -3,8 +3,8 @@ import type { TransactionInfo } from "../database/state.ts";
 
 export interface AnnouncerOptions {
   /**
-   * What a fenced node captures belongs to no term: it is a divergence, not a transaction, and never published. What is found
-   * at the start is published once the node is primary, and what is found while a lease is renewed late, once it was.
+   * What a fenced node captures belongs to no term: it is a divergence and never published. What is found at the start,
+   * or during a late renewal, is published once the node is primary.
    */
   may(): "now" | "later" | "never";
   publish(name: string, infos: readonly TransactionInfo[]): void;
@@ -25,13 +25,13 @@ export class Announcer {
     if (when === "now") this.flush();
   }
 
-  /** Publishes what waits, if that may be now. */
+  /** Publishes what waits, if allowed now. */
   flush(): void {
     if (this.#waiting.length === 0 || this.#options.may() !== "now") return;
     for (const [name, infos] of this.#waiting.splice(0)) this.#options.publish(name, infos);
   }
 
-  /** What waits will never be published. */
+  /** Discards what waits. */
   discard(): void {
     this.#waiting = [];
   }

@@ -22,7 +22,7 @@ import { decodeLtx } from "../ltx/codec.ts";
 import type { Position } from "../position.ts";
 import { finish, type Steps } from "../steps.ts";
 
-/** What follows the database's name: copies of `a-1` are none of `a`. */
+/** Suffix after the database's name: copies of `a-1` do not belong to `a`. */
 const COPY = /^\d+-[0-9a-f]+\.db$/;
 
 export class Aside {
@@ -36,17 +36,17 @@ export class Aside {
     this.#log = log;
   }
 
-  /** A copy of an open database, as it is now: it may be overwritten next. Returns its path. */
+  /** Copies an open database, which may be overwritten next. Returns the path. */
   copy(database: ReplicatedDatabase): string {
     return finish(this.copying(database));
   }
 
-  /** The same, step by step. */
+  /** The same, in steps. */
   *copying(database: ReplicatedDatabase): Steps<string> {
     return yield* this.#writing(database.name, database.position, (fd) => writeDatabase(fd, database));
   }
 
-  /** The state before an older file was restored: that file, with the transactions that were undone laid over it. */
+  /** The state before an older file was restored: that file with the undone transactions applied. */
   *copyingUndone(database: ReplicatedDatabase, { after, last }: Undone): Steps<string> {
     return yield* this.#writing(database.name, last, function* (fd) {
       yield* writeDatabase(fd, database);
@@ -72,13 +72,13 @@ export class Aside {
     return path;
   }
 
-  /** Moves a closed database here, with its log, so that not even a full disk is in the way. */
+  /** Moves a closed database here, with its WAL, which needs no disk space. */
   move(name: string, path: string, position: Position): string {
     const to = this.#pathOf(name, position);
     for (const end of ["-wal", ""]) {
       if (statSync(path + end, { throwIfNoEntry: false })) renameSync(path + end, to + end);
     }
-    // By its age here it is known which copies are the oldest.
+    // The modification time orders the copies.
     const now_s = this.#clock.now() / 1000;
     utimesSync(to, now_s, now_s);
     rmSync(`${path}-shm`, { force: true });

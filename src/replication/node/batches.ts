@@ -10,7 +10,7 @@ import type { TransactionLog } from "../log/transaction-log.ts";
 import { transactionHead } from "./wire.ts";
 
 const GATHERED_BYTES = 256 * 1024;
-/** Batches kept for the other replicas, and memory that waits to be filled again. More is needed only by one that lags. */
+/** Batches and buffers kept. Only a lagging replica needs more. */
 const KEPT = 16;
 
 /** Whose transactions they are. */
@@ -25,7 +25,7 @@ export interface Batch {
   /** The transaction after the last one of these. */
   readonly next: number;
   readonly parts: readonly Buffer[];
-  /** How many still need the memory. */
+  /** Number of users of the memory. */
   users: number;
 }
 
@@ -33,13 +33,13 @@ export class Batches {
   readonly #kept: Batch[] = [];
   readonly #spare: Buffer[] = [];
 
-  /** Durable transactions from `first` on, as many as go together. Undefined: the log does not have it any more. */
+  /** Durable transactions from `first` on, as many as fit. Undefined: the log no longer has it. */
   from(source: Source, first: number): Batch | undefined {
     const kept = this.#kept.find((batch) => batch.source === source && batch.first === first);
     if (kept) return kept;
     const { parts, bytes } = this.#read(source, first);
     if (bytes === 0) return undefined;
-    // What is too large to be copied has memory of its own, which nobody changes any more.
+    // What is too large to copy has its own, immutable memory.
     const sent = bytes > GATHERED_BYTES ? parts : [this.#copied(parts)];
     const batch = { source, first, next: first + parts.length / 2, parts: sent, users: 1 };
     if (this.#kept.push(batch) > KEPT) this.#release(this.#kept.shift());
@@ -53,12 +53,12 @@ export class Batches {
     }
   }
 
-  /** Nobody else is to be sent what was asked for so far. After this turn the log may say something else. */
+  /** Drops all batches. After this turn the log may differ. */
   forget(): void {
     for (const batch of this.#kept.splice(0)) this.#release(batch);
   }
 
-  /** Heads and transactions: as many as fit, or one that does not. */
+  /** Headers and transactions: as many as fit, or one that does not. */
   #read({ name, log }: Source, first: number): { parts: Buffer[]; bytes: number } {
     const parts: Buffer[] = [];
     let bytes = 0;
@@ -72,7 +72,7 @@ export class Batches {
     return { parts, bytes };
   }
 
-  /** So that the log can use its memory again at once. */
+  /** Copied, so that the log can reuse its memory at once. */
   #copied(parts: readonly Buffer[]): Buffer {
     const memory = this.#spare.pop() ?? Buffer.allocUnsafeSlow(GATHERED_BYTES);
     let filled = 0;

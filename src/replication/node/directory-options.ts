@@ -6,7 +6,7 @@ export interface DirectoryOptions
   dir: string;
   onTransactions(name: string, infos: readonly TransactionInfo[]): void;
   onOpened?(database: ReplicatedDatabase): void;
-  /** Somebody restored an older file; so many transactions are undone. */
+  /** An older file was restored; this many transactions are undone. */
   onUndone(count: number): void;
   log(message: string): void;
 }

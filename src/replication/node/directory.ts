@@ -22,10 +22,10 @@ import { Openings } from "./openings.ts";
 import { type ProblemState, Problems, Quarantined } from "./problems.ts";
 
 const MAGIC = "SQLite format 3\0";
-/** Files beside a database that belong to it. */
+/** Companion files of a database. */
 const COMPANIONS = /-(wal|shm|journal|pos|lock)$|\.incoming$/;
 const NAME_CHARS = 200;
-/** Problems of a file that is there; without the file they are none. */
+/** Problems of an existing file; without the file they are void. */
 const OF_A_FILE: ReadonlySet<ProblemState> = new Set(["opening", "busy", "full", "damaged", "replaced", "failed"]);
 
 export interface Dropped {
@@ -72,7 +72,7 @@ export class Directory {
     return this.#databases.size;
   }
 
-  /** Where each database stands, by name, as nodes tell each other. */
+  /** Positions by name, as nodes exchange them. */
   positions(): Record<string, string> {
     return Object.fromEntries([...this].map(({ name, position }) => [name, formatPosition(position)]));
   }
@@ -81,7 +81,7 @@ export class Directory {
     return join(this.dir, ".replication", "dbs", name);
   }
 
-  /** Where a database that is not here any more was deleted, if that was logged. */
+  /** Position of a logged deletion, if any. */
   deletedAt(name: string): Position | undefined {
     if (this.#databases.has(name)) return undefined;
     const known = this.#lastKnown(name);
@@ -94,13 +94,13 @@ export class Directory {
     return known;
   }
 
-  /** Names of databases that are here but cannot be used now. Nobody may put others in their place. */
+  /** Databases that exist but cannot be used now. They must not be replaced. */
   get unusable(): string[] {
     const names = [...this.problems].filter(([, { state }]) => OF_A_FILE.has(state)).map(([name]) => name);
     return [...new Set([...names, ...this.#openings.names()])].filter((name) => !this.#databases.has(name));
   }
 
-  /** Waits until what is being opened is open, but not for what takes long. */
+  /** Waits until pending databases are open, but not for slow ones. */
   async settle(): Promise<ReplicatedDatabase[]> {
     const { clock } = this.#options;
     const until_ms = clock.monotonic() + REPLICATION_LIMITS.settle_ms;
@@ -112,7 +112,7 @@ export class Directory {
     return opened;
   }
 
-  /** On a replica, what is no whole database makes room for the primary's. It is moved aside. */
+  /** On a replica, a corrupt database is moved aside for the primary's. */
   setDamagedAside(): void {
     for (const [name, { state, reason }] of Array.from(this.problems)) {
       if (state !== "damaged" || this.#databases.has(name)) continue;
@@ -123,7 +123,7 @@ export class Directory {
     }
   }
 
-  /** True when files may have been added or removed since it was last asked, and now and then anyway. */
+  /** Whether files may have been added or removed since the last call; regularly also without a change. */
   changed(): boolean {
     const now_ms = this.#options.clock.monotonic();
     const { mtimeMs, ino } = statSync(this.dir);
@@ -135,7 +135,7 @@ export class Directory {
     return true;
   }
 
-  /** Opens, held, what is new in the directory, as far as there is time. Returns what was opened. */
+  /** Opens new databases locked, as time permits. Returns them. */
   discover(): ReplicatedDatabase[] {
     const present = new Set<string>();
     for (const entry of readdirSync(this.dir, { withFileTypes: true })) {
@@ -161,7 +161,7 @@ export class Directory {
     }
   }
 
-  /** What was here when the node last ran, and is neither here now nor was deleted. */
+  /** Databases of the last run that are neither here nor deleted. */
   #noteMissing(present: ReadonlySet<string>): void {
     const missing = new Set<string>();
     for (const name of readdirSync(join(this.dir, ".replication", "dbs"))) {
@@ -174,7 +174,7 @@ export class Directory {
     this.problems.keepOnly(new Set(["missing"]), missing);
   }
 
-  /** Goes on with what is being opened, for a while. Returns what is open by now. */
+  /** Continues opening for a while. Returns what is open by now. */
   advance(): ReplicatedDatabase[] {
     return this.#openings.advance().map((database) => this.#add(database));
   }
@@ -196,7 +196,7 @@ export class Directory {
     return this.#add(finish(this.#openings.steps(name)));
   }
 
-  /** Lets go of a database that cannot go on. It is opened again later; the others do not notice. */
+  /** Closes a database with an error. It is reopened later; the others are not affected. */
   quarantine(name: string, error: unknown): void {
     const database = this.#databases.get(name);
     this.#forget(name);
@@ -208,12 +208,12 @@ export class Directory {
     try {
       database?.abandon();
     } catch (failure) {
-      // Its log could not be made durable: what is on the disk is not known any more.
+      // Its log could not be synced: the disk's content is unknown.
       this.#options.onFailure(failure);
     }
   }
 
-  /** Databases whose file an application has deleted. Each becomes one last transaction. What was replaced is opened anew. */
+  /** Databases whose file was deleted. Each gets one last transaction. Replaced ones are reopened. */
   findDropped(): Dropped[] {
     const dropped: Dropped[] = [];
     for (const database of Array.from(this.#databases.values())) {
@@ -246,12 +246,12 @@ export class Directory {
     return this.#watches.get(name)?.changed() ?? false;
   }
 
-  /** On a replica: databases whose WAL or file somebody has touched are opened anew. Returns their names. */
+  /** On a replica: reopens databases whose WAL or file was modified by others. Returns their names. */
   healTouched(): string[] {
     return [...this.#healDeletedLogs(), ...this.#healOverwritten()];
   }
 
-  /** Whatever the file is now, it is read, differs from the primary's, and is replaced by that. */
+  /** The modified file is read, differs from the primary's, and is replaced. */
   #healOverwritten(): string[] {
     const found = [...this.#databases.values()].filter((database) => this.#isOverwritten(database));
     for (const { name } of found) {
@@ -259,7 +259,7 @@ export class Directory {
         name,
         new Quarantined("replaced", "its file was written to past SQLite, as cp does; it is read anew"),
       );
-      // What is known about its pages is not to be believed.
+      // The stored page checksums are not trusted.
       new PersistedState(this.stateDir(name)).setAside();
     }
     return found.map(({ name }) => name);
@@ -278,7 +278,7 @@ export class Directory {
     return found.map(({ name }) => name);
   }
 
-  /** Applies a logged deletion of the primary's. What was here is moved aside; returns where to as well. */
+  /** Applies a logged deletion of the primary. The database is moved aside; also returns where. */
   applyDrop(database: ReplicatedDatabase, ltx: Buffer, term: number): { info: TransactionInfo; kept_at: string } {
     const { name, path, position } = database;
     let kept_at = "";
@@ -289,7 +289,7 @@ export class Directory {
     return { info, kept_at };
   }
 
-  /** The same when the primary's log does not lead there any more: it says where it logged the deletion. */
+  /** The same when the primary's log no longer includes it: it reports the deletion's position. */
   applyDeletion(database: ReplicatedDatabase, at: Position): string {
     const { name, path, position, page_size } = database;
     this.#close(database);
@@ -304,7 +304,7 @@ export class Directory {
     return this.aside.move(name, path, position);
   }
 
-  /** Makes the database what the snapshot says, whatever it was. Another page size: what was here is moved aside. */
+  /** Replaces the database by the snapshot. With another page size the old one is moved aside. */
   install(name: string, snapshot: ReceivedSnapshot): ReplicatedDatabase {
     const database = this.#databases.get(name);
     if (database && database.page_size === snapshot.header.page_size) {
@@ -321,29 +321,29 @@ export class Directory {
     return this.#adopt(name);
   }
 
-  /** Closes it so that its files can be moved; what is known about it is not needed any more. */
+  /** Closes it so that its files can be moved; the stored state is dropped. */
   #close(database: ReplicatedDatabase): void {
     this.#forget(database.name);
     database.abandon();
   }
 
-  /** Opens it again from its files, when what is in memory is not to be trusted any more. */
+  /** Reopens it from its files, when memory is not trusted. */
   reopen(name: string): ReplicatedDatabase {
     this.#databases.get(name)?.abandon();
     this.#forget(name);
     return this.#adopt(name);
   }
 
-  /** Old transactions go, unless somebody still needs those after `keepAfter`, within reason. */
+  /** Deletes old transactions, except those after `keepAfter`, within limits. */
   tidy(keepAfter: (name: string) => number): void {
-    // A copy: one that is opened again comes anew.
+    // A copy, because reopened ones are added again.
     for (const database of Array.from(this.#databases.values())) {
       const reasonable = database.log.bytes < REPLICATION_LIMITS.backup_backlog_bytes;
       try {
         database.tidy(reasonable ? keepAfter(database.name) : Number.POSITIVE_INFINITY);
       } catch (error) {
         if (error instanceof PositionMismatch) this.#options.log(error.message);
-        // Opened again, it says truly where it stands.
+        // Reopened, it reports its true position.
         this.quarantine(database.name, error);
       }
     }
@@ -355,7 +355,7 @@ export class Directory {
       try {
         database.close();
       } catch (error) {
-        // What could not be written is found at the next start; the others are closed all the same.
+        // What could not be written is found at the next start; the others are still closed.
         this.#options.log(`${database.name}: closing: ${messageOf(error)}`);
         this.#abandon(database);
       }
@@ -371,7 +371,7 @@ export class Directory {
   }
 }
 
-/** The deletion as it was logged; the database is closed by now. */
+/** The logged deletion; the database is closed by now. */
 function readDrop({ log, name }: ReplicatedDatabase, info: TransactionInfo): Buffer {
   const ltx = log.recent(info.position.txid);
   if (!ltx) throw new Error(`the log of ${name} does not have the deletion it was just given`);
@@ -382,7 +382,7 @@ export function isDatabaseName(name: string): boolean {
   return name.length <= NAME_CHARS && /^[^./\\\0][^/\\\0]*$/.test(name) && !COMPANIONS.test(name);
 }
 
-/** Looks before anything of SQLite has the file open; afterwards a descriptor must not be closed any more. */
+/** Checked before SQLite opens the file; later, closing a descriptor would drop locks. */
 function isDatabaseFile(path: string): boolean {
   const fd = openSync(path, "r");
   try {

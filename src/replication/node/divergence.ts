@@ -5,30 +5,30 @@ import { hex16 } from "../position.ts";
 import type { Directory } from "./directory.ts";
 import type { Peer } from "./peer.ts";
 
-/** What a node knows about one of its databases at a txid somebody asked for. */
+/** What a node knows about one of its databases at a requested txid. */
 export interface KnownPosition {
-  /** 16 hex digits; absent when the log does not go there. */
+  /** 16 hex digits; absent when the log does not have it. */
   checksum?: string;
   first: number;
   last: number;
-  /** The transaction after which it was as somebody else's is now; absent when the log knows of none. */
+  /** The transaction with the same state as the requester's; absent when unknown. */
   same?: number;
 }
 
-/** Which transactions somebody asks about, by database name; and, of some, the checksum of the state theirs is in. */
+/** Requested transactions by database and, for some, the checksum of the requester's state. */
 export interface AskedPositions {
   databases: Record<string, number>;
   checksums?: Record<string, string>;
 }
 
 export interface Divergence {
-  /** The last transaction both have; undefined when the logs do not go back so far. */
+  /** The last common transaction; undefined when the logs do not go back that far. */
   common: number | undefined;
-  /** Transactions only this node has; at least so many when `common` is undefined. */
+  /** Transactions that only this node has; a minimum when `common` is undefined. */
   dropped: number;
 }
 
-/** The answer to POST /positions. */
+/** The response to POST /positions. */
 export function knownPositions(directory: Directory, asked: AskedPositions): Record<string, KnownPosition> {
   const known: Record<string, KnownPosition> = {};
   for (const [name, txid] of Object.entries(asked.databases)) {
@@ -47,7 +47,7 @@ export function knownPositions(directory: Directory, asked: AskedPositions): Rec
   return known;
 }
 
-/** The newest transaction after which the database had this checksum. */
+/** The newest transaction with this checksum. */
 function findState(database: ReplicatedDatabase, checksum: string): number | undefined {
   const { txid } = database.position;
   const oldest = Math.max(database.log.base, txid - REPLICATION_LIMITS.states_compared);
@@ -61,8 +61,8 @@ function findState(database: ReplicatedDatabase, checksum: string): number | und
 type Ask = (name: string, txid: number, checksum?: string) => Promise<KnownPosition | undefined>;
 
 /**
- * The databases that differ from the primary's. One that is merely behind does not, and one that has the state of
- * another transaction than it thinks is told which. `only`: of one database.
+ * Databases that differ from the primary's. One that is merely behind does not; one whose state belongs to another
+ * transaction is corrected. `only`: of one database.
  */
 export async function findDivergences(
   directory: Directory,
@@ -92,15 +92,15 @@ export async function findDivergences(
 async function compare(database: ReplicatedDatabase, theirs: KnownPosition, ask: Ask): Promise<Divergence | undefined> {
   const { txid, checksum } = database.position;
   if (theirs.checksum === hex16(checksum)) return undefined;
-  // Older than anything the primary can compare with: a snapshot will do, nothing is known to be lost.
+  // Older than anything the primary can compare: a snapshot suffices, no loss is known.
   if (txid < theirs.first) return undefined;
-  // After a power cut SQLite's log can have more than ours, and there what was applied together counts as one.
+  // After a power cut SQLite's WAL can have more than ours, and batched transactions count as one.
   const same = (await ask(database.name, txid, hex16(checksum)))?.same;
   if (same !== undefined) {
     database.setPosition(same);
     return undefined;
   }
-  // Equal up to somewhere, different from there on: so the end of what is equal can be found by halving.
+  // Equal up to some transaction and different after it, so a binary search finds it.
   let low = Math.max(theirs.first, database.log.base) - 1;
   let high = Math.min(theirs.last, txid);
   const lowest = low;
