@@ -124,13 +124,21 @@ function isStarting(pid: number | undefined): boolean {
 
 /** At shutdown our own unit must stop first: otherwise we would restart machines that systemd stops. */
 function ordering(): string[] {
+  const unit = ownUnit();
+  return unit === undefined ? [] : [`Before=${unit}`];
+}
+
+/** The service that this process is part of. */
+function ownUnit(): string | undefined {
   const [, unit] = /^0::.*\/([^/]+\.service)$/m.exec(readFileSync("/proc/self/cgroup", "utf8")) ?? [];
-  return unit === undefined || unit.startsWith("user@") ? [] : [`Before=${unit}`];
+  return unit?.startsWith("user@") ? undefined : unit;
 }
 
 /** Removes the installation's scope when nothing runs in it. */
 export async function endDelegation(node_id: string): Promise<void> {
   removeCgroup(machinesCgroup(node_id));
   if (machinesCgroup(node_id) === plainPath(node_id) || !existsSync(unitDir(scopePath(node_id)))) return;
-  await program("systemctl", ["stop", scopeName(node_id)]);
+  // systemd ends the scope after our own service, by the order above: a service that is being stopped would wait for itself.
+  const waiting = ownUnit() === undefined ? [] : ["--no-block"];
+  await program("systemctl", ["stop", ...waiting, scopeName(node_id)]);
 }

@@ -35,8 +35,8 @@ const SWEEP = 30;
  */
 const ANSWER_MS = 3000;
 const SLOW_ANSWER_MS = 120_000;
-const START_MS = 10_000;
-/** Delay before a failed start is retried. */
+const START_MS = 60_000;
+/** How long one that could not be started is left alone. */
 const RETRY_MS = 60_000;
 
 export interface LxcfsParts {
