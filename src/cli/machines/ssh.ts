@@ -1,4 +1,5 @@
 import { createInterface } from "node:readline/promises";
+import { writeOut } from "../standard-output.ts";
 import type { Context, Verb } from "../verb.ts";
 import { APP, type Found, findMachine, MACHINE } from "./find.ts";
 import { attach, isTerminal } from "./terminal.ts";
@@ -54,6 +55,6 @@ async function runLine({ client }: Context, { params }: Found, directory: string
 }
 
 function print({ stdout, stderr }: Ran): void {
-  process.stdout.write(stdout);
+  writeOut(stdout);
   process.stderr.write(stderr);
 }
