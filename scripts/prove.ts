@@ -3,6 +3,7 @@
  *
  *   npm run prove [-- text-of-a-path… --tier push|night|soak]
  *   npm run prove -- --box debian13|debian12-v2      in a freshly installed system under QEMU
+ *   npm run prove -- --box debian13 --only B3        only the tests that show this promise
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -17,7 +18,7 @@ import { runTests, TIERS, type Tier, type Watching } from "./test-groups.ts";
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { tier: { type: "string", default: "night" }, box: { type: "string" } },
+  options: { tier: { type: "string", default: "night" }, box: { type: "string" }, only: { type: "string" } },
 });
 const tier = TIERS.find((one) => one === values.tier);
 if (!tier) {
@@ -54,7 +55,7 @@ async function prove(wanted: readonly string[], tier: Tier): Promise<boolean> {
         writeReadmeBlock("proved", reliabilityTop(readProofs()));
       },
     };
-    return await runTests(wanted, { tier, watching });
+    return await runTests(wanted, { tier, only: values.only, watching });
   } finally {
     rmSync(dir, { recursive: true, force: true });
   }

@@ -38,8 +38,11 @@ export const LONG_AT_NIGHT = new Set(
   ),
 );
 
-/** What they hold to is a time as a person sees it: as a proof, they have the box to themselves. */
-export const TIMED = new Set(["web-load"]);
+/**
+ * As a proof, each of them has the host to itself: what it holds to is a time as a person sees it, or it runs a whole system,
+ * which takes a processor where that is emulated.
+ */
+export const TIMED = new Set(["web-load", "box-runtime", "box-service", "box-tour"]);
 
 const nameOf = (file: string): string => basename(file, ".test.ts");
 
@@ -66,6 +69,8 @@ interface Wish {
   tier: Tier;
   /** Also what a push does without. */
   all?: boolean;
+  /** Only tests with this text in their name, or in that of a suite around them. */
+  only?: string | undefined;
   watching?: Watching | undefined;
 }
 
@@ -89,7 +94,7 @@ export interface Watching {
 /** Runs the files whose path holds one of these texts, or those of the tier. Answers whether all went well. */
 export async function runTests(
   wanted: readonly string[],
-  { tier, all = tier !== "push", watching }: Wish,
+  { tier, all = tier !== "push", only, watching }: Wish,
 ): Promise<boolean> {
   const isLeftOut = (file: string): boolean => !all && isSystem(file) && NIGHT.has(nameOf(file));
   const files = ["src", "test"].flatMap((folder) => testFiles(folder, { wanted, isLeftOut }));
@@ -99,7 +104,7 @@ export async function runTests(
   }
   const began = performance.now();
   const folder = new RunFolder();
-  const run: Run = { tier, watching, folder, running: new Set() };
+  const run: Run = { tier, only, watching, folder, running: new Set() };
   endWithSignals(run);
   const passed = await runFiles(files, run);
   await run.ending;
@@ -171,9 +176,10 @@ async function together(groups: readonly Group[], run: Run): Promise<boolean> {
 
 /** Runs one group. What it says is shown as it comes, or `later`, whole: two that speak at once are not understood. */
 async function runGroup({ name, files, flags }: Group, run: Run, later: boolean): Promise<boolean> {
-  const { tier, watching, folder, running } = run;
+  const { tier, only, watching, folder, running } = run;
   // A test that failed may leave something open: the run still ends, with that failure in it. Proofs take their time.
   const ending = ["--test-force-exit", ...(tier === "push" ? [`--test-timeout=${10 * 60_000}`] : [])];
+  const named = only === undefined ? [] : [`--test-name-pattern=${only}`];
   const shown = process.env["CI"] || process.stdout.isTTY ? "spec" : "dot";
   const ended = [join(import.meta.dirname, "test-run/reporter.ts"), join(folder.path, `${name}${ENDED}`)];
   const reporters = [
@@ -184,7 +190,7 @@ async function runGroup({ name, files, flags }: Group, run: Run, later: boolean)
   const env = { ...folder.environment(), ...(tier === "push" ? {} : { HANGAR_PROVE: tier }) };
   const head = `\n== ${name} (${files.length} files)\n`;
   if (!later) process.stdout.write(head);
-  const child = spawn(process.execPath, ["--test", ...flags, ...ending, ...reporters, ...files], {
+  const child = spawn(process.execPath, ["--test", ...flags, ...ending, ...named, ...reporters, ...files], {
     cwd: root,
     stdio: ["ignore", later ? "pipe" : "inherit", "inherit"],
     env,

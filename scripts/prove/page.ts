@@ -12,6 +12,7 @@ figures, the tier they ran in, the day, and the seed that repeats the run (\`SEE
     npm run prove                           # the night's sizes
     npm run prove -- volumes --tier soak    # one area, the largest sizes
     npm run prove -- --box debian13         # in a freshly installed Debian, which QEMU runs; or debian12-v2
+    npm run prove -- --box debian13 --only B3    # of these tests, those that show one promise
 
 Many of these tests have a control: a broken variant of what they test, which they must catch.
 `;

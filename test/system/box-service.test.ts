@@ -42,9 +42,17 @@ suite(`${BOX.title}: the service`, { skip: noBox }, () => {
   const install = (file: string): string =>
     `DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --allow-downgrades /root/${basename(file)}`;
 
-  test(`${BOX.name}: the Debian package installs a service that is enabled and ready (B1)`, async (t) => {
+  /** The platform as the package brings it, with a machine; each test can be run alone, and uses what one before it has left. */
+  const installed = async (): Promise<void> => {
+    if (machine !== "") return;
     await guest.must(install(packages.deb));
     await eventually("the platform", isReady);
+    await guest.must("hangar apps show hello || hangar apps create hello");
+    machine = await runMachine(guest, "hangar", "hello", "--name first");
+  };
+
+  test(`${BOX.name}: the Debian package brings a service that is ready, enabled and the platform itself (B1)`, async (t) => {
+    await installed();
     const [type, state] = (await guest.must("systemctl show hangar -p Type -p UnitFileState --value"))
       .trim()
       .split("\n");
@@ -52,17 +60,17 @@ suite(`${BOX.title}: the service`, { skip: noBox }, () => {
     const command = await guest.must(`tr '\\0' ' ' < /proc/${await main()}/cmdline`);
     assert.match(command, /^\/usr\/lib\/hangar\/\S+\/node \/usr\/lib\/hangar\/src\/main\.js/);
     assert.match(await guest.must("hangar service status"), /state +active[\s\S]*answers at/);
-    assert.match(await guest.must("hangar doctor || true"), /platform +answers/);
-    await guest.must("hangar apps create hello");
-    machine = await runMachine(guest, "hangar", "hello", "--name first");
+    assert.match(await guest.must("hangar doctor || true"), /platform +ready/);
     const own = await guest.must(`cat /proc/$(pgrep -f "native/[^ ]*/[m]onitor" | head -n 1)/cgroup`);
     assert.doesNotMatch(own, /hangar\.service/, "the monitor is in the service's cgroup");
     t.diagnostic((await guest.must("systemd-analyze --no-pager | head -n 1; systemctl --version | head -n 1")).trim());
   });
 
-  test(`${BOX.name}: stop, start and restart of the service interrupt no machine (B2)`, async (t) => {
+  test(`${BOX.name}: stop, start and restart touch the platform alone (B2)`, async (t) => {
+    await installed();
     await uninterrupted(t, "systemctl stop", async () => {
       await guest.must("systemctl stop hangar");
+      assert.equal((await guest.must("systemctl show hangar -p Result --value")).trim(), "success");
       assert.notEqual((await guest.run(health)).status, 0, "it still answers");
       assert.equal((await guest.run("pgrep -f hangar/src/[m]ain.js")).stdout, "", "the platform is left behind");
     });
@@ -74,7 +82,8 @@ suite(`${BOX.title}: the service`, { skip: noBox }, () => {
     assert.match(await guest.must(`hangar machines exec ${machine} -- /bin/echo inside`), /inside/);
   });
 
-  test(`${BOX.name}: systemd restarts the platform after systemctl kill -9 (B3)`, async (t) => {
+  test(`${BOX.name}: after systemctl kill -9 systemd brings it back (B3)`, async (t) => {
+    await installed();
     const pid = await main();
     await uninterrupted(t, "systemctl kill -9", async () => {
       await guest.must("systemctl kill -s KILL hangar");
@@ -86,7 +95,8 @@ suite(`${BOX.title}: the service`, { skip: noBox }, () => {
     assert.match(await guest.must("hangar machines list"), /started/);
   });
 
-  test(`${BOX.name}: the watchdog kills and restarts a platform that hangs (B3)`, async (t) => {
+  test(`${BOX.name}: a platform that hangs is ended by the watchdog and started again (B3)`, async (t) => {
+    await installed();
     const quick = "[Service]\nWatchdogSec=30\nTimeoutAbortSec=5\n";
     const file = "/etc/systemd/system/hangar.service.d/quick.conf";
     await guest.must(`mkdir -p $(dirname ${file}); cat > ${file}; systemctl daemon-reload; systemctl restart hangar`, {
@@ -101,7 +111,8 @@ suite(`${BOX.title}: the service`, { skip: noBox }, () => {
     await guest.must(`rm -r $(dirname ${file}); systemctl daemon-reload; systemctl restart hangar`);
   });
 
-  test(`${BOX.name}: a platform that cannot start is retried until it can, and logs why (B3)`, async (t) => {
+  test(`${BOX.name}: one that cannot start is tried again until it can, and says why (B3)`, async (t) => {
+    await installed();
     await uninterrupted(t, "a crash loop", async () => {
       await guest.must("echo 'listen = \"nowhere\"' >> /etc/hangar/hangar.toml");
       assert.notEqual((await guest.run("systemctl restart hangar")).status, 0);
@@ -116,6 +127,7 @@ suite(`${BOX.title}: the service`, { skip: noBox }, () => {
   });
 
   test(`${BOX.name}: an upgrade and a rollback of the package keep machines running (B4)`, async (t) => {
+    await installed();
     await uninterrupted(t, `upgrade to ${NEXT}`, async () => {
       await guest.must(install(packages.next));
       await eventually("the new version", isReady);
@@ -129,7 +141,8 @@ suite(`${BOX.title}: the service`, { skip: noBox }, () => {
     assert.match(await guest.must(`hangar machines exec ${machine} -- /bin/echo inside`), /inside/);
   });
 
-  test(`${BOX.name}: after a reboot the service runs, and machines by their restart policy (B5)`, async (t) => {
+  test(`${BOX.name}: after a reboot the service is there, and machines as their restart policy says (B5)`, async (t) => {
+    await installed();
     const id = await runMachine(guest, "hangar", "hello", "--name always --restart always");
     const took = await guest.reboot();
     await eventually("the platform after a reboot", isReady);
@@ -142,6 +155,7 @@ suite(`${BOX.title}: the service`, { skip: noBox }, () => {
   });
 
   test(`${BOX.name}: removing the package keeps the data, purging it leaves nothing (B6)`, async () => {
+    await installed();
     await guest.must("DEBIAN_FRONTEND=noninteractive apt-get -qq remove -y hangar");
     assert.match(await guest.must("ls /var/lib/hangar"), /hangar\.db/);
     const left = (await guest.must(LEFTOVERS))
@@ -163,6 +177,10 @@ suite(`${BOX.title}: the service`, { skip: noBox }, () => {
     await eventually("the platform of the tarball", isReady);
     assert.match(await guest.must("cat '/srv/my data/address'"), /4280/);
     assert.match(await guest.must(`${hangar} service status`), /data dir +\/srv\/my data/);
+    // Without a machine it takes its part of the cgroup tree along.
+    await guest.must("systemctl stop hangar");
+    assert.equal((await guest.must("systemctl show hangar -p Result --value")).trim(), "success");
+    assert.equal((await guest.must("find /sys/fs/cgroup -name 'hangar-*.scope'")).trim(), "");
     const { status, stderr } = await guest.run(`${hangar} service uninstall`);
     assert.equal(status, 2);
     assert.match(stderr, /--yes.*--keep-data/);

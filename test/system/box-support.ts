@@ -42,6 +42,7 @@ export async function eventually(what: string, look: () => Promise<string | true
  * The brackets keep the shell that looks, which has the pattern in its own command line, out of the list.
  */
 export async function processesOf(guest: Guest, machine: string): Promise<string> {
+  assert.match(machine, /^\w+$/);
   const list = await guest.must(
     `for file in $(find /sys/fs/cgroup -path '*${machine}*' -name cgroup.procs); do cat $file; done |
      sort -nu - <(pgrep -f 'native/[^ ]*/[m]onitor .*${machine}' || true) |

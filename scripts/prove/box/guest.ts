@@ -1,9 +1,9 @@
 /** A box that runs: a virtual machine, commands in it, and its end. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, openSync, readFileSync, rmSync, statSync } from "node:fs";
+import { existsSync, mkdtempSync, openSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
-import { tmpdir } from "node:os";
+import { setPriority, tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -97,6 +97,7 @@ export class Guest {
     const log = openSync(join(dir, "console.log"), "w");
     // What is written goes to a file beside the image that has no name: it is gone when QEMU is.
     const qemu = spawn(program, args, { stdio: ["ignore", log, log], env: { ...process.env, TMPDIR: dir } });
+    prefer(qemu.pid);
     const guest = new Guest({ dir, image, port, accelerated, qemu });
     process.once("exit", guest.#kill);
     return guest;
@@ -208,6 +209,18 @@ function accelerations(): boolean[] {
   const asked = process.env["HANGAR_BOX_ACCEL"];
   if (asked === "tcg" || !existsSync("/dev/kvm")) return [false];
   return asked === "kvm" ? [true] : [true, false];
+}
+
+/**
+ * HANGAR_BOX_NICE=-15 gives the box a processor on a host that is busy with other things. Where the kernel groups processes
+ * by session (autogroup), a nice value counts inside of a session alone, and the session has one of its own.
+ */
+function prefer(pid: number | undefined): void {
+  const nice = Number(process.env["HANGAR_BOX_NICE"] ?? 0);
+  if (pid === undefined || nice === 0) return;
+  setPriority(pid, nice);
+  const session = `/proc/${pid}/autogroup`;
+  if (existsSync(session)) writeFileSync(session, String(nice));
 }
 
 async function freePort(): Promise<number> {
