@@ -85,7 +85,7 @@ export function makeDeb({ to, arch, version, work }: Packing, bundle: string): s
   for (const [name, text] of Object.entries({ postinst: POSTINST, prerm: PRERM, postrm: POSTRM }))
     put(`DEBIAN/${name}`, text, 0o755);
   const file = join(to, `hangar_${version}_${DEBIAN_ARCH[arch]}.deb`);
-  runTool("dpkg-deb", ["--root-owner-group", "-Zxz", "-z1", "--build", stage, file]);
+  runTool("dpkg-deb", ["--root-owner-group", "-Zzstd", "-z9", "--build", stage, file]);
   return file;
 }
 
