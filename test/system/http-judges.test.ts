@@ -106,8 +106,8 @@ suite("HTTP conformance and load tools", () => {
 
   test("h2load gets every response, over many streams", { skip: missing("h2load") }, async (t) => {
     const { port } = await edge(t, { tls: true });
-    const said = await run("h2load", ["-n", "2000", "-c", "4", "-m", "20", `https://localhost:${port}/`]);
-    assert.match(said, /2000 total, 2000 started, 2000 done, 2000 succeeded, 0 failed, 0 errored, 0 timeout/, said);
+    const said = await run("h2load", ["-n", "5000", "-c", "10", "-m", "100", `https://localhost:${port}/`]);
+    assert.match(said, /5000 total, 5000 started, 5000 done, 5000 succeeded, 0 failed, 0 errored, 0 timeout/, said);
   });
 
   test("slowhttptest does not block the edge proxy", { skip: missing("slowhttptest") }, async (t) => {

@@ -1,4 +1,4 @@
-import { endsConnection, type Peer } from "../header-rewrite.ts";
+import { endsConnection, type Peer, repeatable } from "../header-rewrite.ts";
 import type { RequestHead, ResponseHead } from "../http1/head.ts";
 import type { UpstreamConnection } from "../http1/upstream.ts";
 import { tryFiles } from "../static/statics.ts";
@@ -38,6 +38,7 @@ export class ProxyExchange implements PendingRequest {
   readonly #owner: RequestOwner;
   /** The route whose targets are tried. */
   #route: Route | undefined;
+  #retried = false;
 
   constructor({ plane, peer }: { plane: PlaneServices; peer: Peer }, owner: RequestOwner) {
     this.#plane = plane;
@@ -56,6 +57,7 @@ export class ProxyExchange implements PendingRequest {
   findTarget(route: Route, head: RequestHead): void {
     this.attempts = new Attempts(head, this.#plane);
     this.constraint = undefined;
+    this.#retried = false;
     this.upgrade = head.upgrade !== undefined;
     this.fresh = endsConnection(head) || this.upgrade;
     this.#route = route;
@@ -66,10 +68,16 @@ export class ProxyExchange implements PendingRequest {
     this.#obtain();
   }
 
-  /** Tries again on a new connection, to the same machine or another one. */
-  retry(): void {
+  /**
+   * True when the request goes on a new connection, to the same machine or another one: the machine closed a connection
+   * that it had kept, just when it was used. Once, and only what may be repeated.
+   */
+  retries(head: RequestHead, connection: UpstreamConnection | undefined, untouched: boolean): boolean {
+    if (this.#retried || this.gone || !untouched || !connection?.reused || !repeatable(head)) return false;
+    this.#retried = true;
     this.fresh = true;
     this.#obtain();
+    return true;
   }
 
   /** True when the response asks for a replay: the request goes on to another machine, or is refused. */

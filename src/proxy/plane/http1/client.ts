@@ -7,15 +7,7 @@ import type { Route } from "../balance/route.ts";
 import type { TargetState } from "../balance/target.ts";
 import { compressing } from "../compress.ts";
 import type { Dispatch } from "../dispatch.ts";
-import {
-  brokenOff,
-  type OwnResponse,
-  type Peer,
-  peerLines,
-  refusalResponse,
-  repeatable,
-  requestLines,
-} from "../header-rewrite.ts";
+import { brokenOff, type OwnResponse, type Peer, peerLines, refusalResponse, requestLines } from "../header-rewrite.ts";
 import { splice } from "../splice.ts";
 import { Traffic } from "../traffic.ts";
 import type { PlaneServices } from "../types.ts";
@@ -59,7 +51,6 @@ export class Http1Client implements Exchange {
   #sent_at = 0;
   #status = 0;
   #answer: ResponseText | undefined;
-  #tries = 0;
   readonly #traffic: Traffic;
   #closing = false;
   /** Time of the last progress. */
@@ -165,7 +156,6 @@ export class Http1Client implements Exchange {
     this.#head = head;
     this.#started = this.#plane.now();
     this.#status = 0;
-    this.#tries = 0;
     this.#request_id = this.#plane.requestId();
     this.#answer = undefined;
     const found = this.#dispatch(head);
@@ -311,12 +301,7 @@ export class Http1Client implements Exchange {
       this.cut();
       return;
     }
-    // The machine closed a kept-alive connection just when it was reused: retry on a new one.
-    if (untouched && upstream?.reused && repeatable(request) && this.#tries++ === 0) {
-      this.#proxied.retry();
-      return;
-    }
-    this.refused(brokenOff(problem));
+    if (!this.#proxied.retries(request, upstream, untouched)) this.refused(brokenOff(problem));
   }
 
   // The end of a request.

@@ -35,7 +35,7 @@ export class Http2Backend {
   line(done: PendingStream): void {
     const session = this.#session;
     if (this.#waiting) this.#waiting.push(done);
-    else if (session && !session.closed && !session.destroyed) done(new Http2Connection(session));
+    else if (session && !session.closed && !session.destroyed) done(new Http2Connection(session, true));
     else {
       this.#waiting = [done];
       this.#dial();
@@ -68,7 +68,7 @@ export class Http2Backend {
   #tell(session: ClientHttp2Session | undefined, problem?: Error): void {
     const waiting = this.#waiting ?? [];
     this.#waiting = undefined;
-    for (const done of waiting) done(session && new Http2Connection(session), problem);
+    for (const done of waiting) done(session && new Http2Connection(session, false), problem);
   }
 
   /** Streams in progress continue. */
@@ -83,15 +83,16 @@ export class Http2Backend {
 
 /** One stream as an upstream connection. */
 class Http2Connection implements UpstreamConnection {
-  readonly reused = false;
-  /** Node does not report when frames are sent. */
+  readonly reused: boolean;
+  /** Frames are sent when there is room for them, and nobody tells when. */
   readonly unsent = true;
   readonly #session: ClientHttp2Session;
   #stream: ClientHttp2Stream | undefined;
   #trailers = "";
 
-  constructor(session: ClientHttp2Session) {
+  constructor(session: ClientHttp2Session, reused: boolean) {
     this.#session = session;
+    this.reused = reused;
   }
 
   begin(exchange: Exchange, head: string, { complete }: { complete: boolean }): void {

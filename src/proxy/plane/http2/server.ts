@@ -291,14 +291,16 @@ class Http2Exchange implements Exchange {
     this.failed(new Error("the machine switched protocols without a request to upgrade"), false);
   }
 
-  failed(problem: Error, _untouched?: boolean): void {
+  failed(problem: Error, untouched: boolean): void {
+    const upstream = this.#upstream;
     this.#upstream = undefined;
     this.#leave();
     if (this.#stream.headersSent) {
       this.#stream.close(constants.NGHTTP2_INTERNAL_ERROR);
       return;
     }
-    this.refused(brokenOff(problem));
+    const head = this.#head as RequestHead;
+    if (!this.#proxied.retries(head, upstream, untouched)) this.refused(brokenOff(problem));
   }
 
   drained(): void {
