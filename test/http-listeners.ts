@@ -72,7 +72,7 @@ export const LISTENERS: Record<string, (t: TestContext) => Promise<Listener>> = 
     return { open: () => connect(machine.socket), path: "/v1/gateway/list" };
   },
   "the edge proxy": async (t) => {
-    const backend = await aBackend(t, (_request, response) => response.end("ok"));
+    const backend = await aBackend(t, (request, response) => request.resume().on("end", () => response.end("ok")));
     const plane = await aPlane(t);
     await plane.serve({ targets: [aTarget(backend.port)] });
     return { open: () => connect(plane.port, "127.0.0.1"), path: "/" };

@@ -37,6 +37,11 @@ export const PROXY_LIMITS = {
   client_idle_ms: MINUTE,
   /** Time a client may stall while it has to send or receive. Past it: the connection is closed. */
   stall_ms: MINUTE,
+  /** Time in which `slow_body_bytes` of a request's body have to come. Past it: 408, or the stream is closed. Not while the
+   * machine does not take them, nor once it answers. */
+  slow_body_ms: MINUTE,
+  /** What has to come of a request's body in `slow_body_ms`. Less of it: as above. */
+  slow_body_bytes: 4 * KIB,
   /** Time a machine may send nothing during a request. Past it: 504, or the response is cut off. */
   answer_idle_ms: 5 * MINUTE,
   /** Idle timeout of raw and upgraded (WebSocket) connections. */

@@ -1,3 +1,5 @@
+import { PROXY_LIMITS } from "../../limits.ts";
+import { BodyPace } from "../body-pace.ts";
 import { endsConnection, type Peer, repeatable } from "../header-rewrite.ts";
 import type { RequestHead, ResponseHead } from "../http1/head.ts";
 import type { UpstreamConnection } from "../http1/upstream.ts";
@@ -33,6 +35,7 @@ export class ProxyExchange implements PendingRequest {
   gone = false;
   constraint: TargetConstraint | undefined;
   attempts: Attempts | undefined;
+  readonly pace = new BodyPace();
   readonly #plane: PlaneServices;
   readonly #peer: Peer;
   readonly #owner: RequestOwner;
@@ -99,6 +102,14 @@ export class ProxyExchange implements PendingRequest {
   timeOut(): void {
     this.#owner.releaseTarget();
     this.#owner.refused({ status: 504, reason: "answer_timeout", text: "the machine did not answer in time" });
+  }
+
+  /** Refuses the request because its body comes too slowly. */
+  refuseSlow(): void {
+    const { slow_body_bytes, slow_body_ms } = PROXY_LIMITS;
+    const text = `less than ${slow_body_bytes} bytes of the request's body came in ${slow_body_ms / 1000} s (limit slow_body_bytes)`;
+    this.#owner.releaseTarget();
+    this.#owner.refused({ status: 408, reason: "slow_body", text });
   }
 
   /** Frees the body: the request is over, so it is not replayed. */

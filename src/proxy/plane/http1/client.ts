@@ -95,13 +95,17 @@ export class Http1Client implements Exchange {
     else if (this.#state === "head" && quiet > this.#headTimeout()) {
       if (this.#unread.length === 0) this.#socket.destroy();
       else this.#refuse(408, "request_timeout", "the request did not arrive in time");
-    } else if (this.#state === "busy") this.#sweepBusy(quiet);
+    } else if (this.#state === "busy") this.#sweepBusy(quiet, now);
   }
 
-  #sweepBusy(quiet: number): void {
+  #sweepBusy(quiet: number, now: number): void {
     const idle = this.#route?.table.options.idle_ms || PROXY_LIMITS.answer_idle_ms;
-    const stuck = this.#socket.writableLength > 0 || (this.#body && !this.#body.done);
-    if (stuck ? quiet > PROXY_LIMITS.stall_ms : quiet > idle) this.#stalled(!stuck);
+    const uploading = this.#body !== undefined && !this.#body.done;
+    const stuck = this.#socket.writableLength > 0 || uploading;
+    // Once it answers, both directions are a stream of the machine's own.
+    if (uploading && !this.#answer && this.#proxied.pace.isSlow(now, this.#socket.isPaused()))
+      this.#proxied.refuseSlow();
+    else if (stuck ? quiet > PROXY_LIMITS.stall_ms : quiet > idle) this.#stalled(!stuck);
   }
 
   /** Timeout for the head of a request. */
@@ -185,6 +189,7 @@ export class Http1Client implements Exchange {
     this.#state = "busy";
     this.#sent_at = this.#plane.now();
     this.#moved_at = this.#sent_at;
+    this.#proxied.pace.restart(this.#sent_at);
     if (head.length !== 0) this.#body ??= new BodyReader(head.length);
     const lines = requestLines(head, this.#peer_lines, this.#request_id, source);
     upstream.begin(this, lines, { complete: head.length === 0, chunked: head.length === CHUNKED });
@@ -204,6 +209,7 @@ export class Http1Client implements Exchange {
   // The request body, to the machine.
 
   #feed(bytes: Buffer): void {
+    this.#proxied.pace.came(bytes.length);
     try {
       const used = (this.#body as BodyReader).feed(bytes, {
         data: (chunk) => this.#send(chunk),

@@ -184,15 +184,28 @@ class Http2Exchange implements Exchange {
     const { headersSent, writableLength } = this.#stream;
     // The queue has its own timeout.
     if (!this.#upstream && !headersSent) return;
+    if (this.#isSlow(now)) {
+      if (headersSent) this.#close(now);
+      else this.#proxied.refuseSlow();
+      return;
+    }
     const idle = this.route?.table.options.idle_ms || PROXY_LIMITS.answer_idle_ms;
     const clients_turn = !this.#upstream || writableLength > 0;
     if (now - this.#moved_at <= (clients_turn ? PROXY_LIMITS.stall_ms : idle)) return;
-    if (headersSent) {
-      this.#closed_at ??= now;
-      this.#stream.close(constants.NGHTTP2_CANCEL);
-      return;
-    }
-    this.#proxied.timeOut();
+    if (headersSent) this.#close(now);
+    else this.#proxied.timeOut();
+  }
+
+  /** While a machine answers, both directions are a stream of its own; gRPC may send little before that, too. */
+  #isSlow(now: number): boolean {
+    if (!this.#reading || this.#stream.readableEnded || (this.#upstream && this.#stream.headersSent)) return false;
+    const rpc = this.#target?.table.h2 && /^content-type: application\/grpc\b/m.test(this.#head?.lines ?? "");
+    return this.#proxied.pace.isSlow(now, rpc || this.#stream.isPaused());
+  }
+
+  #close(now: number): void {
+    this.#closed_at ??= now;
+    this.#stream.close(constants.NGHTTP2_CANCEL);
   }
 
   /** Whether its stream was closed at an earlier sweep and is still open. */
@@ -213,6 +226,7 @@ class Http2Exchange implements Exchange {
     this.#target = target;
     this.#sent_at = plane.now();
     this.#moved_at = this.#sent_at;
+    this.#proxied.pace.restart(this.#sent_at);
     const { body, source } = this.#proxied.attempts as Attempts;
     const lines = requestLines(head, peerLines(this.#peer, plane.region, "2"), this.#request_id, source);
     upstream.begin(this, lines, { complete: head.length === 0, chunked: head.length === CHUNKED });
@@ -226,6 +240,7 @@ class Http2Exchange implements Exchange {
     this.#reading = true;
     this.#stream.on("data", (chunk: Buffer) => {
       this.#moved_at = this.#plane.now();
+      this.#proxied.pace.came(chunk.length);
       if (this.#upstream && !body.write(this.#upstream, chunk)) this.#stream.pause();
     });
     this.#stream.on("end", () => body.end(this.#upstream, this.#request_trailers));
