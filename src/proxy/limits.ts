@@ -92,6 +92,10 @@ export const PROXY_LIMITS = {
   workers: 32,
   /** Concurrent streams per HTTP/2 connection. */
   h2_streams: 128,
+  /** Streams of one HTTP/2 connection that its client may take back at once. More (rapid reset): the connection is closed. */
+  h2_resets: 200,
+  /** Those that it may take back each second beyond that. More: the same. */
+  h2_resets_per_second: 33,
 
   // Files.
   /** Cached path lookups per static folder. One more: the cache is cleared. */

@@ -46,6 +46,8 @@ export function serveHttp2(socket: TLSSocket, parts: Parts): void {
   const session: ServerHttp2Session = performServerHandshake(socket, {
     ...LENIENT,
     maxHeaderListPairs: PROXY_LIMITS.head_lines,
+    streamResetBurst: PROXY_LIMITS.h2_resets,
+    streamResetRate: PROXY_LIMITS.h2_resets_per_second,
     settings: {
       maxConcurrentStreams: PROXY_LIMITS.h2_streams,
       maxHeaderListSize: PROXY_LIMITS.head_bytes,
@@ -95,10 +97,14 @@ export function serveHttp2(socket: TLSSocket, parts: Parts): void {
       exchanges.delete(exchange);
       used_at = plane.now();
     });
-    exchange.begin(headers);
-    if (!exchange.route) return;
-    exchange.route.counters.takeOver(route?.counters);
-    route = exchange.route;
+    // In a turn of its own: a stream that is taken back in the same breath (rapid reset) costs no machine a connection.
+    setImmediate(() => {
+      if (stream.closed || stream.destroyed) return;
+      exchange.begin(headers);
+      if (!exchange.route) return;
+      exchange.route.counters.takeOver(route?.counters);
+      route = exchange.route;
+    });
   });
 }
 
