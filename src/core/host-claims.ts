@@ -1,5 +1,5 @@
 /**
- * What the installations on one host share out among themselves: blocks of user ids, and the names of their devices. Each
+ * What the installations on one host share out among themselves: user ids, IPv4 addresses, names of devices. Each
  * claim is a symbolic link in a folder of the host, and says whose it is: its target is a path below the data dir of its
  * owner. The kernel makes a link for one of those who try at the same time, so a claim is never given twice; it outlives
  * crashes and reboots, as the disks do whose files belong to those ids. A claim counts as long as its data dir is there.
@@ -11,7 +11,7 @@ import { holdLock } from "./file-lock.ts";
 /** Per host, not per installation. */
 export const CLAIMS_DIR = "/var/lib/hangar-claims";
 
-export type ClaimKind = "uids" | "devices";
+export type ClaimKind = "uids" | "devices" | "ipv4";
 
 export interface Claim {
   name: string;

@@ -28,7 +28,7 @@ export interface PeerStore {
   peers(): Promise<Peer[]>;
   /** Publishes a peer's address; peers without a heartbeat since `forget_before` are deleted. */
   announce(peer: Omit<Peer, "block">, forget_before: number): Promise<void>;
-  /** The process's block, or the first free one of `blocks`, which is then its own. */
+  /** The block that a process has, when it is one of `blocks`; or the first of them that nobody has, its own from now on. */
   takeBlock(node_id: string, blocks: readonly number[]): Promise<number | undefined>;
 }
 

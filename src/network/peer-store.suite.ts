@@ -32,6 +32,11 @@ export function peerStoreSuite(
       assert.equal(new Set(blocks).size, 3);
       assert.equal(await store.takeBlock("a", [1, 2, 3]), blocks[0]);
       assert.equal(await store.takeBlock("d", [1, 2, 3]), undefined, "there are no more");
+      assert.equal(
+        await store.takeBlock("c", [1, 2, 4]),
+        blocks[2] === 3 ? 4 : blocks[2],
+        "one that it may not have is given up",
+      );
       await store.announce({ node_id: "b", underlay: "10.0.0.2", seen_at: 1 }, 0);
       assert.equal((await store.peers())[0]?.block, blocks[1]);
       await close();

@@ -16,6 +16,7 @@ import type { Settings } from "#core/settings.ts";
 import type { DriverChoice } from "#drivers/choice.ts";
 import { openDisk } from "#drivers/disk/open.ts";
 import { openImages } from "#drivers/images/images.ts";
+import { Ipv4Claims } from "#drivers/net/ipv4-claims.ts";
 import { openFence, openRuntime } from "#drivers/open.ts";
 import { Channel } from "#hosts/channel.ts";
 import type { Fence } from "#hosts/fence.ts";
@@ -36,7 +37,6 @@ import type { ImageSource } from "#machines/runtime/image-source.ts";
 import type { LocalApi } from "#machines/runtime/local-api.ts";
 import { volumeMigratingDriver } from "#machines/runtime/volume-migrating-driver.ts";
 import type { MetricsEngine } from "#metrics/engine/engine.ts";
-import { SHARED_BLOCKS } from "#network/ipv4-blocks.ts";
 import type { NetworkListener } from "#network/network-listeners.ts";
 import type { Reach } from "#proxy/exposure.ts";
 import type { LastKnownTables } from "#proxy/last-known.ts";
@@ -59,7 +59,7 @@ import { databaseRoutes } from "./databases.ts";
 import { openEgress } from "./egress.ts";
 import type { Emulated } from "./emulated.ts";
 import { MeasuredMachines, openMetrics, openSources } from "./metrics.ts";
-import { openOverlay } from "./overlay.ts";
+import { openOverlay, ownBlock } from "./overlay.ts";
 import { openProxy } from "./proxy.ts";
 import { openRegistry } from "./registry.ts";
 import { Duty, openBeats, openHosts } from "./roles.ts";
@@ -117,8 +117,8 @@ function openWebhooks(
 /** Opens apps, hosts, machines and webhooks. */
 export async function openMachines(database: Database, settings: Settings, needs: MachineNeeds): Promise<MachinesPart> {
   const { clock, appStore } = needs;
-  const opened = await openModule(database, settings, { ...needs, readiness: readinessOfProxy(() => proxy) });
-  const { images, registry, hosts, hostStore, volumes, store, duty, notifier, machines_module, ipv4_block } = opened;
+  const opened = await openModule(database, settings, { ...needs, door: doorOf(() => proxy) });
+  const { images, registry, hosts, hostStore, volumes, store, duty, notifier, machines_module } = opened;
   const apps = new AppService({
     store: appStore,
     clock,
@@ -135,7 +135,7 @@ export async function openMachines(database: Database, settings: Settings, needs
   const served = { machines_module, hosts, images, notifier, egress: egress.keeper };
   const proxy = openProxy(database, settings, { ...needs, ...served });
   const overlay =
-    notifier && openOverlay(database, settings, { ...needs, hosts, notifier, ipv4_block, directory: proxy.directory });
+    notifier && openOverlay(database, settings, { ...needs, ...opened, notifier, directory: proxy.directory });
   const running = new MeasuredMachines({ host_ids: hosts.own, store, bus });
   const sources = await openSources({ ...needs, machines: running, proxy, host_ids: hosts.own });
   const measuring = openMetrics(settings, {
@@ -249,8 +249,8 @@ async function openModule(database: Database, settings: Settings, needs: Machine
     grown,
   });
   const routed = settings.host.network !== "off";
-  const ipv4_block =
-    notifier && routed ? await sqlPeerStore(database).takeBlock(dir.node_id, SHARED_BLOCKS) : undefined;
+  const ipv4_claims = notifier && routed ? new Ipv4Claims(dir.path, sealer.derive("claims on a host")) : undefined;
+  const ipv4_block = ipv4_claims && (await ownBlock(ipv4_claims, sqlPeerStore(database), dir.node_id));
   const { egress_allow } = settings.network;
   const here = { data_dir: dir.path, node_id: dir.node_id, clock, log, routed, ipv4_block, egress_allow };
   // The lease depends on the machines module, so it is available slightly later.
@@ -290,7 +290,8 @@ async function openModule(database: Database, settings: Settings, needs: Machine
     egress: (app_id) => needs.appStore.egress(app_id),
     ...(duty ? { shared: { notifier, holds: (id: string) => duty.holds(id) } } : {}),
   });
-  return { images, registry, hosts, hostStore, volumes, store, duty, notifier, machines_module, ipv4_block, driver };
+  const ipv4 = { ipv4_block, ipv4_claims };
+  return { images, registry, hosts, hostStore, volumes, store, duty, notifier, machines_module, driver, ...ipv4 };
 }
 
 interface VolumeNeeds {

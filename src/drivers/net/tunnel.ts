@@ -34,6 +34,8 @@ export interface TunnelParts {
   key: Uint8Array;
   /** This process's IPv4 block; without one there are no IPv4 routes. */
   ipv4_block: number | undefined;
+  /** Whether a block of IPv4 addresses is this platform's on this box; otherwise there is no route to it. */
+  mayRoute(net4: string): boolean;
 }
 
 export function openTunnel(name: CarrierName, parts: TunnelParts): Tunnel {
@@ -57,7 +59,8 @@ export function openTunnel(name: CarrierName, parts: TunnelParts): Tunnel {
       await ip([`address replace ${address}/128 dev ${device} nodad`, `link set ${device} up`, ...own4]);
       await carrier.keep(ends);
       await keepRoutes("-6", device, wantedRoutes(ends, address, carrier.neighbours));
-      if (address4) await keepRoutes("-4", device, wantedRoutes4(ends, address4, carrier.neighbours));
+      const own_ends = ends.filter(({ net4 }) => net4 !== undefined && parts.mayRoute(net4));
+      if (address4) await keepRoutes("-4", device, wantedRoutes4(own_ends, address4, carrier.neighbours));
     },
     async remove() {
       await removeDevice(device);

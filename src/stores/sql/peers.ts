@@ -29,11 +29,15 @@ export function sqlPeerStore(database: Database): PeerStore {
           "SELECT node_id, block FROM network_blocks",
         );
         const own = taken.find((one) => one.node_id === node_id);
-        if (own) return own.block;
+        if (own && blocks.includes(own.block)) return own.block;
         const free = blocks.find((block) => !taken.some((one) => one.block === block));
         if (free === undefined) return undefined;
-        // After a concurrent insert it is read again.
-        await database.write([{ sql, args: [node_id, free, node_id] }]);
+        // Somebody else may have been faster: then it is looked for again.
+        const before = {
+          sql: "DELETE FROM network_blocks WHERE node_id = ? AND block = ?",
+          args: [node_id, own?.block ?? -1],
+        };
+        await database.write([before, { sql, args: [node_id, free, node_id] }]);
       }
     },
   };

@@ -2,6 +2,7 @@
 import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { basename } from "node:path";
 import type { Clock } from "#core/clock.ts";
+import { releaseIpv4 } from "../../net/ipv4-claims.ts";
 import type { PrivateNetwork } from "../../net/private-network.ts";
 import { processesIn, removeCgroup } from "./cgroup.ts";
 import { liftIo } from "./cgroup-io.ts";
@@ -58,6 +59,7 @@ export async function clearInstallation(
   await endDelegation(layout.node_id);
   removeRun(layout);
   releaseDevices(layout);
+  releaseIpv4(layout.data);
 }
 
 const MONITOR = "monitor";
