@@ -15,11 +15,13 @@ import { median, quantile, type Report } from "./report.ts";
 import { type Engine, type Ground, processesOf, pssKb } from "./runtime/engine.ts";
 import { type Hangar, openHangar } from "./runtime/hangar.ts";
 import { PEERS } from "./runtime/peers.ts";
+import { sealedResume } from "./runtime/sealed.ts";
+import { type SuspendKind, suspendAndResume } from "./runtime/suspend.ts";
 
 /** `HANGAR_BENCH_RUNS=5 HANGAR_BENCH_MACHINES=20` for a look instead of a measurement. */
 const RUNS = Number(process.env["HANGAR_BENCH_RUNS"] ?? 25);
 const MACHINES = Number(process.env["HANGAR_BENCH_MACHINES"] ?? 200);
-/** `HANGAR_BENCH_PART=memory` measures only what an idle machine costs here: three minutes instead of twenty; `suspend` only that. */
+/** `HANGAR_BENCH_PART=memory` measures only what an idle machine costs here: three minutes instead of twenty; `suspend` and `sealed` only those. */
 const PART = process.env["HANGAR_BENCH_PART"];
 const SUSPENDS = Math.min(RUNS, 10);
 const LISTS = 7;
@@ -42,10 +44,12 @@ export async function run(report: Report): Promise<void> {
     if (PART === "memory") return await many(report, engines);
     const bothKinds = async (): Promise<void> => {
       await suspends(report, hangar, "snapshot", 200);
+      await sealedResume(report, hangar, SUSPENDS);
       const freezing = await openHangar(groundOf(dir, "freezing", rootfs, tar), ["--suspend", "freeze"]);
       engines.push(freezing);
       await suspends(report, freezing, "freeze", 50);
     };
+    if (PART === "sealed") return await sealedResume(report, hangar, SUSPENDS);
     if (PART === "suspend") return await bothKinds();
     report.section("which engines");
     engines.push(...(await openPeers(report, dir, rootfs, tar)));
@@ -223,34 +227,22 @@ function memory(report: Report, engine: Engine, before: number): void {
   report.add({ what: "both together, per idle machine", value: each.shim + each.daemon, unit: "MB", ...target });
 }
 
-/** What the API shows of a machine. */
-interface Shown {
-  state: string;
-  events: { request?: { reason?: string; suspend?: string } }[];
-}
-
-const HOW = { snapshot: "CRIU writes its memory to the disk", freeze: "its cgroup is frozen" };
+const HOW: Record<SuspendKind, string> = {
+  snapshot: "CRIU writes its memory to the disk",
+  freeze: "its cgroup is frozen",
+};
 
 /** A Node server that has answered once, suspended and resumed. */
-async function suspends(report: Report, hangar: Hangar, kind: keyof typeof HOW, at_most: number): Promise<void> {
+async function suspends(report: Report, hangar: Hangar, kind: SuspendKind, at_most: number): Promise<void> {
   const isFirst = kind === "snapshot";
   report.section(`suspend and resume of an idle Node server (hangar/hello)${isFirst ? "" : `, ${HOW[kind]}`}`);
   const id = await hangar.create("sleeper", "hangar/hello");
   const taken = { suspend: [] as number[], resume: [] as number[] };
   for (let i = 0; i < SUSPENDS; i++) {
-    await pause(SETTLE_MS);
-    const began = performance.now();
-    await hangar.ask("POST", `/v1/apps/bench/machines/${id}/suspend`);
-    await hangar.wait(id, "settled");
-    const frozen = performance.now();
-    const { state, events } = JSON.parse(await hangar.ask("GET", `/v1/apps/bench/machines/${id}`)) as Shown;
-    if (state !== "suspended" || events[0]?.request?.suspend !== kind)
-      return report.skip(`suspend by ${kind}`, events.find(({ request }) => request?.reason)?.request?.reason ?? state);
-    const waking = performance.now();
-    await hangar.ask("POST", `/v1/apps/bench/machines/${id}/start`);
-    await hangar.wait(id, "started");
-    taken.suspend.push(frozen - began);
-    taken.resume.push(performance.now() - waking);
+    const round = await suspendAndResume(hangar, id, kind);
+    if ("refused" in round) return report.skip(`suspend by ${kind}`, round.refused);
+    taken.suspend.push(round.suspend);
+    taken.resume.push(round.resume);
   }
   await hangar.remove("sleeper");
   report.add({

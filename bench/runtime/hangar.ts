@@ -12,10 +12,10 @@ const APP = "/v1/apps/bench/machines";
 
 export interface Hangar extends Engine {
   ask: Ask;
-  /** How the time of the starts so far divided, in milliseconds by step. */
-  timings(): Record<string, number>[];
+  /** How the time of the starts, or resumes, so far divided, in milliseconds by step. */
+  timings(of?: "started" | "been resumed"): Record<string, number>[];
   /** Resolves with its id when it runs. */
-  create(name: string, image: string, command?: readonly string[]): Promise<string>;
+  create(name: string, image: string, command?: readonly string[], memory_mb?: number): Promise<string>;
   wait(id: string, state: string): Promise<void>;
 }
 
@@ -54,9 +54,9 @@ function engine(child: ChildProcess, dir: string, ask: Ask): Hangar {
     const { instance_id } = JSON.parse(await ask("GET", `${APP}/${id}`)) as { instance_id: string };
     await ask("GET", `${APP}/${id}/wait?state=${state}&instance_id=${instance_id}&timeout=60`);
   };
-  const create = async (name: string, image: string, command?: readonly string[]): Promise<string> => {
+  const create: Hangar["create"] = async (name, image, command, memory_mb = MEMORY_MB) => {
     const init = command ? { init: { exec: command } } : {};
-    const guest = { cpu_kind: "shared", cpus: 1, memory_mb: MEMORY_MB };
+    const guest = { cpu_kind: "shared", cpus: 1, memory_mb };
     const restart = { policy: "no" };
     const made = await ask("POST", APP, { name, config: { image, guest, restart, ...init } });
     const { id, instance_id } = JSON.parse(made) as { id: string; instance_id: string };
@@ -84,9 +84,9 @@ function engine(child: ChildProcess, dir: string, ask: Ask): Hangar {
       await ask("DELETE", `${APP}/${idOf(name)}?force=true`);
     },
     list: () => ask("GET", APP),
-    timings() {
+    timings(of = "started") {
       const lines = readFileSync(join(dir, "hangar.log"), "utf8").split("\n");
-      return lines.filter((line) => line.includes("a machine has started")).map(timingsOf);
+      return lines.filter((line) => line.includes(`a machine has ${of}`)).map(timingsOf);
     },
     async close() {
       await end(child);
