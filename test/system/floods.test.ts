@@ -51,7 +51,9 @@ suite("floods at the edge proxy", () => {
       );
       const attacker = new Child(process.execPath, [
         join(import.meta.dirname, "flooder.ts"),
-        ...[kind, String(port), "web.localhost"],
+        kind,
+        String(port),
+        "web.localhost",
       ]);
       t.after(() => attacker.kill());
       const sent = (): [number, number] => (attacker.lines.at(-1) ?? "0 0").split(" ").map(Number) as [number, number];

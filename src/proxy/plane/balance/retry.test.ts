@@ -65,7 +65,8 @@ suite("a machine that closes a connection it had kept", () => {
       const plane = await aPlane(t);
       await plane.serve({ targets: [aTarget(port, { h2: machine })], options: { tls: h2, h2_backend: machine } });
       const ask = client(t, plane, { h2 });
-      for (const method of ["GET", "GET", "DELETE"]) assert.equal(await ask(method), 200, `${method} ${asked}`);
+      for (const method of ["GET", "GET", "DELETE"])
+        assert.equal(await ask(method), 200, `${method} ${asked.join(" ")}`);
       assert.deepEqual(asked, ["GET", "GET", "GET", "DELETE", "DELETE"]);
       assert.equal(await ask("POST"), 502, "it may have been done");
       assert.deepEqual(asked.slice(5), ["POST"]);
