@@ -9,7 +9,6 @@ import { errorText } from "./output.ts";
 import { readPlainLine } from "./plain-line.ts";
 import type { CommandLineEnd } from "./program.ts";
 import { runVerb } from "./run-verb.ts";
-import { writeOut } from "./standard-output.ts";
 import { print, printError, printJson } from "./terminal-text.ts";
 import { UsageError } from "./verb.ts";
 import { verbsFor } from "./verbs.ts";
@@ -61,6 +60,12 @@ function report(thrown: unknown): void {
   else printError(errorText(messageOf(thrown), body));
 }
 
+// Whoever reads may stop before the end, as `head` does. That is no mistake, and ends us as it ends any program.
+process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  if (error.code !== "EPIPE") throw error;
+  process.exit(128 + constants.signals.SIGPIPE);
+});
+
 // An older Node has started this one, and was killed: whoever did that thinks that this has ended.
 if (process.connected) {
   process.once("disconnect", () => process.exit(128 + constants.signals.SIGTERM));
@@ -79,5 +84,5 @@ async function run(words: readonly string[]): Promise<void> {
 }
 
 // No `await` out here: the bundle that is loaded fastest is not an ES module (scripts/bundle-cli.mjs).
-if (asksVersion) writeOut(`${VERSION}\n`);
+if (asksVersion) process.stdout.write(`${VERSION}\n`);
 else void run(process.argv.slice(2)).catch(report);

@@ -8,7 +8,6 @@ import { aliasesOf, NOUNS } from "./nouns.ts";
 import { GLOBAL_OPTIONS, optionsOf } from "./options.ts";
 import { isPicked } from "./pick.ts";
 import type { Typed } from "./run-verb.ts";
-import { writeOut } from "./standard-output.ts";
 import { print } from "./terminal-text.ts";
 import type { Verb } from "./verb.ts";
 import { allVerbs, groupOf } from "./verbs.ts";
@@ -41,7 +40,6 @@ function build(verbs: readonly Verb[], run: Run): Command {
     .description("Run machines on your own box: containers that start in milliseconds, suspend and wake on a request.")
     .version(VERSION)
     .showSuggestionAfterError(true)
-    .configureOutput({ writeOut })
     .exitOverride();
   for (const [flags, words] of GLOBAL_OPTIONS) program.option(flags, words);
   program.addHelpText(

@@ -4,7 +4,6 @@ import { namesAppFirst, withApp } from "./app-first.ts";
 import { createContext, type GlobalOptions } from "./context.ts";
 import { tellsItself } from "./dry-run.ts";
 import { picked } from "./pick.ts";
-import { writeOut } from "./standard-output.ts";
 import { print, printJson } from "./terminal-text.ts";
 import type { Input, Result, Verb } from "./verb.ts";
 import { allVerbs } from "./verbs.ts";
@@ -36,7 +35,7 @@ export async function runVerb(verb: Verb, typed: Typed): Promise<void> {
 }
 
 async function printText({ text, raw, more }: Result): Promise<void> {
-  if (raw && text !== "") writeOut(`${text}\n`);
+  if (raw && text !== "") process.stdout.write(`${text}\n`);
   else if (text !== "") print(text);
   if (more) for await (const lines of more) print(lines);
 }

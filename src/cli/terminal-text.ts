@@ -4,7 +4,6 @@
  * printed as what they are (`\x1b`), and only the styles that this program adds itself work.
  */
 import { styleText } from "node:util";
-import { isTerminal, writeOut } from "./standard-output.ts";
 
 /**
  * Stands for the escape character in styles of our own. Another one in each process, so that nothing that was written
@@ -22,10 +21,8 @@ const CONTROLS = /(?![\t\n])[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu;
 type Style = Parameters<typeof styleText>[0];
 
 /** Text in a style, for what is printed through `terminalText`. */
-export function styled(style: Style, text: string, stream?: NodeJS.WriteStream): string {
-  // Node's stream need not be loaded to learn that a pipe has no styles.
-  if (!stream && !isTerminal() && process.env["FORCE_COLOR"] === undefined) return text;
-  const [open = "", close = ""] = styleText(style, TEXT, { stream: stream ?? process.stdout }).split(TEXT);
+export function styled(style: Style, text: string, stream: NodeJS.WriteStream = process.stdout): string {
+  const [open = "", close = ""] = styleText(style, TEXT, { stream }).split(TEXT);
   const own = (codes: string): string => codes.replaceAll("\u001b", OWN_ESCAPE);
   return `${own(open)}${text}${own(close)}`;
 }
@@ -52,13 +49,13 @@ export const jsonText = (data: unknown, indent?: number): string =>
   );
 
 /** One or more lines for a person, on stdout. */
-export const print = (text: string): void => writeOut(`${terminalText(text)}\n`);
+export const print = (text: string): void => void process.stdout.write(`${terminalText(text)}\n`);
 
 /** The same on stderr. */
 export const printError = (text: string): void => void process.stderr.write(`${terminalText(text)}\n`);
 
 /** One line of JSON, for programs. */
-export const printJsonLine = (data: unknown): void => writeOut(`${jsonText(data)}\n`);
+export const printJsonLine = (data: unknown): void => void process.stdout.write(`${jsonText(data)}\n`);
 
 /** JSON for programs, on several lines. */
-export const printJson = (data: unknown): void => writeOut(`${jsonText(data, 2)}\n`);
+export const printJson = (data: unknown): void => void process.stdout.write(`${jsonText(data, 2)}\n`);

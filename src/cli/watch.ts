@@ -1,7 +1,6 @@
 /** Answers that are looked at again and again. */
 import { constants } from "node:os";
 import { setTimeout } from "node:timers/promises";
-import { isTerminal, writeOut } from "./standard-output.ts";
 import { jsonText, terminalText } from "./terminal-text.ts";
 import type { Input, Result, Verb } from "./verb.ts";
 
@@ -32,7 +31,7 @@ export const isReading = ({ words, live }: Verb): boolean =>
 
 export function isWatched(verb: Verb, options: Input["options"]): boolean {
   if (options["watch"] === true) return true;
-  return verb.live === true && options["once"] !== true && options["json"] !== true && isTerminal();
+  return verb.live === true && process.stdout.isTTY && options["once"] !== true && options["json"] !== true;
 }
 
 /**
@@ -40,12 +39,12 @@ export function isWatched(verb: Verb, options: Input["options"]): boolean {
  * another one, as one line with --json, so that a program can read on.
  */
 export async function watchResponses(run: () => Promise<Result>, json: boolean): Promise<void> {
-  if (!json && isTerminal()) return await drawResponses(run);
+  if (process.stdout.isTTY && !json) return await drawResponses(run);
   let before: string | undefined;
   for (;;) {
     const { data, text } = await run();
     const now = json ? jsonText(data) : terminalText(text);
-    if (now !== before) writeOut(`${now}\n`);
+    if (now !== before) process.stdout.write(`${now}\n`);
     before = now;
     await setTimeout(EVERY_MS);
   }

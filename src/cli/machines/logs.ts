@@ -1,4 +1,3 @@
-import { writeOut } from "../standard-output.ts";
 import { ownStyles, print, printJsonLine, styled } from "../terminal-text.ts";
 import { firstArgument, type Input, numberOption, textOption, type Verb } from "../verb.ts";
 import { APP, findMachine, MACHINE } from "./find.ts";
@@ -73,7 +72,7 @@ const named = ({ machine_name, message }: Line): string => `${styled("dim", mach
 async function printLines(lines: AsyncIterable<Line>, input: Input, show: (line: Line) => string) {
   for await (const line of lines) {
     if (input.options["json"] === true) printJsonLine(line);
-    else if (isRaw(input)) writeOut(`${ownStyles(show(line))}\n`);
+    else if (isRaw(input)) process.stdout.write(`${ownStyles(show(line))}\n`);
     else print(show(line));
   }
   return { data: null, text: "" };

@@ -1,5 +1,4 @@
 import { createInterface } from "node:readline/promises";
-import { writeOut } from "../standard-output.ts";
 import type { Context, Verb } from "../verb.ts";
 import { APP, type Found, findMachine, MACHINE } from "./find.ts";
 import { attach, isTerminal } from "./terminal.ts";
@@ -55,6 +54,6 @@ async function runLine({ client }: Context, { params }: Found, directory: string
 }
 
 function print({ stdout, stderr }: Ran): void {
-  writeOut(stdout);
+  process.stdout.write(stdout);
   process.stderr.write(stderr);
 }
