@@ -56,12 +56,22 @@ export const REPLICATION_LIMITS = {
 
   // Capture and checkpoints.
   /**
-   * Poll interval of the databases and of new files: the maximum delay of a transaction. A poll, a sync and a packet
-   * cost five times as much as a transaction, so transactions within this time share them. What is written before a
-   * file is found is its first transaction.
+   * Time between looks at the databases and for new ones. What is written before a file is found is its first transaction.
+   * Where the kernel does not report writes, a transaction is that much late at most.
    */
   look_ms: 20,
-  /** Frames captured at once. */
+  /** The same while no database is written to and the kernel would report it: that costs less when idle. */
+  quiet_look_ms: 50,
+  /**
+   * Time between two looks at a database that is written to. A look, a sync and a packet cost five times what a transaction
+   * does, so those that come within this time share them.
+   */
+  look_again_ms: 4,
+  /** After a write to a WAL, how often its index is looked at for the commit, */
+  commit_look_ms: 1,
+  /** … and for how long. Then: every `look_ms`, like all. */
+  commit_expected_ms: 50,
+  /** Frames captured in one go. */
   capture_frames: 100,
   /** Time of capturing before other databases have their turn. */
   capture_ms: 5,
@@ -130,9 +140,9 @@ export const REPLICATION_LIMITS = {
   tidy_ms: 1 * SECOND,
 
   // Streams between nodes.
-  /** Transactions that arrive at a replica within this time are applied together: the maximum delay. */
-  gather_ms: 5,
-  /** Received bytes after which they are applied without waiting for more. */
+  /** What arrives at a replica within this time after the last was applied is applied together. */
+  gather_ms: 4,
+  /** Bytes that have arrived at a replica. Past it they are applied without waiting for more. */
   gather_bytes: 1 * MIB,
   /** Unsent bytes of one replica's connection. Past it the node waits for that replica. */
   stream_waiting_bytes: 4 * MIB,

@@ -39,6 +39,13 @@ export function capture(state: DatabaseState, most = Number.POSITIVE_INFINITY): 
   return { transactions: records.length, behind: header.frame - state.cursor.frame };
 }
 
+/** True when something was committed since the last look. */
+export function hasUncaptured({ files, cursor }: DatabaseState): boolean {
+  const header = files.indexHeader();
+  if (!header || header.frame === 0) return false;
+  return !(sameGeneration(header, cursor) && header.frame <= cursor.frame);
+}
+
 function record(state: DatabaseState, transaction: WalTransaction, timestamp_ms: number): LogRecord {
   const { pages, commit, offset, size, cursor } = transaction;
   const change = state.table.change(pages, commit);

@@ -11,14 +11,12 @@
 import { rmSync } from "node:fs";
 import { REPLICATION_LIMITS } from "../limits.ts";
 import type { TransactionLog } from "../log/transaction-log.ts";
-import { decodeHeader, decodeLtx, encodeLtx } from "../ltx/codec.ts";
+import { decodeLtx, encodeLtx } from "../ltx/codec.ts";
 import { type Page, PageTable } from "../ltx/page-table.ts";
-import { NO_PAGES, NOWHERE, type Position } from "../position.ts";
+import { NO_PAGES, type Position } from "../position.ts";
 import type { Steps } from "../steps.ts";
 import type { DatabaseFiles } from "../wal/files.ts";
-import { sameGeneration } from "../wal/frames.ts";
 import type { Moment } from "../wal/scan.ts";
-import type { IndexHeader } from "../wal/wal-index.ts";
 import { Applier } from "./apply.ts";
 import {
   type Captured,
@@ -26,10 +24,12 @@ import {
   checkpoint,
   checkpointDue,
   endCheckpoint,
+  hasUncaptured,
   stepAside,
   watchFromHere,
 } from "./capture.ts";
-import { type Found, type FoundBy, recover, type Undone } from "./recover.ts";
+import { find, isNewTransaction, settle, timestampOf } from "./opening.ts";
+import type { Found, FoundBy, Undone } from "./recover.ts";
 import { DatabaseBusy, type DatabaseOptions, DatabaseState, PositionMismatch, type TransactionInfo } from "./state.ts";
 
 export class ReplicatedDatabase {
@@ -75,7 +75,7 @@ export class ReplicatedDatabase {
       state.cursor = found.cursor;
       if (found.by === "nothing" || found.by === "replaced") state.log.reset(found.position.txid);
       const info = state.info(found.table.count, timestampOf(state, found.position.txid));
-      if (NEW_TRANSACTION.has(found.by)) state.announceWhenDurable([info]);
+      if (isNewTransaction(found.by)) state.announceWhenDurable([info]);
       const settled = yield* settle(state, header);
       opened = true;
       return new ReplicatedDatabase(state, found, { ...settled, half });
@@ -188,6 +188,11 @@ export class ReplicatedDatabase {
       checkpoint(this.#state);
     else if (captured.behind === 0 && captured.transactions === 0) stepAside(this.#state);
     return { ...captured, too_fast };
+  }
+
+  /** True when applications have committed something that was not captured yet. It costs one look at the index. */
+  get has_uncaptured(): boolean {
+    return !this.held && !this.closed && hasUncaptured(this.#state);
   }
 
   #checkpointWhilePaused(behind: number): void {
@@ -356,43 +361,4 @@ export class ReplicatedDatabase {
     if (!this.#applier) throw new Error(`${this.name} is not held`);
     return this.#applier;
   }
-}
-
-/** Then the position is a transaction that nobody knows yet. */
-const NEW_TRANSACTION: ReadonlySet<FoundBy> = new Set(["nothing", "difference", "restored", "replaced"]);
-
-function timestampOf({ log, options }: DatabaseState, txid: number): number {
-  const ltx = log.read(txid);
-  return ltx ? decodeHeader(ltx).timestamp_ms : options.clock.now();
-}
-
-function* find({ files, page_size, log, kept, options }: DatabaseState, header: IndexHeader): Steps<Found> {
-  const { node_id, clock } = options;
-  const parts = { files, page_size, header, log, kept, node_id, now_ms: clock.now() };
-  try {
-    return yield* recover(parts);
-  } catch (error) {
-    if (!isOurs(error)) throw error;
-    // The stored state is inconsistent. It is moved aside, and the database is adopted as it is.
-    kept.setAside();
-    log.reset(NOWHERE.txid);
-    return yield* recover(parts);
-  }
-}
-
-/** A disk error is no reason to discard the stored state. */
-const isOurs = (error: unknown): boolean => !(error instanceof Error && "syscall" in error);
-
-/** Reconciles database and log: what one lacks is copied from the other. `cut`: what had to be dropped. */
-function* settle(state: DatabaseState, header: IndexHeader): Steps<{ applier: Applier; cut: number }> {
-  const ahead = state.log.last - state.position.txid;
-  const { cursor } = state;
-  const uncaptured = header.frame > (sameGeneration(header, cursor) ? cursor.frame : 0);
-  if (ahead > 0 && uncaptured) state.log.cutAfter(state.position.txid);
-  while (uncaptured && capture(state, REPLICATION_LIMITS.capture_frames).behind > 0) yield;
-  const applier = new Applier(state);
-  if (ahead > 0 && !uncaptured) applier.rollForward();
-  state.saveTable();
-  state.kept.endReplacing();
-  return { applier, cut: uncaptured ? Math.max(0, ahead) : 0 };
 }

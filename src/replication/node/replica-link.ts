@@ -2,7 +2,6 @@
  * The replica's end: one connection to the primary, from finding out where both stand to the last frame. A database that
  * cannot take what is sent is opened anew and asks to be placed anew; the others go on meanwhile.
  */
-import { finished } from "node:stream";
 import { messageOf } from "#core/assert.ts";
 import { PositionMismatch, type TransactionInfo } from "../database/state.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
@@ -10,9 +9,10 @@ import { decodeHeader, LtxError } from "../ltx/codec.ts";
 import { formatPosition, NO_PAGES, parsePosition } from "../position.ts";
 import { type Directory, isDatabaseName } from "./directory.ts";
 import { type Divergence, findDivergences } from "./divergence.ts";
+import { readGathered } from "./gathered-frames.ts";
 import { Incoming } from "./incoming.ts";
 import type { Peer } from "./peer.ts";
-import { FRAME, type Frame, FrameReader, readTransaction } from "./wire.ts";
+import { FRAME, type Frame, readTransaction } from "./wire.ts";
 
 /** The primary's term is over. */
 export class StaleTerm extends Error {
@@ -98,7 +98,7 @@ export class ReplicaLink {
     try {
       events.connected(answer.term);
       this.#term = answer.term;
-      await this.#read(answer);
+      await readGathered(answer, (frames) => this.#takeAll(frames));
     } finally {
       clearInterval(placing);
       answer.response.destroy();
@@ -148,41 +148,9 @@ export class ReplicaLink {
     this.#directory.problems.clear(name);
   }
 
-  /**
-   * Reads frames until the stream ends. Frames that arrive together are applied together, which costs little more than
-   * applying one.
-   */
-  async #read({ response, body }: Awaited<ReturnType<Peer["openStream"]>>): Promise<void> {
-    const { gather_ms, gather_bytes } = REPLICATION_LIMITS;
-    const reader = new FrameReader();
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    let timer: NodeJS.Timeout | undefined;
-    let refused = false;
-    const takeAll = (): void => {
-      clearTimeout(timer);
-      timer = undefined;
-      // After a refused frame the rest of the stream is ignored.
-      if (refused) return;
-      try {
-        for (const frame of reader.frames()) this.#take(frame);
-        this.#applyBatch();
-      } catch (error) {
-        refused = true;
-        reject(error);
-      }
-    };
-    finished(response, (error) => {
-      takeAll();
-      if (error) reject(error);
-      else resolve();
-    });
-    body.read(response, (bytes) => {
-      if (refused) return;
-      reader.push(bytes);
-      if (reader.waiting >= gather_bytes) takeAll();
-      else timer ??= setTimeout(takeAll, gather_ms);
-    });
-    await promise;
+  #takeAll(frames: Iterable<Frame>): void {
+    for (const frame of frames) this.#take(frame);
+    this.#applyBatch();
   }
 
   #take({ type, payload }: Frame): void {

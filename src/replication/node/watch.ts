@@ -3,6 +3,7 @@ import type { Clock } from "#core/clock.ts";
 import type { Captured } from "../database/capture.ts";
 import type { ReplicatedDatabase } from "../database/database.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
+import { WriteWatch } from "../wal/write-watch.ts";
 import type { Directory } from "./directory.ts";
 import type { Streams } from "./streams.ts";
 
@@ -26,6 +27,19 @@ export interface Watched {
 const AT_ONCE_MS = 1;
 
 export async function watchOver(watched: Watched, signal: AbortSignal): Promise<void> {
+  const writes = new WriteWatch<ReplicatedDatabase>();
+  try {
+    await lookAgainAndAgain(watched, writes, signal);
+  } finally {
+    writes.close();
+  }
+}
+
+async function lookAgainAndAgain(
+  watched: Watched,
+  writes: WriteWatch<ReplicatedDatabase>,
+  signal: AbortSignal,
+): Promise<void> {
   const { clock, streams } = watched;
   let tidy_ms = 0;
   while (!signal.aborted) {
@@ -36,6 +50,7 @@ export async function watchOver(watched: Watched, signal: AbortSignal): Promise<
       continue;
     }
     watched.discover();
+    writes.follow(watched.databases);
     if (now_ms >= tidy_ms) {
       watched.tidy();
       streams.pump();
@@ -53,7 +68,26 @@ export async function watchOver(watched: Watched, signal: AbortSignal): Promise<
       database.slowWriters(unacked || too_fast || (wait && (transactions > 0 || database.paused)), unacked);
     }
     const in_a_hurry = captured.some(({ behind, database }) => behind > 0 || database.paused);
-    await clock.sleep(in_a_hurry ? AT_ONCE_MS : REPLICATION_LIMITS.look_ms);
+    if (in_a_hurry) await clock.sleep(AT_ONCE_MS);
+    else
+      await untilNextLook(
+        clock,
+        writes,
+        captured.some(({ transactions }) => transactions > 0),
+      );
+  }
+}
+
+/** Waits for the next commit, or for the time at which all databases are looked at anyway. */
+async function untilNextLook(clock: Clock, writes: WriteWatch<ReplicatedDatabase>, found: boolean): Promise<void> {
+  const { look_ms, quiet_look_ms, look_again_ms } = REPLICATION_LIMITS;
+  const due_ms = clock.monotonic() + (writes.quiet ? quiet_look_ms : look_ms);
+  // What is committed shortly after what was just captured goes together with the next.
+  if (found) await clock.sleep(look_again_ms);
+  for (;;) {
+    const now_ms = clock.monotonic();
+    if (now_ms >= due_ms || writes.committed(now_ms)) return;
+    await writes.pause(due_ms - now_ms);
   }
 }
 
