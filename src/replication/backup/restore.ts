@@ -92,7 +92,7 @@ async function build(
   const fd = openSync(fresh, "w", 0o644);
   try {
     const target = new Target(fd, header.page_size, table);
-    for (const batch of snapshotPages({ path: file, header, table, position })) target.write(batch);
+    for (const batch of snapshotPages({ path: file })) target.write(batch);
     const restored = { position, timestamp_ms: header.timestamp_ms };
     return await replayChanges(options, changes, file, target, restored);
   } finally {

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { readdirSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import { readdirSync, rmSync, statSync, truncateSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { suite, test } from "node:test";
@@ -15,10 +15,11 @@ import {
   missing,
   type Opened,
   open,
+  receive,
   replicaOf,
-  snapshotFile,
 } from "./fixtures.ts";
-import { Snapshot, snapshotPages, verifySnapshot } from "./snapshot.ts";
+import { receivedPages, SnapshotFile } from "./received-snapshot.ts";
+import { Snapshot } from "./snapshot.ts";
 
 /** A primary that is `count` transactions ahead of its replica. */
 function followed(count: number): { primary: Opened; replica: Opened; app: Application; there: string } {
@@ -196,9 +197,9 @@ suite("replicated database", () => {
     // Differently in each: the checksum of a database is the exclusive or of those of its pages.
     app.db.exec("UPDATE entry SET pad = substr(pad, 9) || (n * n) WHERE n % 2 = 1");
     assert.ok(before > 0 && database.wal_frames < before, "it was begun anew");
-    const file = join(dir, "snapshot.ltx");
-    writeFileSync(file, Buffer.concat([...snapshot.ltx()]));
-    assert.deepEqual(verifySnapshot(file).position, snapshot.position);
+    const file = new SnapshotFile(join(dir, "incoming"), snapshot.head);
+    for (const run of snapshot.runs(Buffer.alloc)) file.write(run);
+    assert.deepEqual(file.verify().position, snapshot.position);
     snapshot.close();
     database.close();
     app.close();
@@ -240,10 +241,8 @@ suite("replicated database", () => {
     other.db.exec("BEGIN");
     const count = other.db.prepare("SELECT count(*) AS n FROM entry");
     assert.equal(count.get()?.["n"], 1);
-    const file = join(there, "snapshot.ltx");
-    snapshotFile(primary.database, file);
-    const snapshot = verifySnapshot(file);
-    replica.database.replace(snapshotPages(snapshot), snapshot.table, snapshot.position, 0);
+    const snapshot = receive(primary.database, join(there, "incoming"));
+    replica.database.replace(receivedPages(snapshot), snapshot.table, snapshot.position, 0);
     assert.equal(count.get()?.["n"], 1);
     other.db.exec("COMMIT");
     assert.equal(count.get()?.["n"], 300);
@@ -262,7 +261,7 @@ suite("replicated database", () => {
     const { database } = open(dir, "db");
     const snapshot = Snapshot.take(database);
     assert.ok(snapshot);
-    const pieces = snapshot.ltx();
+    const pieces = snapshot.runs(Buffer.alloc);
     for (let i = 0; i < 2; i++) assert.ok(pieces.next().value);
     for (const end of ["", "-wal", "-shm"]) rmSync(join(dir, `db${end}`), { force: true });
     database.drop();

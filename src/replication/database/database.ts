@@ -308,6 +308,8 @@ export class ReplicatedDatabase {
     state.position = { txid: max_txid, checksum: NO_PAGES };
     state.table = new PageTable(state.page_size);
     state.saveTable();
+    // The next file of the name may have the same inode, and the same times when it is made at once.
+    state.kept.forgetMark();
     state.announceDurable();
     state.close();
     // A leftover WAL is useless, and harmful to the next database of the name.

@@ -1,6 +1,6 @@
 /** What the tests of this room share: an application that writes, and databases wired by hand. */
 import assert from "node:assert/strict";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { systemClock } from "#core/clock.ts";
@@ -8,7 +8,8 @@ import type { Directory } from "../node/directory.ts";
 import { finish } from "../steps.ts";
 import { scanTable } from "../wal/scan.ts";
 import { ReplicatedDatabase } from "./database.ts";
-import { createFromSnapshot, Snapshot, verifySnapshot } from "./snapshot.ts";
+import { createFromSnapshot, type ReceivedSnapshot, SnapshotFile } from "./received-snapshot.ts";
+import { Snapshot } from "./snapshot.ts";
 import type { DatabaseOptions, TransactionInfo } from "./state.ts";
 
 /** An application: accounts whose sum never changes, a log that grows and shrinks. */
@@ -119,19 +120,19 @@ export function missing(primary: ReplicatedDatabase, replica: ReplicatedDatabase
   return files;
 }
 
-export function snapshotFile(database: ReplicatedDatabase, path: string): void {
+/** A snapshot as a replica has it when all of it has come. */
+export function receive(database: ReplicatedDatabase, path: string): ReceivedSnapshot {
   const snapshot = Snapshot.take(database);
   assert.ok(snapshot);
-  writeFileSync(path, Buffer.concat([...snapshot.ltx()]));
+  const file = new SnapshotFile(path, snapshot.head);
+  for (const run of snapshot.runs(Buffer.alloc)) file.write(run);
   snapshot.close();
+  return file.verify();
 }
 
 export function replicaOf(primary: ReplicatedDatabase, dir: string): Opened {
-  const file = join(dir, "snapshot.ltx");
   open(dir, "other", {}).database.close();
-  snapshotFile(primary, file);
-  const snapshot = verifySnapshot(file);
-  createFromSnapshot(snapshot, join(dir, "db"), join(dir, ".replication", "db"));
+  createFromSnapshot(receive(primary, join(dir, "incoming")), join(dir, "db"), join(dir, ".replication", "db"));
   return open(dir, "db");
 }
 

@@ -47,6 +47,7 @@ export function* settle(state: DatabaseState, header: IndexHeader): Steps<{ appl
   const applier = new Applier(state);
   if (ahead > 0 && !uncaptured) applier.rollForward();
   state.saveTable();
+  state.kept.forgetMarkOfSnapshot();
   state.kept.endReplacing();
   return { applier, cut: uncaptured ? Math.max(0, ahead) : 0 };
 }

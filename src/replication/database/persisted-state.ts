@@ -30,6 +30,8 @@ const LINE_BYTES = 4096;
 export interface Mark {
   position: Position;
   stamp: FileStamp;
+  /** The file was just made of a snapshot: this is for the first time that it is opened. */
+  once?: boolean;
 }
 
 export class PersistedState {
@@ -94,21 +96,30 @@ export class PersistedState {
     }
   }
 
-  saveMark({ position, stamp }: Mark): void {
-    replaceFile(this.#mark, [JSON.stringify({ position: formatPosition(position), stamp })], false);
+  saveMark({ position, ...mark }: Mark): void {
+    replaceFile(this.#mark, [JSON.stringify({ position: formatPosition(position), ...mark })], false);
   }
 
   loadMark(): Mark | undefined {
     try {
-      const mark = JSON.parse(readFileSync(this.#mark, "utf8")) as { position: string; stamp: FileStamp };
+      const mark = JSON.parse(readFileSync(this.#mark, "utf8")) as Omit<Mark, "position"> & { position: string };
       const position = parsePosition(mark.position);
-      return position && { position, stamp: mark.stamp };
+      return position && { ...mark, position };
     } catch {
       return undefined;
     }
   }
 
-  /** Marks the start of a replacement: until its end the state is unknown. */
+  /** It is open. From here on what is in its WAL counts, which such a mark knows nothing of. */
+  forgetMarkOfSnapshot(): void {
+    if (this.loadMark()?.once) this.forgetMark();
+  }
+
+  forgetMark(): void {
+    rmSync(this.#mark, { force: true });
+  }
+
+  /** A snapshot is about to replace the database: until it has, nothing is known about what is there. */
   beginReplacing(): void {
     // Durable before anything is overwritten, so that an unknown state is not taken for one of our transactions.
     replaceFile(this.#replacing, [], true);

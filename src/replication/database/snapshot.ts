@@ -1,8 +1,6 @@
-/** Whole databases as LTX files: made from a live one, received into a file, put in place of another. */
-import { closeSync, fsyncSync, openSync, readSync, renameSync, rmSync, writeSync } from "node:fs";
-import { dirname, join } from "node:path";
+/** Whole databases: read from a live one as pages, as a file or as an LTX file; and LTX files read again. */
+import { closeSync, openSync, readSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
-import { syncDirectory } from "../durable.ts";
 import {
   type ByteSource,
   isSnapshot,
@@ -14,9 +12,9 @@ import {
 } from "../ltx/codec.ts";
 import { type Page, PageTable } from "../ltx/page-table.ts";
 import type { Position } from "../position.ts";
-import { scan } from "../wal/scan.ts";
+import { type PageRun, scan, scanRuns } from "../wal/scan.ts";
 import type { ReplicatedDatabase } from "./database.ts";
-import { PersistedState } from "./persisted-state.ts";
+import type { SnapshotHead } from "./received-snapshot.ts";
 
 const PAGES_AT_ONCE = 256;
 const READ_BYTES = 1024 * 1024;
@@ -59,28 +57,34 @@ export class Snapshot {
     return pages * page_size;
   }
 
-  /** All pages, in batches that are valid until the next. Throws when the database was closed. */
-  *#pages(leaveOut?: (page: number) => boolean): Generator<Page[]> {
-    for (const batch of scan(this.#source.files, this.#source.moment, leaveOut)) {
+  /** Every page, in batches that are valid until the next one. Throws when the database was closed meanwhile. */
+  *#pages(): Generator<Page[]> {
+    for (const batch of scan(this.#source.files, this.#source.moment)) {
       yield batch;
       this.mustBeOpen();
     }
   }
 
-  /** The file may have been deleted or replaced meanwhile. */
+  get head(): SnapshotHead {
+    const { page_size, pages } = this.#source.moment;
+    return { page_size, pages, position: this.position, timestamp_ms: this.timestamp_ms };
+  }
+
+  /** The pages as they are sent, without blocks that the other side has; each run in memory that `memory` gives. */
+  *runs(memory: (bytes: number) => Buffer, leaveOut: (page: number) => boolean = () => false): Generator<PageRun> {
+    for (const run of scanRuns(this.#source.files, this.#source.moment, { memory, leaveOut })) {
+      yield run;
+      this.mustBeOpen();
+    }
+  }
+
+  /** The file may have been deleted, or replaced by another, while this was read. */
   mustBeOpen(): void {
     if (this.#database.closed) throw new Error(`${this.#database.name} was closed while it was read`);
   }
 
-  /**
-   * Chunks of an LTX file with the whole database, or without what the other side has. `timestamp_ms` defaults to that
-   * of its last transaction.
-   */
-  *ltx(
-    packing: Packing = "store",
-    timestamp_ms = this.timestamp_ms,
-    leaveOut?: (page: number) => boolean,
-  ): Generator<Buffer> {
+  /** The pieces of an LTX file with the whole database. `timestamp_ms`: that of its last transaction, unless given. */
+  *ltx(packing: Packing = "store", timestamp_ms = this.timestamp_ms): Generator<Buffer> {
     const { page_size, pages } = this.#source.moment;
     const { txid, checksum } = this.position;
     const header: LtxHeader = {
@@ -98,7 +102,7 @@ export class Snapshot {
     };
     const writer = new LtxWriter(header, packing);
     yield writer.begin();
-    for (const batch of this.#pages(leaveOut)) yield Buffer.concat(batch.map((page) => writer.page(page)));
+    for (const batch of this.#pages()) yield Buffer.concat(batch.map((page) => writer.page(page)));
     yield writer.end(checksum);
   }
 
@@ -163,8 +167,8 @@ export class FileSource implements ByteSource {
   }
 }
 
-/** A received and verified snapshot. */
-export interface ReceivedSnapshot {
+/** A snapshot in an LTX file that was found whole. */
+export interface VerifiedSnapshot {
   path: string;
   header: LtxHeader;
   table: PageTable;
@@ -182,8 +186,8 @@ function* readPages(reader: LtxReader): Generator<Page[]> {
   if (batch.length > 0) yield batch;
 }
 
-/** Reads and verifies the whole file. Throws `LtxError` when it is incomplete or invalid. */
-export function verifySnapshot(path: string): ReceivedSnapshot {
+/** Reads the whole file and verifies it. Throws `LtxError` when it is not a whole, good snapshot. */
+export function verifySnapshot(path: string): VerifiedSnapshot {
   const fd = openSync(path, "r");
   try {
     const reader = new LtxReader(new FileSource(fd));
@@ -203,37 +207,11 @@ export function verifySnapshot(path: string): ReceivedSnapshot {
 }
 
 /** The pages of a verified snapshot. */
-export function* snapshotPages({ path }: ReceivedSnapshot): Generator<Page[]> {
+export function* snapshotPages({ path }: Pick<VerifiedSnapshot, "path">): Generator<Page[]> {
   const fd = openSync(path, "r");
   try {
     yield* readPages(new LtxReader(new FileSource(fd)));
   } finally {
     closeSync(fd);
   }
-}
-
-/** Writes a verified snapshot as a database file, which is renamed when complete. */
-function writeDatabaseFile(snapshot: ReceivedSnapshot, path: string): void {
-  const { page_size } = snapshot.header;
-  const fresh = `${path}.incoming`;
-  const fd = openSync(fresh, "w", 0o644);
-  try {
-    for (const batch of snapshotPages(snapshot)) {
-      for (const { number, data } of batch) writeSync(fd, data, 0, page_size, (number - 1) * page_size);
-    }
-    fsyncSync(fd);
-  } finally {
-    closeSync(fd);
-  }
-  renameSync(fresh, path);
-  syncDirectory(dirname(path));
-}
-
-/** Creates a new database: first the stored state, then the file. */
-export function createFromSnapshot(snapshot: ReceivedSnapshot, path: string, dir: string): void {
-  for (const end of ["-wal", "-shm"]) rmSync(`${path}${end}`, { force: true });
-  rmSync(join(dir, "log"), { recursive: true, force: true });
-  const { position, table } = snapshot;
-  new PersistedState(dir).saveTable({ position, table, cursor: undefined, files: undefined });
-  writeDatabaseFile(snapshot, path);
 }

@@ -100,6 +100,25 @@ export class PageTable {
     return this.#high_of(number) === other.#high_of(number) && this.#low_of(number) === other.#low_of(number);
   }
 
+  /** True when the checksum of every page is known. */
+  get complete(): boolean {
+    for (let number = 1; number <= this.#count; number++) {
+      // Every checksum of a page has its top bit.
+      if (this.#high_of(number) === 0 && number !== this.#lock_page) return false;
+    }
+    return true;
+  }
+
+  /** Forgets what is known of all other pages. */
+  keepOnly(wanted: (page: number) => boolean): void {
+    for (let number = 1; number <= this.#count; number++) {
+      if (wanted(number)) continue;
+      this.#high ^= this.#high_of(number);
+      this.#low ^= this.#low_of(number);
+      this.#sums.fill(0, (number - 1) * 2, number * 2);
+    }
+  }
+
   /** The checksum of every whole block of pages; an empty text where a page of it is not known. */
   blockSums(): string[] {
     const blocks: string[] = [];

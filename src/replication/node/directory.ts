@@ -3,17 +3,18 @@
  * keeps for itself is in the folder `.replication` beside them. What goes wrong with one of them is noted in
  * `problems`, tried again later, and costs the others nothing.
  */
-import { closeSync, mkdirSync, openSync, readdirSync, readSync, rmSync, statSync } from "node:fs";
+import { mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { messageOf } from "#core/assert.ts";
 import type { ReplicatedDatabase } from "../database/database.ts";
 import { type Known, lastKnown, recordDeletion } from "../database/deletion.ts";
 import { PersistedState } from "../database/persisted-state.ts";
-import { createFromSnapshot, type ReceivedSnapshot, snapshotPages } from "../database/snapshot.ts";
+import { createFromSnapshot, type ReceivedSnapshot, receivedPages } from "../database/received-snapshot.ts";
 import { PositionMismatch, type TransactionInfo } from "../database/state.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
 import { formatPosition, NOWHERE, type Position } from "../position.ts";
 import { finish } from "../steps.ts";
+import { pageSizeOf } from "../wal/database-header.ts";
 import { identityAt } from "../wal/files.ts";
 import { OverwriteWatch } from "../wal/overwrite-watch.ts";
 import { Aside } from "./aside.ts";
@@ -21,8 +22,7 @@ import type { DirectoryOptions } from "./directory-options.ts";
 import { Openings } from "./openings.ts";
 import { type ProblemState, Problems, Quarantined } from "./problems.ts";
 
-const MAGIC = "SQLite format 3\0";
-/** Companion files of a database. */
+/** Files beside a database that belong to it. */
 const COMPANIONS = /-(wal|shm|journal|pos|lock)$|\.incoming$/;
 const NAME_CHARS = 200;
 /** Problems of an existing file; without the file they are void. */
@@ -151,7 +151,7 @@ export class Directory {
   #consider(name: string): void {
     if (this.#databases.has(name) || this.#openings.has(name) || !this.problems.due(name)) return;
     try {
-      if (!isDatabaseFile(join(this.dir, name))) return;
+      if (pageSizeOf(join(this.dir, name)) === undefined) return;
       if (this.#databases.size + this.#openings.size >= REPLICATION_LIMITS.databases) {
         throw new Error(`databases: ${REPLICATION_LIMITS.databases} are open`);
       }
@@ -307,9 +307,9 @@ export class Directory {
   /** Replaces the database by the snapshot. With another page size the old one is moved aside. */
   install(name: string, snapshot: ReceivedSnapshot): ReplicatedDatabase {
     const database = this.#databases.get(name);
-    if (database && database.page_size === snapshot.header.page_size) {
-      const { table, position, header } = snapshot;
-      database.replace(snapshotPages(snapshot), table, position, header.timestamp_ms);
+    if (database && database.page_size === snapshot.page_size) {
+      const { table, position, timestamp_ms } = snapshot;
+      database.replace(receivedPages(snapshot), table, position, timestamp_ms);
       return database;
     }
     if (database) {
@@ -380,15 +380,4 @@ function readDrop({ log, name }: ReplicatedDatabase, info: TransactionInfo): Buf
 
 export function isDatabaseName(name: string): boolean {
   return name.length <= NAME_CHARS && /^[^./\\\0][^/\\\0]*$/.test(name) && !COMPANIONS.test(name);
-}
-
-/** Checked before SQLite opens the file; later, closing a descriptor would drop locks. */
-function isDatabaseFile(path: string): boolean {
-  const fd = openSync(path, "r");
-  try {
-    const bytes = Buffer.alloc(MAGIC.length);
-    return readSync(fd, bytes, 0, MAGIC.length, 0) === MAGIC.length && bytes.toString("latin1") === MAGIC;
-  } finally {
-    closeSync(fd);
-  }
 }

@@ -15,7 +15,7 @@ import { story, until } from "./fixtures.ts";
 import type { Peer, PeerResponse } from "./peer.ts";
 import type { RawBody } from "./raw-body.ts";
 import { ReplicaLink } from "./replica-link.ts";
-import { FRAME, frameHeader, jsonFrame, transactionHead } from "./wire.ts";
+import { FRAME, frameHeader, jsonFrame, snapshotPartHead, transactionHead } from "./wire.ts";
 
 type Next = () => number;
 const pick = <T>(next: Next, list: readonly T[]): T => list[Math.floor(next() * list.length)] as T;
@@ -86,13 +86,13 @@ class Source {
   #snapshot(): Buffer[] {
     const snapshot = Snapshot.take(this.database);
     assert.ok(snapshot);
-    const position = formatPosition(snapshot.position);
-    const parts = [...snapshot.ltx()].map((part) =>
-      Buffer.concat([frameHeader(FRAME.snapshot_part, part.length), part]),
+    const { position, ...head } = snapshot.head;
+    const parts = Array.from(snapshot.runs(Buffer.alloc), ({ first, data }) =>
+      Buffer.concat([snapshotPartHead(first, data.length), data]),
     );
     snapshot.close();
     return [
-      jsonFrame(FRAME.snapshot, { name: "db", position }),
+      jsonFrame(FRAME.snapshot, { name: "db", position: formatPosition(position), ...head }),
       ...parts,
       jsonFrame(FRAME.snapshot_end, { name: "db" }),
     ];

@@ -1,29 +1,22 @@
 /** Snapshots as they arrive: each into a file of its own, until it is whole. What came of one that broke off is kept. */
-import { closeSync, existsSync, openSync, readdirSync, renameSync, rmSync } from "node:fs";
+import { readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { mergeSnapshots, type PartialSnapshot, readPartial } from "../database/partial-snapshot.ts";
-import { type ReceivedSnapshot, verifySnapshot } from "../database/snapshot.ts";
-import { writeAll } from "../durable.ts";
-import { LtxError } from "../ltx/codec.ts";
+import { blockOf, type PartialSnapshot, readPartial } from "../database/partial-snapshot.ts";
+import { type ReceivedSnapshot, SnapshotFile, type SnapshotHead } from "../database/received-snapshot.ts";
+import { PositionMismatch } from "../database/state.ts";
+import type { PageTable } from "../ltx/page-table.ts";
+import { parsePosition } from "../position.ts";
+import { isPageSize } from "../wal/database-header.ts";
 import { isDatabaseName } from "./directory.ts";
+import { readSnapshotPart } from "./wire.ts";
 
-interface Receiving {
-  name: string;
-  fd: number;
-  /** Blocks that are not sent again, because they were kept. */
-  kept: ReadonlySet<number>;
-}
-
-type Blocks = Pick<ReadonlySet<number>, "has">;
-/** Checksums decide which of them are still valid. */
-const ALL_BLOCKS: Blocks = { has: () => true };
-
-const PARTIAL = ".partial.ltx";
-const INCOMING = ".incoming.ltx";
+const INCOMING = ".incoming";
 
 export class Incoming {
   readonly #dir: string;
-  #receiving: Receiving | undefined;
+  #receiving: { name: string; file: SnapshotFile } | undefined;
+  /** What is here of snapshots that broke off, until the next one begins. */
+  readonly #partial = new Map<string, PageTable>();
 
   constructor(dir: string) {
     this.#dir = join(dir, ".replication");
@@ -38,90 +31,70 @@ export class Incoming {
   partials(): Map<string, PartialSnapshot> {
     const partials = new Map<string, PartialSnapshot>();
     for (const file of readdirSync(this.#dir)) {
-      const [, name = "", end = ""] = /^(.+)(\.(?:partial|incoming)\.ltx)$/.exec(file) ?? [];
+      const name = file.endsWith(INCOMING) ? file.slice(0, -INCOMING.length) : "";
       if (!isDatabaseName(name) || name === this.name) continue;
-      if (end === INCOMING) this.#keepLeftOver(name);
-      const partial = existsSync(this.#path(name, PARTIAL)) ? readPartial(this.#path(name, PARTIAL)) : undefined;
-      if (partial) partials.set(name, partial);
-      else this.forget(name);
+      const table = readPartial(this.#path(name));
+      if (!table) {
+        this.forget(name);
+        continue;
+      }
+      this.#partial.set(name, table);
+      partials.set(name, { page_size: table.page_size, blocks: table.blockSums() });
     }
     return partials;
   }
 
-  /** Keeps what a killed process left, merged with what it continued. */
-  #keepLeftOver(name: string): void {
-    const incoming = this.#path(name, INCOMING);
-    if (!existsSync(this.#path(name, PARTIAL))) {
-      renameSync(incoming, this.#path(name, PARTIAL));
-      return;
-    }
-    try {
-      this.#mergeIntoPartial(name, ALL_BLOCKS);
-    } catch (error) {
-      // Not even its header is complete.
-      if (!(error instanceof LtxError)) throw error;
-    }
-    rmSync(incoming, { force: true });
+  /** `kept`: blocks that are here and are not sent again. */
+  begin(name: string, head: SnapshotHead, kept: ReadonlySet<number> = new Set()): void {
+    this.interrupt();
+    const known = kept.size > 0 ? this.#partial.get(name) : undefined;
+    this.#partial.delete(name);
+    known?.keepOnly((page) => kept.has(blockOf(page)));
+    this.#receiving = { name, file: new SnapshotFile(this.#path(name), head, known) };
   }
 
-  /** `kept`: blocks that are not sent again. */
-  begin(name: string, kept: ReadonlySet<number> = new Set()): void {
-    this.drop();
-    if (kept.size === 0) this.forget(name);
-    this.#receiving = { name, kept, fd: openSync(this.#path(name, INCOMING), "w", 0o600) };
-  }
-
+  /** Throws `PositionMismatch` when it is not part of what was begun. */
   write(part: Buffer): void {
-    if (this.#receiving) writeAll(this.#receiving.fd, part);
+    this.#receiving?.file.write(readSnapshotPart(part));
   }
 
-  /** Throws `LtxError` when it is incomplete. */
+  /** Throws `PositionMismatch` when it is not whole. */
   verify(): ReceivedSnapshot | undefined {
-    if (!this.#receiving) return undefined;
-    const { name, kept } = this.#receiving;
-    if (kept.size === 0) return verifySnapshot(this.#path(name, INCOMING));
-    this.#merge(name, kept, false);
-    return verifySnapshot(this.#path(name, ".merged.ltx"));
+    return this.#receiving?.file.verify();
   }
 
-  #mergeIntoPartial(name: string, kept: Blocks): void {
-    this.#merge(name, kept, true);
-    renameSync(this.#path(name, ".merged.ltx"), this.#path(name, PARTIAL));
-  }
-
-  #merge(name: string, kept: Blocks, as_much_as_there_is: boolean): void {
-    const [partial, incoming] = [this.#path(name, PARTIAL), this.#path(name, INCOMING)];
-    mergeSnapshots({ partial, kept, incoming, as_much_as_there_is }, this.#path(name, ".merged.ltx"));
-  }
-
-  /** The connection broke: the received part is kept for the next one. */
+  /** The connection broke: what has come stays for the next one. */
   interrupt(): void {
     const receiving = this.#receiving;
-    if (!receiving) return;
-    const { name, kept } = receiving;
-    if (kept.size > 0) {
-      this.#mergeIntoPartial(name, kept);
-    } else {
-      renameSync(this.#path(name, INCOMING), this.#path(name, PARTIAL));
-    }
-    this.drop();
+    this.#receiving = undefined;
+    receiving?.file.close();
   }
 
   /** Drops the snapshot being received. */
   drop(): void {
-    const receiving = this.#receiving;
-    this.#receiving = undefined;
-    if (!receiving) return;
-    closeSync(receiving.fd);
-    for (const end of [INCOMING, ".merged.ltx"]) rmSync(this.#path(receiving.name, end), { force: true });
+    const { name } = this;
+    this.interrupt();
+    if (name !== undefined) this.forget(name);
   }
 
-  /** Drops what was kept of a database. */
+  /** What has come of a database is not needed any more. */
   forget(name: string): void {
-    rmSync(this.#path(name, PARTIAL), { force: true });
+    this.#partial.delete(name);
+    rmSync(this.#path(name), { force: true });
   }
 
-  #path(name: string, end: string): string {
-    return join(this.#dir, `${name}${end}`);
+  #path(name: string): string {
+    return join(this.#dir, `${name}${INCOMING}`);
   }
+}
+
+/** What the primary says of a snapshot, and the blocks that it does not send. Throws `PositionMismatch` when that makes no sense. */
+export function readSnapshotHead(message: Record<string, unknown>): { head: SnapshotHead; kept: Set<number> } {
+  const { page_size, pages, timestamp_ms, kept } = message;
+  const position = parsePosition(String(message["position"]));
+  if (!position || !isPageSize(page_size) || !Number.isSafeInteger(pages) || Number(pages) < 1) {
+    throw new PositionMismatch("the primary sent a snapshot without position, page size or pages");
+  }
+  const head = { page_size, pages: Number(pages), position, timestamp_ms: Number(timestamp_ms) };
+  return { head, kept: new Set(Array.isArray(kept) ? kept.map(Number) : []) };
 }

@@ -10,7 +10,7 @@ import { formatPosition, NO_PAGES, parsePosition } from "../position.ts";
 import { type Directory, isDatabaseName } from "./directory.ts";
 import { type Divergence, findDivergences } from "./divergence.ts";
 import { readGathered } from "./gathered-frames.ts";
-import { Incoming } from "./incoming.ts";
+import { Incoming, readSnapshotHead } from "./incoming.ts";
 import type { Peer } from "./peer.ts";
 import { FRAME, type Frame, readTransaction } from "./wire.ts";
 
@@ -177,7 +177,7 @@ export class ReplicaLink {
     switch (type) {
       case FRAME.snapshot:
         refuseBadName(name);
-        this.#guarded(name, () => this.#beginSnapshot(name, message["kept"]));
+        this.#guarded(name, () => this.#beginSnapshot(name, message));
         break;
       case FRAME.snapshot_end:
         this.#guarded(this.#incoming.name, () => this.#endSnapshot());
@@ -213,8 +213,7 @@ export class ReplicaLink {
       work();
     } catch (error) {
       if (name === undefined) throw error;
-      this.#dropIncoming();
-      this.#incoming.forget(name);
+      if (name === this.#incoming.name) this.#dropIncoming();
       this.#unplaced.add(name);
       // The input was invalid; the local data is fine.
       if (isBadInput(error)) this.#options.events.log(`${name}: ${messageOf(error)}`);
@@ -267,12 +266,12 @@ export class ReplicaLink {
     }
   }
 
-  /** `kept`: blocks of an interrupted snapshot, which are not sent again. */
-  #beginSnapshot(name: string, kept: unknown): void {
-    this.#dropIncoming();
-    // A database that cannot be used now must not be overwritten.
+  #beginSnapshot(name: string, message: Record<string, unknown>): void {
+    this.#incoming.interrupt();
+    // What is here and cannot be used now must not be overwritten.
     if (this.#directory.unusable.includes(name)) return;
-    this.#incoming.begin(name, new Set(Array.isArray(kept) ? kept.map(Number) : []));
+    const { head, kept } = readSnapshotHead(message);
+    this.#incoming.begin(name, head, kept);
   }
 
   #endSnapshot(): void {
@@ -284,9 +283,7 @@ export class ReplicaLink {
     this.#directory.install(name, snapshot);
     this.#placed(name);
     this.#dropIncoming();
-    this.#incoming.forget(name);
-    const { position, header } = snapshot;
-    const { page_size, commit, timestamp_ms } = header;
+    const { position, page_size, pages: commit, timestamp_ms } = snapshot;
     events.log(`${name}: replaced by the primary's, now at ${formatPosition(position)}`);
     events.transaction(name, { position, page_size, commit, timestamp_ms });
   }

@@ -13,7 +13,7 @@ import { formatPosition, type Position } from "../position.ts";
 import { type Batch, Batches } from "./batches.ts";
 import type { Directory, Dropped } from "./directory.ts";
 import type { InSyncReplicas } from "./in-sync-replicas.ts";
-import { FRAME, frameHeader, jsonFrame, transactionHead } from "./wire.ts";
+import { FRAME, jsonFrame, snapshotPartHead, transactionHead } from "./wire.ts";
 
 /** A replica's first message. */
 export interface Hello {
@@ -346,14 +346,19 @@ export class Streams {
     replica.hello.partial.delete(name);
     const kept = partial ? sameBlocks(partial, snapshot.page_size, snapshot.blocks) : new Set<number>();
     if (kept.size > 0) this.#options.log(`${name}: ${replica.hello.hostname} has ${kept.size} blocks of it already`);
-    this.#write(
-      replica,
-      jsonFrame(FRAME.snapshot, { name, position: formatPosition(snapshot.position), kept: [...kept] }),
-    );
-    for (const part of snapshot.ltx("store", undefined, (page) => kept.has(blockOf(page)))) {
+    const { position, ...head } = snapshot.head;
+    const at = formatPosition(position);
+    this.#write(replica, jsonFrame(FRAME.snapshot, { name, position: at, ...head, kept: [...kept] }));
+    // Memory that was sent is used again.
+    const spare: Buffer[] = [];
+    const memory = (bytes: number): Buffer => (spare.pop() ?? Buffer.allocUnsafeSlow(bytes)).subarray(0, bytes);
+    for (const { first, data } of snapshot.runs(memory, (page) => kept.has(blockOf(page)))) {
       if (replica.response.destroyed) return;
-      this.#write(replica, frameHeader(FRAME.snapshot_part, part.length), part);
-      // Yields to the event loop after each part, so that transactions continue.
+      const head_bytes = snapshotPartHead(first, data.length);
+      this.#count(replica, [head_bytes, data]);
+      replica.response.write(head_bytes);
+      replica.response.write(data, () => spare.push(data));
+      // A turn of the loop after each part: transactions go on meanwhile.
       await new Promise<void>((done) => setImmediate(done));
       while (replica.response.writableLength > REPLICATION_LIMITS.stream_waiting_bytes) {
         await roomOrEnd(replica.response);

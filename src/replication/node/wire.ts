@@ -2,7 +2,8 @@
  * The stream from a primary to a replica: frames of type (4), length (4) and payload, in the body of an HTTP answer.
  *
  *   transaction     length of the name (2), name, LTX file
- *   snapshot        JSON: which database, at which position; then parts of an LTX file, then the end
+ *   snapshot        JSON: which database, at which position, its size, and the blocks that are not sent; then parts, then the end
+ *   snapshot_part   number of the first page (4), pages that follow each other
  *   gone            JSON: a database whose deletion the primary has logged, and the position of that
  *   unknown         JSON: a database that the primary does not have open, and why
  *   ready           everything the primary had when the replica connected has been sent
@@ -11,6 +12,7 @@
  *   handoff         JSON: the positions at which the replica is to take over as primary, in which term
  */
 import { REPLICATION_LIMITS } from "../limits.ts";
+import type { PageRun } from "../wal/scan.ts";
 
 export const FRAME = {
   transaction: 1,
@@ -53,6 +55,19 @@ export function transactionHead(name: string, ltx_bytes: number): Buffer {
   bytes.writeUInt16BE(name_bytes, HEADER_BYTES);
   bytes.write(name, HEADER_BYTES + 2);
   return bytes;
+}
+
+/** Header and the first page's number; the pages themselves follow as they are. */
+export function snapshotPartHead(first: number, bytes: number): Buffer {
+  const head = Buffer.allocUnsafe(HEADER_BYTES + 4);
+  head.writeUInt32BE(FRAME.snapshot_part, 0);
+  head.writeUInt32BE(4 + bytes, 4);
+  head.writeUInt32BE(first, HEADER_BYTES);
+  return head;
+}
+
+export function readSnapshotPart(payload: Buffer): PageRun {
+  return { first: payload.length < 4 ? 0 : payload.readUInt32BE(0), data: payload.subarray(4) };
 }
 
 export function readTransaction(payload: Buffer): { name: string; ltx: Buffer } {

@@ -3,7 +3,7 @@
  * closing any descriptor of a file drops all locks the process holds on it, and SQLite's locks in this process
  * are what keeps applications out. So they are closed only after the last connection of this process is.
  */
-import { closeSync, fstatSync, openSync, readSync, statSync, writeSync } from "node:fs";
+import { type BigIntStats, closeSync, fstatSync, openSync, readSync, statSync, writeSync } from "node:fs";
 import {
   alignedBuffer,
   FRAME_HEADER_BYTES,
@@ -45,6 +45,16 @@ export function identityAt(path: string): string | undefined {
   const stat = statSync(path, { bigint: true, throwIfNoEntry: false });
   return stat && identity(stat);
 }
+
+const stampOf = ({ ino, size, mtimeNs, ctimeNs }: BigIntStats): FileStamp => ({
+  inode: ino.toString(),
+  size: Number(size),
+  mtime: mtimeNs.toString(),
+  ctime: ctimeNs.toString(),
+});
+
+/** The same of a file by its name, before it is opened. */
+export const stampAt = (path: string): FileStamp => stampOf(statSync(path, { bigint: true }));
 
 function openAll(path: string): [database: number, wal: number, index: number] {
   const opened: number[] = [];
@@ -121,8 +131,9 @@ export class DatabaseFiles {
   }
 
   readPages(target: Buffer, first: number, page_size: number): void {
-    target.fill(0);
-    readSync(this.database, target, 0, target.length, (first - 1) * page_size);
+    const read = readSync(this.database, target, 0, target.length, (first - 1) * page_size);
+    // Pages that are only in the log.
+    target.fill(0, read);
   }
 
   readFramePage(target: Buffer, frame: number, page_size: number): void {
@@ -149,12 +160,6 @@ export class DatabaseFiles {
   }
 
   stamp(): FileStamp {
-    const stat = fstatSync(this.database, { bigint: true });
-    return {
-      inode: stat.ino.toString(),
-      size: Number(stat.size),
-      mtime: stat.mtimeNs.toString(),
-      ctime: stat.ctimeNs.toString(),
-    };
+    return stampOf(fstatSync(this.database, { bigint: true }));
   }
 }
