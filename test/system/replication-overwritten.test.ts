@@ -3,37 +3,15 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { renameSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { suite, type TestContext, test } from "node:test";
+import { suite, test } from "node:test";
 import { until } from "../support.ts";
-import { addNote, appsMissing, makeNotes, nodePair, notes, type Pair, PythonApp, sqlite } from "./replication-apps.ts";
+import { addNote, appsMissing, notes, PythonApp } from "./replication-apps.ts";
+import { fileWith, isState, junkFile, notesOnBoth } from "./replication-notes.ts";
 
 const cp = (from: string, to: string): unknown => execFileSync("cp", [from, to]);
 
-/** A file of its own with so many notes, in rollback mode: all of it is in the file. */
-function fileWith(pair: Pair, rows: number, page_size = 4096): string {
-  const path = join(pair.stage.dir(), "made");
-  makeNotes(path, rows, page_size);
-  sqlite(path, "PRAGMA journal_mode = DELETE");
-  return path;
-}
-
-async function notesOnBoth(t: TestContext): Promise<{ pair: Pair; path: string }> {
-  const pair = await nodePair(t);
-  await pair.start("primary");
-  await pair.start("replica");
-  const path = pair.path("primary", "db");
-  makeNotes(path, 20);
-  makeNotes(pair.path("primary", "other"), 1);
-  await pair.caughtUp("db", 20);
-  await pair.caughtUp("other", 1);
-  return { pair, path };
-}
-
-/** What the primary says about the database, when it says this. */
-const isState = (pair: Pair, state: string) => async () => {
-  const found = (await pair.info("primary"))?.states["db"];
-  return found?.state === state ? found : undefined;
-};
+/** Rollback mode: all of it is in the file. */
+const MADE = { journal_mode: "DELETE" } as const;
 
 suite("database overwritten by cp", { timeout: 600_000, skip: appsMissing() }, () => {
   test("the new content reaches all nodes, of any page size, once programs with the old file stop", async (t) => {
@@ -42,7 +20,7 @@ suite("database overwritten by cp", { timeout: 600_000, skip: appsMissing() }, (
     assert.match(await app.run("INSERT INTO notes (text) VALUES ('in the WAL')"), /^ok/);
     await pair.caughtUp("db", 21);
     const { mode, uid } = statSync(path);
-    cp(fileWith(pair, 500), path);
+    cp(fileWith(pair, 500, MADE), path);
     await until("the application is named", async () =>
       /process \d+ still uses/.test((await isState(pair, "replaced")())?.reason ?? ""),
     );
@@ -54,7 +32,7 @@ suite("database overwritten by cp", { timeout: 600_000, skip: appsMissing() }, (
     assert.deepEqual([statSync(path).mode, statSync(path).uid], [mode, uid]);
     addNote(path);
     await pair.caughtUp("db", 501);
-    cp(fileWith(pair, 7, 8192), path);
+    cp(fileWith(pair, 7, { ...MADE, page_size: 8192 }), path);
     await pair.caughtUp("db", 7);
     addNote(path);
     await pair.caughtUp("db", 8);
@@ -63,9 +41,7 @@ suite("database overwritten by cp", { timeout: 600_000, skip: appsMissing() }, (
 
   test("a file that is no database is quarantined with a hint; replicas keep theirs, and a good file heals it", async (t) => {
     const { pair, path } = await notesOnBoth(t);
-    const junk = join(pair.stage.dir(), "junk");
-    execFileSync("dd", ["if=/dev/urandom", `of=${junk}`, "bs=4k", "count=4"], { stdio: "ignore" });
-    cp(junk, path);
+    cp(junkFile(pair), path);
     const { reason } = await until("it is refused", isState(pair, "damaged"));
     assert.match(reason, /overwritten in place.*hangar db export NODE db FILE/);
     assert.throws(() => addNote(path), /locked|not a database/);
@@ -73,13 +49,13 @@ suite("database overwritten by cp", { timeout: 600_000, skip: appsMissing() }, (
     await pair.caughtUp("other", 2);
     assert.deepEqual(notes(pair.path("replica", "db")), { rows: 20, whole: true });
     const exported = join(pair.dirs.primary, ".replication", "good");
-    execFileSync("cp", [fileWith(pair, 30), exported]);
+    execFileSync("cp", [fileWith(pair, 30, MADE), exported]);
     renameSync(exported, path);
     await pair.caughtUp("db", 30);
     cp("/dev/null", path);
     assert.match((await until("an empty file is refused", isState(pair, "damaged"))).reason, /it is empty/);
     assert.equal(notes(pair.path("replica", "db"))?.rows, 30);
-    cp(fileWith(pair, 3), path);
+    cp(fileWith(pair, 3, MADE), path);
     await pair.caughtUp("db", 3);
   });
 
@@ -97,7 +73,7 @@ suite("database overwritten by cp", { timeout: 600_000, skip: appsMissing() }, (
     });
     addNote(path);
     await pair.caughtUp("db", 21);
-    cp(fileWith(pair, 9), pair.path("replica", "db"));
+    cp(fileWith(pair, 9, MADE), pair.path("replica", "db"));
     // Nine notes are there until it is noticed.
     await pair.caughtUp("db", 21);
     addNote(path);

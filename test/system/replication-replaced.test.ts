@@ -5,14 +5,8 @@ import { existsSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test } from "node:test";
 import { runs, until } from "../support.ts";
-import { addNote, appsMissing, makeNotes, nodePair, notes, type Pair, PythonApp, sqlite } from "./replication-apps.ts";
-
-/** A database with notes in a folder of its own, made and closed by sqlite3. */
-function fileWith(pair: Pair, rows: number, page_size = 4096): string {
-  const path = join(pair.stage.dir(), "made");
-  makeNotes(path, rows, page_size);
-  return path;
-}
+import { addNote, appsMissing, notes, PythonApp, sqlite } from "./replication-apps.ts";
+import { fileWith, isState, junkFile, notesOnBoth } from "./replication-notes.ts";
 
 /** The notes of every copy that a node has put aside. */
 function aside(dir: string): number[] {
@@ -27,15 +21,9 @@ const metric = async (port: number, name: string): Promise<number> => {
   return Number(new RegExp(`^hangar_db_${name} (.*)$`, "m").exec(text)?.[1]);
 };
 
-suite("database file replaced by another", { timeout: 300_000, skip: appsMissing() }, () => {
-  test("a file renamed over an open database, of any page size, reaches the replicas", async (t) => {
-    const pair = await nodePair(t);
-    await pair.start("primary");
-    await pair.start("replica");
-    const path = pair.path("primary", "db");
-    makeNotes(path, 20);
-    makeNotes(pair.path("primary", "other"), 1);
-    await pair.caughtUp("db", 20);
+suite("a file in place of a database", { timeout: 300_000, skip: appsMissing() }, () => {
+  test("renamed over it while an application has the old one open, of any page size: replicas get the new", async (t) => {
+    const { pair, path } = await notesOnBoth(t);
     const app = new PythonApp(pair.stage, path);
     assert.match(await app.run("INSERT INTO notes (text) VALUES ('in the old file')"), /^ok/);
     await pair.caughtUp("db", 21);
@@ -52,7 +40,7 @@ suite("database file replaced by another", { timeout: 300_000, skip: appsMissing
       [8192, 7],
       [1024, 9],
     ] as const) {
-      renameSync(fileWith(pair, rows, page_size), path);
+      renameSync(fileWith(pair, rows, { page_size }), path);
       await pair.caughtUp("db", rows);
       addNote(path);
       await pair.caughtUp("db", rows + 1);
@@ -63,21 +51,15 @@ suite("database file replaced by another", { timeout: 300_000, skip: appsMissing
     assert.equal(await metric(pair.ports.replica, "disconnects_total"), 0, "no other database was disturbed");
   });
 
-  test("a file replaced while no node runs is refused while a program has the old one open, then replicated", async (t) => {
-    const pair = await nodePair(t);
-    let primary = await pair.start("primary");
-    await pair.start("replica");
-    const path = pair.path("primary", "db");
-    makeNotes(path, 20);
-    await pair.caughtUp("db", 20);
+  test("put there while no node runs, beside the old WAL: that is removed, unless an application uses it", async (t) => {
+    const { pair, path, primary } = await notesOnBoth(t);
     const app = new PythonApp(pair.stage, path);
     assert.match(await app.run("INSERT INTO notes (text) VALUES ('in the WAL')"), /^ok/);
     await pair.caughtUp("db", 21);
     await primary.end("SIGKILL");
     renameSync(fileWith(pair, 5), path);
-    primary = await pair.start("primary");
-    const said = await until("it is refused", async () => (await pair.info("primary"))?.states["db"]);
-    assert.equal(said.state, "replaced");
+    const again = await pair.start("primary");
+    const said = await until("it is refused", isState(pair, "replaced"));
     assert.match(said.reason, /stop it/);
     assert.equal(notes(pair.path("replica", "db"))?.rows, 21, "the replica keeps what it has");
     await app.end();
@@ -85,38 +67,23 @@ suite("database file replaced by another", { timeout: 300_000, skip: appsMissing
     addNote(path);
     await pair.caughtUp("db", 6);
     assert.ok(notes(path)?.whole);
-    await primary.end();
+    await again.end();
   });
 
-  test("a file that is no database is refused, and the replica keeps its copy", async (t) => {
-    const pair = await nodePair(t);
-    await pair.start("primary");
-    await pair.start("replica");
-    const path = pair.path("primary", "db");
-    makeNotes(path, 20);
-    await pair.caughtUp("db", 20);
-    const junk = join(pair.stage.dir(), "junk");
-    execFileSync("dd", ["if=/dev/urandom", `of=${junk}`, "bs=4k", "count=4"], { stdio: "ignore" });
-    renameSync(junk, path);
-    const said = await until("it is refused", async () => {
-      const found = (await pair.info("primary"))?.states["db"];
-      return found?.state === "damaged" && found;
-    });
+  test("one that is no database is refused, and the replica keeps what it has", async (t) => {
+    const { pair, path } = await notesOnBoth(t);
+    renameSync(junkFile(pair), path);
+    const said = await until("it is refused", isState(pair, "damaged"));
     assert.match(said.reason, /not a database/);
-    makeNotes(pair.path("primary", "other"), 1);
-    await pair.caughtUp("other", 1);
+    addNote(pair.path("primary", "other"));
+    await pair.caughtUp("other", 2);
     assert.deepEqual(notes(pair.path("replica", "db")), { rows: 20, whole: true });
     renameSync(fileWith(pair, 3), path);
     await pair.caughtUp("db", 3);
   });
 
-  test("a deleted WAL is healed: the programs to restart are named, and no commit is lost", async (t) => {
-    const pair = await nodePair(t);
-    await pair.start("primary");
-    await pair.start("replica");
-    const path = pair.path("primary", "db");
-    makeNotes(path, 20);
-    await pair.caughtUp("db", 20);
+  test("a WAL that is deleted is healed: it is said who must be restarted, and nothing that was committed is lost", async (t) => {
+    const { pair, path } = await notesOnBoth(t);
     const app = new PythonApp(pair.stage, path);
     assert.match(await app.run("INSERT INTO notes (text) VALUES ('in the WAL')"), /^ok/);
     await pair.caughtUp("db", 21);
@@ -145,12 +112,8 @@ suite("database file replaced by another", { timeout: 300_000, skip: appsMissing
     test(`an older copy restored with ${how} ${when} reaches all nodes, and the undone transactions are kept`, {
       skip,
     }, async (t) => {
-      const pair = await nodePair(t);
-      let primary = await pair.start("primary");
-      await pair.start("replica");
-      const path = pair.path("primary", "db");
-      makeNotes(path, 20);
-      await pair.caughtUp("db", 20);
+      const { pair, path, ...started } = await notesOnBoth(t);
+      let { primary } = started;
       // A copy of the file, as any backup program takes it, when nothing is in the WAL.
       await primary.end();
       sqlite(path, "PRAGMA wal_checkpoint(TRUNCATE)");
