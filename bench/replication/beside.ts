@@ -10,12 +10,14 @@ import { DatabaseSync } from "node:sqlite";
 import { freePort } from "#proxy/fixtures.ts";
 import { end, residentBytes } from "../processes.ts";
 import { median, quantile, type Report } from "../report.ts";
-import { cluster, cpuUs, info, lags, start, until, watch, write } from "./cluster.ts";
+import { cluster, cpuUs, info, lags, start, until, type Wrote, watch, write } from "./cluster.ts";
 import { PEERS, type RunningPeer, startPeer } from "./peers.ts";
 
 const ROUNDS = 3;
 const ROUND_SECONDS = 3;
-const SNAPSHOT_MIB = 64;
+const SNAPSHOT_MIB = 400;
+/** What all of them can write, so that lag is compared at the same rate. */
+const STEADY_RATE = 100;
 const OURS = "our node, one replica";
 
 interface Round {
@@ -24,6 +26,9 @@ interface Round {
   normal_per_s: number;
   lag_p50_ms: number;
   lag_p99_ms: number;
+  /** The same at a rate that is no effort for anybody. */
+  steady_p50_ms: number;
+  steady_p99_ms: number;
   primary_us: number;
   replica_us: number;
 }
@@ -72,15 +77,25 @@ async function caughtUp({ positions }: RunningPeer): Promise<number> {
   return seen[0] ?? 0;
 }
 
-async function measure(peer: RunningPeer): Promise<Round> {
+/** An application that writes while somebody follows the replica: what it wrote, and how late each transaction was there. */
+async function follow(peer: RunningPeer, rate: number): Promise<{ wrote: Wrote; late: number[] }> {
   const before = await caughtUp(peer);
   const watched = peer.events_port === undefined ? [] : [watch(peer.events_port)];
+  const wrote = await write(peer.path, ROUND_SECONDS, rate, "full times");
+  await caughtUp(peer);
+  const late = lags(watched, wrote.committed_ms, before);
+  for (const { stop } of watched) stop();
+  return { wrote, late };
+}
+
+async function measure(peer: RunningPeer): Promise<Round> {
+  const steady = await follow(peer, STEADY_RATE);
   const spent = (child: ChildProcess | undefined): number => (child ? cpuUs(child) : Number.NaN);
   const [primary_us, replica_us] = [spent(peer.primary), spent(peer.replica)];
-  const { transactions, took_ms, committed_ms } = await write(peer.path, ROUND_SECONDS, 0, "full times");
-  await caughtUp(peer);
-  const late = lags(watched, committed_ms, before);
-  for (const { stop } of watched) stop();
+  const {
+    wrote: { transactions, took_ms },
+    late,
+  } = await follow(peer, 0);
   const [primary_spent, replica_spent] = [spent(peer.primary) - primary_us, spent(peer.replica) - replica_us];
   const normal = await write(peer.path, ROUND_SECONDS, 0, "normal");
   return {
@@ -88,6 +103,8 @@ async function measure(peer: RunningPeer): Promise<Round> {
     normal_per_s: (normal.transactions * 1000) / normal.took_ms,
     lag_p50_ms: quantile(late, 0.5),
     lag_p99_ms: quantile(late, 0.99),
+    steady_p50_ms: quantile(steady.late, 0.5),
+    steady_p99_ms: quantile(steady.late, 0.99),
     primary_us: primary_spent / transactions,
     replica_us: replica_spent / transactions,
   };
@@ -111,6 +128,8 @@ const FIELDS: readonly [field: keyof Round, what: string, unit: string][] = [
   ["normal_per_s", "written, synchronous=NORMAL", "tx/s"],
   ["lag_p50_ms", "lag p50", "ms"],
   ["lag_p99_ms", "lag p99", "ms"],
+  ["steady_p50_ms", `${STEADY_RATE} tx/s: lag p50`, "ms"],
+  ["steady_p99_ms", `${STEADY_RATE} tx/s: lag p99`, "ms"],
   ["primary_us", "primary", "CPU µs/tx"],
   ["replica_us", "replica", "CPU µs/tx"],
 ];
