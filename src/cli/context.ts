@@ -9,6 +9,7 @@ import { placeNamed, readPlaces } from "./contexts/file.ts";
 import { holdBack } from "./dry-run.ts";
 import { sendOverHttp } from "./http-transport.ts";
 import { installedDataDir } from "./platform/service-unit.ts";
+import { programEnvironment } from "./program-environment.ts";
 import { printError } from "./terminal-text.ts";
 import { type Context, UsageError } from "./verb.ts";
 
@@ -121,7 +122,7 @@ async function runProgram(
     how === "foreground" ? ["inherit", "inherit", "inherit", "ipc"] : ["ignore", "pipe", "inherit"];
   const child = spawn(process.execPath, [program, ...args], {
     stdio,
-    env: { ...process.env, HANGAR_DATA_DIR: data_dir },
+    env: { ...programEnvironment(process.env), HANGAR_DATA_DIR: data_dir },
   });
   const forward = (signal: NodeJS.Signals): void => void child.kill(signal);
   process.on("SIGINT", forward).on("SIGTERM", forward);

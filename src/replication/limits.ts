@@ -90,7 +90,9 @@ export const REPLICATION_LIMITS = {
   checkpoint_frames: 4000,
   /** The same in bytes, for databases with large pages. */
   checkpoint_bytes: 32 * MIB,
-  /** Time the node tries to take the write lock from busy applications. Then: again at the next poll. */
+  /** The thread that copies logs back ends when it had nothing to do for this long: it takes 10 MiB. */
+  checkpoint_thread_ms: 10 * SECOND,
+  /** How long the node tries to take the write lock from busy applications. Then: again at the next look. */
   lock_try_ms: 2,
   /** The same against writers that are too fast, or whose WAL is too long. Then: at the next poll. */
   insist_ms: 100,

@@ -1,5 +1,6 @@
 /** The systemd unit of the platform, as `hangar service install` and the Debian package write it. */
 import { existsSync, readFileSync } from "node:fs";
+import { MALLOC_ENVIRONMENT } from "../program-environment.ts";
 
 export const SERVICE = {
   unit: "hangar.service",
@@ -35,10 +36,7 @@ export function unitFile({ node, program, data_dir }: UnitParts): string {
     HANGAR_DATA_DIR: data_dir,
     HANGAR_CONFIG: SERVICE.config_file,
     NODE_COMPILE_CACHE: SERVICE.cache_dir,
-    // As for npm start: freed memory goes back to the system instead of waiting in one of many arenas.
-    MALLOC_ARENA_MAX: "1",
-    MALLOC_MMAP_THRESHOLD_: "32768",
-    MALLOC_TRIM_THRESHOLD_: "131072",
+    ...MALLOC_ENVIRONMENT,
   };
   const variables = Object.entries(environment).map(([name, value]) => `Environment=${word(`${name}=${value}`)}`);
   return `# Written by Hangar. Changes of your own belong into a drop-in: systemctl edit hangar

@@ -4,6 +4,7 @@
  * lock that applications wait for. The short end of it, which does, is not done here.
  */
 import { Worker } from "node:worker_threads";
+import { REPLICATION_LIMITS } from "../limits.ts";
 
 export interface BulkCheckpointer {
   /** Checkpoints what is possible. Resolves when done, complete or not. */
@@ -19,8 +20,14 @@ const SETTLE_MS = 60_000;
 
 export class CheckpointThread implements BulkCheckpointer {
   #worker: Worker | undefined;
-  /** Databases in progress: the atomic that the thread sets, and the callback. */
+  #idle: NodeJS.Timeout | undefined;
+  readonly #idle_ms: number;
+  /** What each database in work waits for: a word the thread changes, and who is told. */
   readonly #running = new Map<string, { word: Int32Array; done: () => void }>();
+
+  constructor(idle_ms: number = REPLICATION_LIMITS.checkpoint_thread_ms) {
+    this.#idle_ms = idle_ms;
+  }
 
   async run(path: string): Promise<void> {
     if (this.#running.has(path)) return;
@@ -28,6 +35,7 @@ export class CheckpointThread implements BulkCheckpointer {
     word[0] = BUSY;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#running.set(path, { word, done: resolve });
+    clearTimeout(this.#idle);
     this.#thread().postMessage({ path, word });
     await promise;
   }
@@ -37,7 +45,13 @@ export class CheckpointThread implements BulkCheckpointer {
     if (running) Atomics.wait(running.word, 0, BUSY, SETTLE_MS);
   }
 
+  /** True while there is a thread. */
+  get runs(): boolean {
+    return this.#worker !== undefined;
+  }
+
   async close(): Promise<void> {
+    clearTimeout(this.#idle);
     for (const path of this.#running.keys()) this.settle(path);
     await this.#worker?.terminate();
   }
@@ -63,5 +77,16 @@ export class CheckpointThread implements BulkCheckpointer {
     if (!running) return;
     Atomics.store(running.word, 0, IDLE);
     running.done();
+    if (this.#running.size === 0) this.#endWhenIdle();
+  }
+
+  #endWhenIdle(): void {
+    clearTimeout(this.#idle);
+    this.#idle = setTimeout(() => {
+      const worker = this.#worker;
+      // The next one starts a new thread.
+      this.#worker = undefined;
+      void worker?.terminate();
+    }, this.#idle_ms).unref();
   }
 }

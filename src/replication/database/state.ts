@@ -339,6 +339,7 @@ export class DatabaseState {
 
   retain(keep_after: number): void {
     const { retention_ms, retention_bytes } = { ...REPLICATION_LIMITS, ...this.options.sizes };
+    this.log.forgetIfIdle();
     this.log.retain(this.options.clock.now(), Math.min(keep_after, this.#table_txid), retention_ms, retention_bytes);
   }
 

@@ -127,7 +127,24 @@ suite("transaction log", () => {
     assert.equal(log.durable, 2);
   });
 
-  test("reused memory never returns another transaction", (t) => {
+  test("recent transactions leave the memory when none was written for a while, and are read from disk", (t) => {
+    const log = new TransactionLog(tempDir());
+    t.after(() => log.close());
+    log.append([aRecord(1), aRecord(2)]);
+    log.forgetIfIdle();
+    log.forgetIfIdle();
+    assert.ok(log.recent(2), "it is not on disk for good yet");
+    log.syncNow();
+    log.append([aRecord(3)]);
+    log.syncNow();
+    log.forgetIfIdle();
+    assert.ok(log.recent(3), "it was just written");
+    log.forgetIfIdle();
+    assert.equal(log.recent(3), undefined);
+    assert.equal(decodeLtx(log.read(3) ?? Buffer.alloc(0)).header.max_txid, 3);
+  });
+
+  test("memory that is used again never shows one transaction in place of another", (t) => {
     const log = new TransactionLog(tempDir(), { recent_bytes: 3 * 1024 * 1024 });
     t.after(() => log.close());
     const found = (txid: number): number[] => {

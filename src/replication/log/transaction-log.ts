@@ -26,6 +26,8 @@ export class TransactionLog {
   #durable: number;
   readonly #recent = new Map<number, Buffer>();
   #recent_size = 0;
+  /** The last transaction when it was last asked whether anything is written. */
+  #seen_last = 0;
   #syncing: Promise<void> | undefined;
   /** Resolved after each step of a running sync. */
   #step = Promise.withResolvers<void>();
@@ -171,6 +173,13 @@ export class TransactionLog {
       this.#drop(this.#segments.shift());
       this.#base = (this.#segments[0]?.first ?? this.#base + 1) - 1;
     }
+  }
+
+  /** Gives back the memory of recent transactions when none came since this was called last: all are on disk. */
+  forgetIfIdle(): void {
+    const idle = this.last === this.#seen_last && this.#durable === this.last;
+    this.#seen_last = this.last;
+    if (idle) for (const known of this.#recent.keys()) this.#forget(known);
   }
 
   close(): void {

@@ -7,7 +7,7 @@ const SLAB_BYTES = 1024 * 1024;
 /** What is larger gets an allocation of its own; sharing would waste the rest of a slab. */
 const LARGE_BYTES = SLAB_BYTES / 8;
 /** Slabs that wait to be used again. More are left to the collector. */
-const SPARE_SLABS = 8;
+const SPARE_SLABS = 2;
 
 interface Piece {
   memory: Buffer;

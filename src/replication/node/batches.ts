@@ -10,8 +10,10 @@ import type { TransactionLog } from "../log/transaction-log.ts";
 import { transactionHead } from "./wire.ts";
 
 const GATHERED_BYTES = 256 * 1024;
-/** Batches and buffers kept. Only a lagging replica needs more. */
+/** Batches kept for the other replicas. More is needed only by one that lags. */
 const KEPT = 16;
+/** Memory that waits to be filled again. */
+const SPARE = 4;
 
 /** Whose transactions they are. */
 export interface Source {
@@ -83,6 +85,6 @@ export class Batches {
   #release(batch: Batch | undefined): void {
     if (!batch || --batch.users > 0) return;
     const [memory, large] = batch.parts;
-    if (memory && !large && this.#spare.length < KEPT) this.#spare.push(Buffer.from(memory.buffer));
+    if (memory && !large && this.#spare.length < SPARE) this.#spare.push(Buffer.from(memory.buffer));
   }
 }
