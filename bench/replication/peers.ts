@@ -38,6 +38,8 @@ interface Source {
 /** A module proxy may be slow, and SQLite itself is compiled. */
 const BUILD_MS = 30 * 60_000;
 const START_MS = 60_000;
+/** On a busy box a snapshot of hundreds of megabytes takes minutes. */
+const SNAPSHOT_MS = 15 * 60_000;
 /** Kept from run to run: the build takes minutes. */
 const BUILT = join(process.env["XDG_CACHE_HOME"] ?? join(homedir(), ".cache"), "hangar", "bench-go");
 
@@ -57,8 +59,8 @@ export function build({ module, version, command }: Source): { program: string }
   return { reason: `it could not be built: ${stderr.trim().split("\n").at(-1) || "it took too long"}` };
 }
 
-async function until(what: string, done: () => boolean): Promise<void> {
-  const give_up_ms = performance.now() + START_MS;
+async function until(what: string, done: () => boolean, within_ms = START_MS): Promise<void> {
+  const give_up_ms = performance.now() + within_ms;
   while (!done()) {
     if (performance.now() > give_up_ms) throw new Error(`${what} did not come`);
     await new Promise((next) => setTimeout(next, 50));
@@ -130,7 +132,8 @@ const litefs: Peer = {
       positions: () => Promise.resolve(mounts.map(txidAt)),
       join: async () => {
         await mount(await freePort());
-        await until("the snapshot", () => txidAt(mounts.at(-1) ?? "") === txidAt(mounts[0] ?? ""));
+        const isThere = (): boolean => txidAt(mounts.at(-1) ?? "") === txidAt(mounts[0] ?? "");
+        await until("the snapshot", isThere, SNAPSHOT_MS);
       },
     };
   },
