@@ -117,7 +117,7 @@ function openWebhooks(
 /** Opens apps, hosts, machines and webhooks. */
 export async function openMachines(database: Database, settings: Settings, needs: MachineNeeds): Promise<MachinesPart> {
   const { clock, appStore } = needs;
-  const opened = await openModule(database, settings, { ...needs, door: doorOf(() => proxy) });
+  const opened = await openModule(database, settings, { ...needs, readiness: readinessOfProxy(() => proxy) });
   const { images, registry, hosts, hostStore, volumes, store, duty, notifier, machines_module } = opened;
   const apps = new AppService({
     store: appStore,
