@@ -48,6 +48,7 @@ import { openDatabase } from "#stores/open.ts";
 import { sqlAppStore } from "#stores/sql/apps.ts";
 import { sqlAuthStore } from "#stores/sql/auth.ts";
 import { sqlLeaseRows } from "#stores/sql/db-leases.ts";
+import { prepareEventLog } from "#stores/sql/event-log.ts";
 import { sqlIdempotencyStore } from "#stores/sql/idempotency.ts";
 import { sqlPrefetch } from "#stores/sql/prefetch.ts";
 import { sqlReleaseStore } from "#stores/sql/releases.ts";
@@ -245,15 +246,22 @@ async function openStore(
     log.quiet();
     onBroken?.(error);
   };
-  return await openDatabase(settings, broken, () =>
-    log.info({}, "a pooler in transaction mode is in front of PostgreSQL: statements are not prepared"),
-  );
+  return await openDatabase(settings, broken, {
+    onPooler: () => log.info({}, "a pooler in transaction mode is in front of PostgreSQL: statements are not prepared"),
+    onOldPrimary: (text) => log.error({}, text),
+    onStuck: (sessions) =>
+      log.warn(
+        { sessions },
+        "database sessions of a process that stands still were ended: others waited for their locks",
+      ),
+  });
 }
 
 /** Migrates the tables, refuses a half-restored database or another master key, and returns the key. */
 async function prepare(database: Database, settings: Settings, dir: DataDir, clock: Clock): Promise<Buffer> {
   await migrate(database);
   await refuseHalfRestored(database);
+  await prepareEventLog(database);
   const key = await sealingKey(database, settings, dir, clock);
   await checkKey(database, new Sealer(key));
   return key;

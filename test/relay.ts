@@ -15,6 +15,8 @@ export interface Relay {
    * for a while. That one side has closed the connection waits with it.
    */
   hold(...directions: readonly Direction[]): void;
+  /** The end of flights to PostgreSQL that contain `text` is never sent: the server has done it all, and waits. */
+  holdSync(text: string): void;
   /** Forwards again what comes from now on; what was swallowed stays lost, so old connections stay silent. */
   restore(): void;
   /** Connections that were silenced stay so; new ones are forwarded. */
@@ -25,6 +27,9 @@ export interface Relay {
   trips(): number;
   close(): Promise<void>;
 }
+
+/** What ends a flight of statements in PostgreSQL's protocol. */
+const SYNC = Buffer.from([0x53, 0, 0, 0, 4]);
 
 interface Pair {
   client: Socket;
@@ -37,6 +42,7 @@ export async function startRelay(to: number | string): Promise<Relay> {
   const pairs = new Set<Pair>();
   const held = new Map<Direction, PromiseWithResolvers<void>>();
   let silent = false;
+  let withheld = "";
   let trips = 0;
   /** The client has said something that nobody answered yet. */
   let asked = false;
@@ -68,6 +74,11 @@ export async function startRelay(to: number | string): Promise<Relay> {
       from.on("data", (piece: Buffer) => {
         if (pair.silent) return;
         onPiece();
+        if (withheld && direction === "out" && piece.includes(withheld) && piece.subarray(-SYNC.length).equals(SYNC)) {
+          into.write(piece.subarray(0, -SYNC.length));
+          pair.silent = true;
+          return;
+        }
         if (relay.delay_ms === 0 && waiting === 0 && !held.has(direction)) into.write(piece);
         else inTurn(relay.delay_ms, () => pair.silent || into.destroyed || into.write(piece));
       });
@@ -93,8 +104,12 @@ export async function startRelay(to: number | string): Promise<Relay> {
     hold(...directions) {
       for (const direction of directions) if (!held.has(direction)) held.set(direction, Promise.withResolvers());
     },
+    holdSync(text) {
+      withheld = text;
+    },
     restore() {
       silent = false;
+      withheld = "";
       for (const { resolve } of held.values()) resolve();
       held.clear();
     },

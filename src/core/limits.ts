@@ -136,6 +136,8 @@ export const LIMITS = {
   postgres_statement_ms: 8 * SECOND,
   /** Time a statement waits for a lock (`lock_timeout`). Past it: as above. */
   postgres_lock_ms: 4 * SECOND,
+  /** Time another process's write may wait for the rest of it while others wait for its locks. Past it: they end its session. */
+  postgres_stuck_ms: 1500,
   /** Time a transaction may be idle (`idle_in_transaction_session_timeout`). Past it: the server ends it. */
   postgres_idle_transaction_ms: 5 * SECOND,
   /** The call timeout of migrations and restores. */
@@ -146,6 +148,8 @@ export const LIMITS = {
   postgres_fresh_ms: SECOND,
   /** Timeout of that probe. Past it: the connection is replaced, and the call uses another one. */
   postgres_probe_ms: 2 * SECOND,
+  /** Interval at which all hosts of the database URL are looked at. A newer primary: sessions with the old one are ended. */
+  postgres_survey_ms: 5 * SECOND,
   /** A silent connection is probed by the kernel after this. */
   postgres_keepalive_ms: 10 * SECOND,
   /** A connection that is unused for this long is closed. */

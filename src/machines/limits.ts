@@ -6,6 +6,10 @@ const DAY = 24 * 60 * MINUTE;
 export const MACHINE_LIMITS = {
   /** Machines of one organization that are not destroyed. One more: 422 `limit_reached`. */
   machines_per_org: 250_000,
+  /** Creates that are this near to `machines_per_org` wait for each other, so that it is kept exactly; others do not. */
+  machines_counted_exactly: 1000,
+  /** Interval at which the counts of machines are added up. */
+  fold_counts_ms: 30 * SECOND,
   /** Body of a create or update, whose config may contain files. Past it: 413. */
   config_bytes: 8 * 1024 * 1024,
   metadata_keys: 200,
@@ -17,6 +21,10 @@ export const MACHINE_LIMITS = {
   events_shown: 20,
   /** Events that a stream reads at once. */
   events_page: 1000,
+  /** Time a reader of the event log waits for writes under way that come first. Past it: the page ends before them. */
+  events_settle_ms: SECOND,
+  /** Interval at which a stream that is held up by such a write looks again. */
+  events_behind_ms: 250,
 
   /** Operations waiting on one machine. One more: 503 `overloaded`. */
   operations_waiting: 64,

@@ -96,7 +96,27 @@ export function machineStoreSuite(
         assert.equal((await store.counts("none")).size, 0);
       }));
 
-    test("of concurrent changes based on the same revision exactly one is written", () =>
+    test("of many creates at once no more get through than the limit has room for, whatever is counted meanwhile", () =>
+      withStore(async (store) => {
+        const make = (id: string) => store.insert(inserting(aMachine({ id, name: id })), 7);
+        const inserted = async (ids: string[]): Promise<number> =>
+          (await Promise.all(ids.map(make))).filter((one) => one === "inserted").length;
+        const some = (from: number): string[] => Array.from({ length: 12 }, (_, index) => `m${from + index}`);
+        const [first] = await Promise.all([inserted(some(0)), store.foldCounts(), store.foldCounts()]);
+        assert.equal(first, 7);
+        await Promise.all([store.foldCounts(), store.foldCounts()]);
+        assert.equal(await make("m90"), "limit");
+        const [one] = await store.list("a1", {});
+        const machine = await store.find(one?.id ?? "");
+        assert.ok(machine);
+        const gone = { ...machine, state: "destroyed" as const, revision: machine.revision + 1 };
+        await store.commit(change(gone, { events: [event("e9", "destroyed")] }));
+        assert.equal(await inserted(some(20)), 1, "one has made room");
+        await store.foldCounts();
+        assert.equal(await make("m91"), "limit");
+      }));
+
+    test("of many changes made from the same reading one is written", () =>
       withStore(async (store) => {
         const machine = aMachine({ id: "m1" });
         await store.insert(inserting(machine), 10);
@@ -247,21 +267,43 @@ export function machineStoreSuite(
         assert.equal((await store.versions("m1")).length, 1);
       }));
 
-    test("an organization's event log has no gap, and positions follow the order of visibility", () =>
+    test("the log of an organization tells every event once, in the order in which they can be seen", () =>
       withStore(async (store) => {
-        const ids = Array.from({ length: 8 }, (_, i) => `m${i}`);
-        await Promise.all(
-          ids.map((id) => store.insert(inserting(aMachine({ id, name: id, app_id: id === "m7" ? "a2" : "a1" })), 10)),
+        const ids = Array.from({ length: 24 }, (_, i) => `m${i}`);
+        const before = await store.logEnd("o1");
+        const told: string[] = [];
+        let cursor = before;
+        const read = async (): Promise<void> => {
+          const { events } = await store.log({ org_id: "o1", after: cursor, limit: 5 });
+          for (const { seq, machine_id } of events) {
+            assert.ok(seq > cursor, "places rise");
+            cursor = seq;
+            told.push(machine_id);
+          }
+        };
+        const written = Promise.all(
+          ids.map((id) => store.insert(inserting(aMachine({ id, name: id, app_id: id === "m7" ? "a2" : "a1" })), 99)),
         );
-        const log = await store.log({ org_id: "o1", after: 0, limit: 100 });
+        while (told.length < ids.length) await read();
+        await written;
         assert.deepEqual(
-          log.map(({ seq }) => seq),
-          [1, 2, 3, 4, 5, 6, 7, 8],
+          [...told].sort(),
+          [...ids].sort(),
+          "none is missed by who reads meanwhile, and none comes twice",
         );
-        assert.equal(await store.logEnd("o1"), 8);
-        assert.equal(await store.logEnd("o2"), 0);
-        assert.equal((await store.log({ org_id: "o1", app_id: "a2", after: 0, limit: 100 })).length, 1);
-        assert.equal((await store.log({ org_id: "o1", after: 6, limit: 1 }))[0]?.seq, 7);
+        assert.ok((await store.logEnd("o1")) >= cursor);
+        const { events: all, behind } = await store.log({ org_id: "o1", after: 0, limit: 100 });
+        assert.deepEqual(
+          all.map(({ machine_id }) => machine_id),
+          told,
+        );
+        assert.equal(behind, false);
+        assert.equal((await store.log({ org_id: "o1", app_id: "a2", after: 0, limit: 100 })).events.length, 1);
+        const tail = await store.logTail({ org_id: "o1" }, 2);
+        assert.deepEqual((await store.log({ org_id: "o1", after: tail, limit: 9 })).events, all.slice(-2));
+        assert.equal(await store.logTail({ org_id: "o1" }, 24), 0);
+        assert.deepEqual(await store.logTail({ org_id: "o1", app_id: "a2" }, 1), 0);
+        assert.equal(await store.logTail({ org_id: "o1" }, 0), cursor);
         const one = await store.find("m0");
         assert.ok(one);
         await store.commit(

@@ -66,6 +66,12 @@ export interface EventFilter {
   limit: number;
 }
 
+export interface LogPage {
+  events: LoggedEvent[];
+  /** There are more, which may not be told yet: a write that would come before them is still under way. */
+  behind: boolean;
+}
+
 /**
  * Stores machines, configs, events and unfinished operations; decides nothing, reads no clock. Implemented in stores/,
  * tested by `store.suite.ts`.
@@ -123,13 +129,17 @@ export interface MachineStore {
   events(machine_id: string, page: { after?: number; before?: number; limit: number }): Promise<LoggedEvent[]>;
   /** The log position of an event, if it belongs to the machine. */
   eventSeq(machine_id: string, event_id: string): Promise<number | undefined>;
-  /** Events of an organization or one of its apps, oldest first. */
-  log(filter: EventFilter): Promise<LoggedEvent[]>;
-  /** The newest position in an organization's log; 0 when it is empty. */
+  /** Of an organization or one of its apps, oldest first: nothing that comes later has a lower place. */
+  log(filter: EventFilter): Promise<LogPage>;
+  /** A place in an organization's log that what was told so far is at or before, and all that comes is after. */
   logEnd(org_id: string): Promise<number>;
+  /** The place after which as many events of an organization or app come; 0 when there are no more. */
+  logTail(scope: Pick<EventFilter, "org_id" | "app_id">, events: number): Promise<number>;
 
   /** Newest first. */
   versions(machine_id: string): Promise<{ instance_id: string; created_at: number; config: MachineConfig }[]>;
-  /** Deletes machines destroyed before this time, with everything that belongs to them. */
+  /** Adds up how many machines organizations have, so that counting them stays cheap. */
+  foldCounts(): Promise<void>;
+  /** Forgets machines that were destroyed before, with all that belongs to them. */
   purge(before_ms: number): Promise<number>;
 }

@@ -26,7 +26,18 @@ export interface Database {
   /** Changes with every commit, by anyone; read before a read. Absent where it costs as much as reading. */
   version?(): number;
 
-  /** All rows of `tables`, consistent, during concurrent writes. */
+  /**
+   * Present where writes overlap, so that what one has numbered can be seen before what another numbered lower. As
+   * SQL: the number of the write that runs it, and the lowest number of a write under way; all lower ones are over.
+   */
+  readonly transactions?: {
+    current: string;
+    settled: string;
+    /** Ends writes whose process says nothing more. */
+    endStuck(): Promise<void>;
+  };
+
+  /** Every row of `tables` as of one moment, while others go on writing. */
   snapshot(tables: readonly string[]): AsyncIterable<{ table: string; row: Record<string, Value> }>;
 
   /** At shutdown: aborts what still hangs after `ms`. */

@@ -97,13 +97,12 @@ export const MIGRATIONS: readonly Migration[] = [
     ],
   },
   {
-    id: 28,
-    name: "why a release was made, from which commit, and why it failed",
+    id: 24,
+    name: "machines of an organization counted by rows that no two writes share",
     statements: [
-      "ALTER TABLE releases ADD COLUMN message TEXT NOT NULL DEFAULT ''",
-      "ALTER TABLE releases ADD COLUMN git_commit TEXT",
-      "ALTER TABLE releases ADD COLUMN git_branch TEXT",
-      "ALTER TABLE releases ADD COLUMN failure TEXT",
+      `CREATE TABLE machine_count_deltas (
+         id TEXT PRIMARY KEY, org_id TEXT NOT NULL REFERENCES orgs (id) ON DELETE CASCADE, machines BIGINT NOT NULL)`,
+      "CREATE INDEX machine_count_deltas_org ON machine_count_deltas (org_id, id)",
     ],
   },
 ];
@@ -120,6 +119,7 @@ export const TABLES = [
   "hosts",
   "host_leftovers",
   "machine_counters",
+  "machine_count_deltas",
   "machines",
   "machine_versions",
   "machine_metadata",

@@ -5,6 +5,7 @@
 import assert from "node:assert/strict";
 import { suite, type TestContext, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
+import pg from "pg";
 import { postgresMissing, startPostgres } from "../postgres.ts";
 import { type Relay, startRelay } from "../relay.ts";
 import { random, runs, seed, tempDir, until, within } from "../support.ts";
@@ -18,14 +19,19 @@ interface Processes {
   machine: string;
 }
 
-async function startTwo(t: TestContext): Promise<Processes> {
+/** A server, and another way to it that a test can cut. */
+async function startRelayed(t: TestContext): Promise<{ relay: Relay; direct: string; relayed: string }> {
   const postgres = await startPostgres();
   t.after(() => postgres.stop());
   const direct = await postgres.database();
   const url = new URL(direct.replace("@/", "@localhost/"));
   const relay = await startRelay(`${url.searchParams.get("host")}/.s.PGSQL.5432`);
   t.after(() => relay.close());
-  const relayed = `postgres://hangar@127.0.0.1:${relay.port}${url.pathname}`;
+  return { relay, direct, relayed: `postgres://hangar@127.0.0.1:${relay.port}${url.pathname}` };
+}
+
+async function startTwo(t: TestContext): Promise<Processes> {
+  const { relay, direct, relayed } = await startRelayed(t);
   const first = await startDaemon(t, tempDir(), ["--database", relayed, "--log-level", "error", "--host-lease", "60"]);
   const token = String((await first.call("POST", "/v1/platform/host_join_tokens")).body["token"]);
   const flags = ["--role", "control", "--database", direct, "--log-level", "error", "--join-token", token];
@@ -39,8 +45,44 @@ async function startTwo(t: TestContext): Promise<Processes> {
 const put = async (daemon: Daemon, machine: string, key: string): Promise<number> =>
   (await daemon.call("POST", `/v1/apps/web/machines/${machine}/metadata/${key}`, { value: "x" })).status;
 
-suite("PostgreSQL faults", { skip: postgresMissing() }, () => {
-  test("a process stopped in the middle of its writes does not block other processes", async (t) => {
+const create = async (daemon: Daemon, more: object = {}): Promise<{ status: number; id: string }> => {
+  const wish = { config: { image: "web:1" }, skip_launch: true, ...more };
+  const { status, body } = await daemon.call("POST", "/v1/apps/web/machines", wish);
+  return { status, id: String(body["id"]) };
+};
+
+/** How long the slowest of several took. */
+async function slowestOf(times: number, ask: (index: number) => Promise<number>, status: number): Promise<number> {
+  let slowest = 0;
+  for (let index = 0; index < times; index++) {
+    const began = performance.now();
+    assert.equal(await ask(index), status);
+    slowest = Math.max(slowest, performance.now() - began);
+  }
+  return slowest;
+}
+
+/** Both writes are done in the server but for their end, and their process is stopped. */
+async function stopInTransactions(
+  direct: string,
+  { first, relay, machine }: Pick<Processes, "first" | "relay" | "machine">,
+): Promise<{ asked: Promise<unknown> }> {
+  const looking = new pg.Client(direct);
+  await looking.connect();
+  relay.holdSync("frozen");
+  const asked = Promise.allSettled([
+    put(first, machine, "frozen"),
+    create(first, { name: "frozen", skip_launch: false }),
+  ]);
+  const held = "SELECT 1 FROM pg_stat_activity WHERE backend_xid IS NOT NULL AND wait_event = 'ClientRead'";
+  await until("two transactions are open", async () => (await looking.query(held)).rows.length >= 2);
+  first.child.signal("SIGSTOP");
+  await looking.end();
+  return { asked };
+}
+
+suite("postgres faults", { skip: postgresMissing() }, () => {
+  test("a process that is stopped in the middle of its writes keeps no other process from writing", async (t) => {
     const { first, second } = await startTwo(t);
     const { body } = await first.call("POST", "/v1/apps/web/machines", {
       config: { image: "web:1" },
@@ -81,7 +123,51 @@ suite("PostgreSQL faults", { skip: postgresMissing() }, () => {
     assert.ok(slowest < within(1000), `${slowest} ms`);
   });
 
-  test("with silent connections every request ends in time, and the platform recovers by itself", async (t) => {
+  test("a process that is stopped inside a transaction holds up no write, list or beat of another", async (t) => {
+    const { relay, direct, relayed } = await startRelayed(t);
+    const flags = ["--log-level", "error", "--host-lease", "15"];
+    const second = await startDaemon(t, tempDir(), ["--database", direct, ...flags]);
+    const token = String((await second.call("POST", "/v1/platform/host_join_tokens")).body["token"]);
+    const joining = ["--role", "control", "--database", relayed, "--join-token", token, "--log-level", "error"];
+    const first = await startDaemon(t, tempDir(), joining);
+    await second.call("POST", "/v1/apps", { app_name: "web", org_slug: "personal" });
+    const [held, free] = [(await create(second)).id, (await create(second)).id];
+    const { asked } = await stopInTransactions(direct, { first, relay, machine: held });
+    const get = (path: string) => second.call("GET", path, undefined, { accept: "application/json" });
+    const list = (path: string) => async () => (await get(path)).status;
+    const took = {
+      "write of another machine": await slowestOf(20, (index) => put(second, free, `k${index}`), 204),
+      "list of machines": await slowestOf(5, list("/v1/apps/web/machines"), 200),
+      "page of the event log": await slowestOf(2, list("/v1/apps/web/events?cursor=0"), 200),
+      "create on the same host": await slowestOf(
+        2,
+        async () => (await create(second, { skip_launch: false })).status,
+        200,
+      ),
+      "write of the same machine": await slowestOf(1, () => put(second, held, "after"), 204),
+    };
+    const { body: hosts } = await second.call("GET", "/v1/platform/hosts");
+    assert.deepEqual(
+      (hosts["hosts"] as { state: string }[]).map(({ state }) => state),
+      ["ok"],
+    );
+    const logged = async (): Promise<unknown[]> =>
+      (await get("/v1/apps/web/events?cursor=0")).body["events"] as unknown[];
+    await until("the log tells all that was acknowledged", async () => (await logged()).length >= 4);
+    first.child.signal("SIGCONT");
+    relay.restore();
+    await asked;
+    await until("the stopped one goes on", async () => (await put(first, held, "back")) === 204);
+    t.diagnostic(
+      `beside a process that is stopped inside a transaction: ${Object.entries(took)
+        .map(([what, ms]) => `${what} ${ms.toFixed(0)} ms`)
+        .join(", ")}`,
+    );
+    assert.ok(took["write of another machine"] < within(1000));
+    assert.ok(took["list of machines"] < within(1000));
+  });
+
+  test("connections that went silent: every request ends in its time, and it goes on by itself", async (t) => {
     const { first, second, relay, machine } = await startTwo(t);
     relay.silence();
     const began = performance.now();

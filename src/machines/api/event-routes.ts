@@ -21,9 +21,9 @@ interface Place {
 export function eventRoutes(parts: RouteParts): Row[] {
   const { events } = parts;
 
-  /** Resolves the cursor or `tail` of the request to a log position; undefined when it has neither. */
-  const begin = async ({ org_id }: EventScope, { cursor, tail }: Place): Promise<number | undefined> =>
-    cursor ?? (tail === undefined ? undefined : Math.max(0, (await events.end(org_id)) - tail));
+  /** The place that a reader asks for, if any. */
+  const begin = async (scope: EventScope, { cursor, tail }: Place): Promise<number | undefined> =>
+    cursor ?? (tail === undefined ? undefined : await events.tail(scope, tail));
 
   const list = async (scope: EventScope, query: Place, page: ListPage<readonly [seq: number]>) => {
     const from = (await begin(scope, query)) ?? 0;

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from "node:timers/promises";
 import type { Bus } from "#core/bus.ts";
 import { fail } from "#core/errors.ts";
 import type { PageRequest } from "#core/list-page.ts";
@@ -39,11 +40,16 @@ export class Events {
 
   /** One page of the log, oldest first. */
   async page(scope: EventScope, after: number, limit: number): Promise<LoggedEvent[]> {
-    return await this.#parts.store.log({ ...scope, after, limit });
+    return (await this.#parts.store.log({ ...scope, after, limit })).events;
   }
 
   async end(org_id: string): Promise<number> {
     return await this.#parts.store.logEnd(org_id);
+  }
+
+  /** Where the newest `events` of the log begin. */
+  async tail(scope: EventScope, events: number): Promise<number> {
+    return await this.#parts.store.logTail(scope, events);
   }
 
   /**
@@ -59,13 +65,18 @@ export class Events {
     try {
       while (!signal.aborted) {
         const wake = woken.promise;
-        const events = await this.page(scope, cursor, MACHINE_LIMITS.events_page);
+        const { events, behind } = await this.#parts.store.log({
+          ...scope,
+          after: cursor,
+          limit: MACHINE_LIMITS.events_page,
+        });
         cursor = events.at(-1)?.seq ?? cursor;
         if (events.length > 0) {
           yield events;
           continue;
         }
-        await wake;
+        // The bus was heard already: what holds the rest up need not be a change of this organization.
+        await (behind ? Promise.race([wake, delay(MACHINE_LIMITS.events_behind_ms)]) : wake);
         woken = Promise.withResolvers<void>();
         if (signal.aborted) woken.resolve();
       }

@@ -38,6 +38,7 @@ export class Scheduler {
     for (const id of host_ids) this.#ends.push(bus.subscribe(topics.host(id), ({ machine }) => this.#plan(machine)));
     for (const machine of await store.alive(host_ids)) this.#plan(machine);
     this.#purgeLater();
+    this.#foldLater();
   }
 
   close(): void {
@@ -105,6 +106,14 @@ export class Scheduler {
       if (!(thrown instanceof ApiError)) throw thrown;
       this.#parts.log.warn({ error: thrown, machine: id }, "a standby machine could not be started");
     }
+  }
+
+  #foldLater(): void {
+    this.#timers.set("fold", MACHINE_LIMITS.fold_counts_ms, () => {
+      const { store, log } = this.#parts;
+      store.foldCounts().catch((error: unknown) => log.warn({ error }, "machines could not be counted"));
+      this.#foldLater();
+    });
   }
 
   #purgeLater(): void {

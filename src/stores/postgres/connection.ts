@@ -3,6 +3,7 @@ import { LIMITS } from "#core/limits.ts";
 import type { PostgresAddress } from "#core/postgres-url.ts";
 import { Batch, type Rows } from "./batch.ts";
 import { type Statement, statement, unnamed } from "./statements.ts";
+import { OldPrimaryError, TIMELINE, TIMELINES, type Timeline, type Timelines } from "./timelines.ts";
 import { DeadlineError, NoHostError } from "./trouble.ts";
 
 /** Deadline of a call, on the monotonic clock. */
@@ -110,6 +111,11 @@ export class PostgresConnection {
     }
   }
 
+  /** Called once, when it is over. */
+  onEnd(listener: () => void): void {
+    this.#client.once("end", listener);
+  }
+
   onNotification(listener: (payload: string) => void): void {
     this.#client.on("notification", ({ payload = "" }) => listener(payload));
   }
@@ -139,15 +145,40 @@ export class PostgresConnection {
 export class Connector {
   readonly #address: PostgresAddress;
   readonly #name: string;
+  readonly #timelines: Timelines;
   #first = 0;
+  #surveyed = false;
 
-  constructor(address: PostgresAddress, name: string) {
+  constructor(address: PostgresAddress, name: string, timelines = TIMELINES) {
     this.#address = address;
     this.#name = name;
+    this.#timelines = timelines;
+  }
+
+  /** One of several hosts must accept writes, and there may be more that do. */
+  get chooses(): boolean {
+    return this.#address.urls.length > 1 && this.#address.target === "read-write";
+  }
+
+  /** Looks at all hosts, so that of two that accept writes the newer one is known. Hosts that do not answer say nothing. */
+  async survey(): Promise<void> {
+    const deadline = deadlineIn(LIMITS.postgres_connect_ms);
+    const look = async (url: string): Promise<void> => {
+      const connection = await PostgresConnection.open(url, this.#name, deadline);
+      try {
+        const seen = await this.#timelineOf(connection, deadline);
+        if (seen) this.#timelines.raise(seen);
+      } finally {
+        connection.close();
+      }
+    };
+    await Promise.allSettled(this.#address.urls.map(look));
+    this.#surveyed = true;
   }
 
   async connect(deadline: Deadline): Promise<PostgresConnection> {
     const { urls, target } = this.#address;
+    if (this.chooses && !this.#surveyed) await this.survey();
     let problem: unknown;
     for (const offset of urls.keys()) {
       const index = (this.#first + offset) % urls.length;
@@ -156,8 +187,9 @@ export class Connector {
         this.#first = index;
         return connection;
       } catch (thrown) {
-        // "Read-only" is less informative than a connection error.
-        if (problem === undefined || problem instanceof NoHostError) problem = thrown;
+        // A host that only reads says less than one that could not be reached, and that less than an old primary.
+        const says_more = problem instanceof NoHostError && !(problem instanceof OldPrimaryError);
+        if (problem === undefined || says_more) problem = thrown;
       }
       if (left(deadline) === 0) break;
     }
@@ -171,10 +203,24 @@ export class Connector {
       const read_only = Boolean(session?.[0]?.["read_only"]);
       if (read_only && target === "read-write")
         throw new NoHostError("the database accepts no writes: it is a standby, or was made read-only");
+      if (this.chooses) await this.#admit(connection, deadline);
       return connection;
     } catch (thrown) {
       connection.destroy();
       throw thrown;
     }
+  }
+
+  async #admit(connection: PostgresConnection, deadline: Deadline): Promise<void> {
+    const seen = await this.#timelineOf(connection, deadline);
+    if (!seen) throw new NoHostError("the database accepts no writes: it became a standby");
+    this.#timelines.admit(connection, seen);
+    connection.onEnd(() => this.#timelines.forget(connection));
+  }
+
+  async #timelineOf(connection: PostgresConnection, deadline: Deadline): Promise<Timeline | undefined> {
+    const [rows] = await connection.run([unnamed(statement(TIMELINE))], deadline);
+    const [row] = rows ?? [];
+    return row && { cluster: String(row["cluster"]), timeline: Number(row["timeline"]) };
   }
 }

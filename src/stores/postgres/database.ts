@@ -7,6 +7,8 @@ import { BatchError, type Rows } from "./batch.ts";
 import { Connector, type Deadline, deadlineIn, PATIENT, type PostgresConnection, SHORT } from "./connection.ts";
 import { Pool } from "./pool.ts";
 import { guardedStatement, type Statement, statement, unguarded, unnamed, wrongRows } from "./statements.ts";
+import { StuckSessions } from "./stuck.ts";
+import { TIMELINES, type TimelineFile } from "./timelines.ts";
 import { isUndone, storeError, troubleOf, unknownOutcome } from "./trouble.ts";
 
 export interface PostgresOptions {
@@ -20,6 +22,12 @@ export interface PostgresOptions {
   lazy?: boolean;
   /** Called once when a pooler in transaction mode was detected. */
   onPooler?: () => void;
+  /** Told when sessions of a process that stands still were ended, because others waited for them. */
+  onStuck?: (sessions: number) => void;
+  /** Told once of each old primary that is found; hosts of the URL are looked at now and then. */
+  onOldPrimary?: (text: string) => void;
+  /** Where the newest timeline is kept that was seen. */
+  timelines?: TimelineFile;
 }
 
 const DEFAULT_CONNECTIONS = 10;
@@ -37,6 +45,12 @@ export async function openPostgres(url: string, options: PostgresOptions = {}): 
 }
 
 class PostgresDatabase implements Database {
+  readonly transactions = {
+    current: "txid_current()",
+    settled: "txid_snapshot_xmin(txid_current_snapshot())",
+    endStuck: (): Promise<void> => this.#stuck.end(),
+  };
+  readonly #stuck: StuckSessions;
   readonly #pool: Pool;
   readonly #call_ms: number;
   /** Time for a stale connection to respond; the rest of the call is for another one. */
@@ -44,12 +58,21 @@ class PostgresDatabase implements Database {
   readonly #onPooler: () => void;
   /** Sessions are not shared. Otherwise nothing is kept in them: no prepared statements, no settings. */
   #own_sessions = true;
+  readonly #survey: NodeJS.Timeout | undefined;
 
-  constructor(url: string, { connections, name = "hangar", call_ms, onPooler }: PostgresOptions) {
-    this.#pool = new Pool(new Connector(parsePostgresUrl(url), name), connections ?? DEFAULT_CONNECTIONS);
-    this.#call_ms = call_ms ?? LIMITS.postgres_call_ms;
-    this.#probe_ms = Math.min(LIMITS.postgres_probe_ms, this.#call_ms / 2);
-    this.#onPooler = onPooler ?? (() => {});
+  constructor(url: string, options: PostgresOptions) {
+    const { connections = DEFAULT_CONNECTIONS, name = "hangar", call_ms = LIMITS.postgres_call_ms } = options;
+    const address = parsePostgresUrl(url);
+    const connector = new Connector(address, name);
+    this.#pool = new Pool(connector, connections);
+    this.#stuck = new StuckSessions(new Connector(address, "hangar watch"), options.onStuck ?? (() => {}));
+    this.#call_ms = call_ms;
+    this.#probe_ms = Math.min(LIMITS.postgres_probe_ms, call_ms / 2);
+    this.#onPooler = options.onPooler ?? (() => {});
+    if (!options.timelines || !connector.chooses) return;
+    TIMELINES.keepIn(options.timelines, options.onOldPrimary ?? (() => {}));
+    this.#survey = setInterval(() => void connector.survey(), LIMITS.postgres_survey_ms);
+    this.#survey.unref();
   }
 
   async read<Row>(sql: string, args: readonly Value[] = []): Promise<Row[]> {
@@ -73,7 +96,7 @@ class PostgresDatabase implements Database {
       const bounds = patient ? [PATIENT] : this.#own_sessions ? [] : [SHORT];
       const statements = this.#named([...bounds, ...steps.map(guardedStatement)]);
       try {
-        const results = (await connection.run(statements, deadline)).slice(bounds.length);
+        const results = (await this.#stuck.watch(() => connection.run(statements, deadline))).slice(bounds.length);
         return { ok: true, returned: steps.map((step, index) => unguarded(step, results[index] ?? [])) };
       } catch (thrown) {
         const refused = refusedStep(thrown, bounds.length);
@@ -117,6 +140,7 @@ class PostgresDatabase implements Database {
   }
 
   async close(): Promise<void> {
+    clearInterval(this.#survey);
     await this.#pool.close(deadlineIn(LIMITS.postgres_close_ms));
   }
 

@@ -2,22 +2,22 @@ import { takePrefetched } from "#core/prefetched.ts";
 import type { Work } from "#machines/lifecycle/writer.ts";
 import { MACHINE_LIMITS } from "#machines/limits.ts";
 import type { Change, Committed, Inserted, ListFilter, MachineStore, OrgListFilter } from "#machines/store.ts";
-import type { Machine, MachineConfig, MachineEvent, Operation } from "#machines/types.ts";
-import { type Database, readOne, type Step, type Value } from "../database.ts";
+import type { Machine, MachineConfig, Operation } from "#machines/types.ts";
+import type { Database, Step, Value } from "../database.ts";
 import { lookup } from "../lookup.ts";
 import { placeholders } from "./arguments.ts";
 import { counted } from "./counted.ts";
+import { eventReads, eventSteps } from "./event-log.ts";
 import { exemptionRows } from "./exemptions.ts";
 import { keyset } from "./keyset.ts";
+import { countStep, foldCounts, uncountStep } from "./machine-count.ts";
 import {
-  type EventRow,
   INSERT_MACHINE,
   insertArgs,
   MACHINE,
   type MachineRow,
   operationIn,
   SHOWN,
-  toEvent,
   toMachine,
   toShown,
   UPDATE_MACHINE,
@@ -28,9 +28,6 @@ import {
 /** A machine with the config of its current version. */
 const FROM = "FROM machines m JOIN machine_versions v ON v.machine_id = m.id AND v.instance_id = m.instance_id";
 export const SELECT = `SELECT ${MACHINE}, v.config ${FROM}`;
-const EVENT =
-  "e.seq, e.id, e.type, e.status, e.source, e.timestamp, e.request, e.machine_id, m.name AS machine_name, m.app_name, e.instance_id";
-const EVENTS = `SELECT ${EVENT} FROM machine_events e JOIN machines m ON m.id = e.machine_id`;
 const OPERATION = "id, machine_id, host_id, position, kind, payload, not_before, begun";
 export const WORK = `SELECT ${MACHINE}, v.config, o.id AS o_id, o.position AS o_position, o.kind AS o_kind,
   o.payload AS o_payload, o.not_before AS o_not_before, o.begun AS o_begun
@@ -82,6 +79,7 @@ export function sqlMachineStore(database: Database): MachineStore {
       const rows = await database.read<{ instance_id: string; created_at: number; config: string }>(sql, [machine_id]);
       return rows.map((row) => ({ ...row, config: JSON.parse(row.config) as MachineConfig }));
     },
+    foldCounts: () => foldCounts(database),
     async purge(before_ms) {
       const sql = "DELETE FROM machines WHERE state = 'destroyed' AND pending = 0 AND updated_at < ? RETURNING id";
       const outcome = await database.write([{ sql, args: [before_ms] }]);
@@ -133,44 +131,31 @@ function kindCondition({ states, include_deleted, region }: OrgListFilter | List
   return { sql: state + place, args: [...(states ?? []), ...(region === undefined ? [] : [region])] };
 }
 
-function eventReads(database: Database): Pick<MachineStore, "events" | "eventSeq" | "log" | "logEnd"> {
-  return {
-    async events(machine_id, { after = 0, before = Number.MAX_SAFE_INTEGER, limit }) {
-      const sql = `${EVENTS} WHERE e.machine_id = ? AND e.seq > ? AND e.seq < ? ORDER BY e.seq DESC LIMIT ?`;
-      return (await database.read<EventRow>(sql, [machine_id, after, before, limit])).map(toEvent);
-    },
-    async eventSeq(machine_id, event_id) {
-      const sql = "SELECT seq FROM machine_events WHERE machine_id = ? AND id = ?";
-      return (await readOne<{ seq: number }>(database, sql, [machine_id, event_id]))?.seq;
-    },
-    async log({ org_id, app_id, after, limit }) {
-      const [condition, owner] = app_id === undefined ? ["e.org_id = ?", org_id] : ["e.app_id = ?", app_id];
-      const sql = `${EVENTS} WHERE ${condition} AND e.seq > ? ORDER BY e.seq LIMIT ?`;
-      return (await database.read<EventRow>(sql, [owner, after, limit])).map(toEvent);
-    },
-    async logEnd(org_id) {
-      const sql = "SELECT events FROM machine_counters WHERE org_id = ?";
-      return (await readOne<{ events: number }>(database, sql, [org_id]))?.events ?? 0;
-    },
-  };
+/** Steps that belong together, and what the store answers when one of them does not find what it must. */
+type Group<Answer> = readonly [answer: Answer, steps: readonly Step[]];
+
+/** Writes all groups in their order. Answers undefined when that was done, otherwise the answer of the group that failed. */
+async function writeGroups<Answer>(database: Database, groups: readonly Group<Answer>[]): Promise<Answer | undefined> {
+  const outcome = await database.write(groups.flatMap(([, steps]) => steps));
+  if (outcome.ok) return undefined;
+  return groups.flatMap(([answer, steps]) => steps.map(() => answer))[outcome.failed];
 }
 
+/**
+ * What others need, the host's row above all, is locked last: a process that is stopped while it sends a large config
+ * holds up nobody.
+ */
 async function insert(database: Database, change: Change, limit: number): Promise<Inserted> {
   const { machine } = change;
-  const attach = attachStep(change);
-  const before = [{ sql: INSERT_MACHINE, args: insertArgs(machine), rows: 1 }, ...attach, ...reserveStep(change)];
-  const content = contentSteps(change);
-  const count: Step = {
-    sql: `INSERT INTO machine_counters (org_id, events, machines) VALUES (?, 0, 1) ON CONFLICT (org_id)
-          DO UPDATE SET machines = machine_counters.machines + 1 WHERE machine_counters.machines < ?`,
-    args: [machine.org_id, limit],
-    rows: 1,
-  };
-  const outcome = await database.write([...before, ...content, count, ...logSteps(change)]);
-  if (outcome.ok) return "inserted";
-  if (outcome.failed >= before.length + content.length) return "limit";
-  if (outcome.failed > attach.length) return "capacity";
-  if (outcome.failed > 0) return "volume";
+  const failed = await writeGroups<Inserted>(database, [
+    ["exists", [{ sql: INSERT_MACHINE, args: insertArgs(machine), rows: 1 }]],
+    ["volume", attachStep(change)],
+    ["exists", contentSteps(change)],
+    ["limit", countStep(machine, limit)],
+    ["exists", eventSteps(database, machine, change.events)],
+    ["capacity", reserveStep(change)],
+  ]);
+  if (failed !== "exists") return failed ?? "inserted";
   const [same] = await database.read("SELECT 1 FROM machines WHERE id = ?", [machine.id]);
   if (same) return "exists";
   const [app] = await database.read("SELECT 1 FROM apps WHERE id = ?", [machine.app_id]);
@@ -180,26 +165,24 @@ async function insert(database: Database, change: Change, limit: number): Promis
 async function commit(database: Database, change: Change): Promise<Committed> {
   const { machine } = change;
   const gone = machine.state === "destroyed" && change.events.some((event) => event.status === "destroyed");
-  const outcome = await database.write([
-    // The revision covers everything that was read: state, version, lease.
-    { sql: UPDATE_MACHINE, args: updateArgs(machine), rows: 1 },
-    ...moveSteps(change),
-    ...reserveStep(change),
-    ...contentSteps(change),
-    ...(gone ? goneSteps(machine) : []),
-    ...logSteps(change),
+  const failed = await writeGroups<Committed>(database, [
+    // The revision stands for everything that was read: state, version, lease. If it still is the same, so are they.
+    ["conflict", [{ sql: UPDATE_MACHINE, args: updateArgs(machine), rows: 1 }]],
+    ["conflict", contentSteps(change)],
+    ["conflict", gone ? goneSteps(machine) : []],
+    ["conflict", eventSteps(database, machine, change.events)],
+    ["unmoved", moveSteps(change)],
+    ["capacity", reserveStep(change)],
   ]);
-  if (outcome.ok) return "done";
-  if (outcome.failed === 0) return "conflict";
-  return outcome.failed <= moveSteps(change).length ? "unmoved" : "capacity";
+  return failed ?? "done";
 }
 
-const goneSteps = ({ id, org_id }: Machine): Step[] => [
+const goneSteps = (machine: Machine): Step[] => [
   {
     sql: "UPDATE volumes SET attached_machine_id = NULL, needs_restart = 0, revision = revision + 1 WHERE attached_machine_id = ?",
-    args: [id],
+    args: [machine.id],
   },
-  { sql: "UPDATE machine_counters SET machines = machines - 1 WHERE org_id = ?", args: [org_id] },
+  uncountStep(machine),
 ];
 
 /** In the same write as the machine, so that a volume never has two. */
@@ -291,12 +274,6 @@ function contentSteps(change: Change): Step[] {
   ];
 }
 
-/**
- * Last in every write: all writes of an organization share its counter, so that row is locked only from here to the
- * commit.
- */
-const logSteps = ({ machine, events }: Change): Step[] => events.flatMap((event) => eventSteps(machine, event));
-
 function versionSteps({ id, instance_id, updated_at, revision, config }: Machine): Step[] {
   const insert: Step = {
     sql: "INSERT INTO machine_versions (machine_id, instance_id, created_at, config) VALUES (?, ?, ?, ?)",
@@ -337,31 +314,6 @@ function indexSteps({ id, app_id, revision, config }: Machine): Step[] {
       sql: "INSERT INTO machine_standbys (machine_id, stands_for) VALUES (?, ?)",
       args: [id, stands_for],
     })),
-  ];
-}
-
-/** The counter's row is locked until the commit, so log positions become visible in order. */
-function eventSteps({ org_id, app_id, id: machine_id, instance_id }: Machine, event: MachineEvent): Step[] {
-  const { id, type, status, source, timestamp, request } = event;
-  return [
-    { sql: "UPDATE machine_counters SET events = events + 1 WHERE org_id = ?", args: [org_id], rows: 1 },
-    {
-      sql: `INSERT INTO machine_events (org_id, seq, app_id, machine_id, instance_id, id, type, status, source, timestamp, request)
-            SELECT org_id, events, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM machine_counters WHERE org_id = ?`,
-      args: [
-        app_id,
-        machine_id,
-        instance_id,
-        id,
-        type,
-        status,
-        source,
-        timestamp,
-        request === undefined ? null : JSON.stringify(request),
-        org_id,
-      ],
-      rows: 1,
-    },
   ];
 }
 
