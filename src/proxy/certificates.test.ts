@@ -13,6 +13,7 @@ import { selfSigned } from "./x509.ts";
 const TRUSTED = { trusted: true };
 const CLAIMED = { trusted: false };
 const HOUR = 3600_000;
+const MINUTE = 60_000;
 const DAY = 24 * HOUR;
 
 const NOBODY: Issuer = {
@@ -33,6 +34,8 @@ function aRoom(issuer = NOBODY) {
   const txt = new Map<string, string[]>();
   const published: Certificate[][] = [];
   const changed: string[] = [];
+  /** Whose orders for a name are. */
+  const ordering = new Map<string, string>();
   const key = ({ app_id, hostname }: StoredCertificate): string => `${app_id} ${hostname}`;
   const put = async (one: StoredCertificate): Promise<boolean> => {
     if (broken.fail) throw new Error("the store is away");
@@ -56,6 +59,13 @@ function aRoom(issuer = NOBODY) {
       return true;
     },
     deleteCertificate: async (app_id, hostname) => rows.delete(`${app_id} ${hostname}`),
+    async claimOrder(name, { runner }) {
+      if ((ordering.get(name) ?? runner) !== runner) return false;
+      return Boolean(ordering.set(name, runner));
+    },
+    async releaseOrder(name, runner) {
+      if (ordering.get(name) === runner) ordering.delete(name);
+    },
   };
   const clock = virtualClock();
   const certificates = new Certificates({
@@ -68,9 +78,10 @@ function aRoom(issuer = NOBODY) {
     lookup: async (name) => txt.get(name) ?? [],
     publish: (all) => void published.push(all),
     onChange: (app_id) => void changed.push(app_id),
+    runner: "here",
   });
   const state = (hostname: string): string | undefined => rows.get(`a1 ${hostname}`)?.state;
-  return { certificates, clock, rows, broken, txt, published, changed, state };
+  return { certificates, clock, rows, broken, txt, published, changed, state, ordering };
 }
 
 /** An authority whose certificates are good for so long; it answers when `open` resolves. */
@@ -91,7 +102,28 @@ function anIssuer(lifetime_ms: number, open: Promise<void> = Promise.resolve()) 
 }
 
 suite("certificates", () => {
-  test("a short outage of the store costs one attempt, not later ones", async (t) => {
+  test("of several processes one orders a name and its wildcard; the others take what it got", async (t) => {
+    const { certificates, clock, rows, orders, ordering, state } = anIssuer(90 * DAY);
+    t.after(() => certificates.close());
+    ordering.set("www.example.com", "elsewhere");
+    await certificates.addAcme("a1", "www.example.com", { trusted: true });
+    await certificates.addAcme("a1", "*.www.example.com", { trusted: true });
+    await clock.advance(10 * MINUTE);
+    assert.deepEqual(orders, [], "it is another's to order, and so is what shares its challenge record");
+    const { chain } = selfSigned(["www.example.com"], clock.now(), 90 * DAY);
+    const got = rows.get("a1 www.example.com");
+    assert.ok(got);
+    rows.set("a1 www.example.com", { ...got, state: "ready", chain });
+    ordering.clear();
+    await clock.advance(2 * MINUTE);
+    assert.equal(orders.length, 1, "the wildcard alone: the other one has got the name");
+    assert.equal(state("*.www.example.com"), "ready");
+    assert.equal(ordering.size, 0, "what was claimed is given back");
+    await clock.advance(80 * DAY);
+    assert.ok(orders.length >= 3, "and both are renewed in time");
+  });
+
+  test("a store that is away for a moment costs one try, not all that come after it", async (t) => {
     const { certificates, clock, state, broken } = aRoom();
     t.after(() => certificates.close());
     await certificates.addAcme("a1", "one.example.com", TRUSTED);

@@ -34,6 +34,8 @@ interface CertificateParts {
   lookup: TxtLookup;
   publish(certificates: Certificate[]): void;
   onChange(app_id: string): void;
+  /** Names this process among those on one database. */
+  runner: string;
 }
 
 const MINUTE = 60_000;
@@ -238,7 +240,7 @@ export class Certificates {
     this.#line = this.#line
       .then(() => {
         this.#waiting.delete(key);
-        return this.#issue(claim);
+        return this.#issueAlone(claim);
       })
       .catch((error: unknown) => {
         log.warn({ hostname: claim.hostname, error }, "what came of a certificate could not be kept");
@@ -258,13 +260,36 @@ export class Certificates {
     return wildcard && `another organization has ${wildcard.hostname}: the name needs its TXT record first`;
   }
 
+  /**
+   * Of several processes one orders: a name's challenge is one record, and authorities count orders. A process that died with
+   * a claim is waited for until no order of it can be under way.
+   */
+  async #issueAlone(claim: Claim): Promise<void> {
+    const { store, clock, runner } = this.#parts;
+    const name = claim.hostname.replace(/^\*\./, "");
+    const now = clock.now();
+    const until = now + PROXY_LIMITS.acme_order_ms + 2 * PROXY_LIMITS.acme_hook_ms;
+    if (!(await store.claimOrder(name, { runner, now, until }))) {
+      this.#timers.set(keyOf(claim), PROXY_LIMITS.acme_look_ms, () => this.#get(claim));
+      return;
+    }
+    try {
+      // Another process may have got it since this one looked.
+      await this.#reload();
+      await this.#issue(claim);
+    } finally {
+      await store.releaseOrder(name, runner);
+    }
+  }
+
   async #issue(claim: Claim): Promise<void> {
     const { store, clock, log, sealer, issuer } = this.#parts;
     const { hostname } = claim;
     const before = this.#all.find((one) => keyOf(one) === keyOf(claim));
-    // Ordered already while this one was queued.
-    if (before?.kind !== "acme" || dueAt(before) > clock.now()) return;
-    // With dns-01 the operator's program responds, which proves nothing about the claimant.
+    if (before?.kind !== "acme") return;
+    // It may have been got while this waited.
+    if (dueAt(before) > clock.now()) return this.#plan(before);
+    // By dns-01 it is the operator's program that answers, not whoever claims the name: that proves nothing about them.
     if (hostname.startsWith("*.") && before.proved_at === null) return;
     let after: StoredCertificate;
     try {

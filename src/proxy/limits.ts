@@ -160,6 +160,8 @@ export const PROXY_LIMITS = {
   acme_request_ms: 15 * SECOND,
   /** From an order to its certificate. Past it: the same. */
   acme_order_ms: 10 * MINUTE,
+  /** Time after which an order of another process is looked at again. */
+  acme_look_ms: MINUTE,
   /** The program that sets or removes a TXT record for dns-01. Past it: it is killed, and the order fails. */
   acme_hook_ms: 5 * MINUTE,
   /** A chain or key as PEM. Past it: 422. */

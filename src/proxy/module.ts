@@ -119,6 +119,7 @@ export class ProxyModule {
       lookup: lookUpTxt,
       publish: (certificates) => this.workers.setCertificates(certificates),
       onChange: (app_id) => this.control.touch(app_id),
+      runner: parts.among?.node_id ?? "alone",
     });
     this.control = new Control({
       directory: this.directory,

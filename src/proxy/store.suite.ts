@@ -26,7 +26,23 @@ export function proxyStoreSuite(
   skip?: string,
 ): void {
   suite(`proxy store: ${name}`, { skip }, () => {
-    test("a host name has one certificate in each app that claims it", async () => {
+    test("orders for a name are one runner's until it gives them back or its time is over", async () => {
+      const { store, close } = await open();
+      const claim = (runner: string, now: number) => store.claimOrder("example.com", { runner, now, until: now + 10 });
+      const first = await Promise.all(["a", "b", "c"].map((runner) => claim(runner, 100)));
+      assert.equal(first.filter(Boolean).length, 1, "of many at once one");
+      const [winner = ""] = ["a", "b", "c"].filter((_, index) => first[index]);
+      assert.equal(await claim("d", 109), false);
+      assert.equal(await claim(winner, 105), true);
+      await store.releaseOrder("example.com", "d");
+      assert.equal(await claim("d", 110), false, "nobody gives back what is another's");
+      assert.equal(await claim("d", 115), true, "a claim that ran out is anybody's");
+      await store.releaseOrder("example.com", "d");
+      assert.equal(await claim("e", 116), true);
+      await close();
+    });
+
+    test("a name has one certificate in each app that claims it", async () => {
       const { store, close } = await open();
       assert.equal(await store.insertCertificate(one, 2), "inserted");
       assert.equal(await store.insertCertificate(one, 2), "taken");

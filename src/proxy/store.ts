@@ -59,6 +59,10 @@ export interface ProxyStore {
   proveHostname(app_id: string, hostname: string, at: number): Promise<boolean>;
   /** Returns false when the app has none for the name. */
   deleteCertificate(app_id: string, hostname: string): Promise<boolean>;
+  /** Orders for the name are this runner's until then. False when they are another's; a claim that ran out is anybody's. */
+  claimOrder(name: string, claim: { runner: string; now: number; until: number }): Promise<boolean>;
+  /** Orders for the name are anybody's, if they were this runner's. */
+  releaseOrder(name: string, runner: string): Promise<void>;
   account(directory: string): Promise<AcmeAccount | undefined>;
   putAccount(account: AcmeAccount): Promise<void>;
   /** A value that is kept across restarts. */

@@ -105,6 +105,13 @@ export const MIGRATIONS: readonly Migration[] = [
       "CREATE INDEX machine_count_deltas_org ON machine_count_deltas (org_id, id)",
     ],
   },
+  {
+    id: 25,
+    name: "orders of certificates: one process at a time",
+    statements: [
+      "CREATE TABLE certificate_orders (name TEXT PRIMARY KEY, runner TEXT NOT NULL, until BIGINT NOT NULL)",
+    ],
+  },
 ];
 
 /** All tables with data, parents before children: the order of a restore. */

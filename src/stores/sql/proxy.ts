@@ -57,6 +57,16 @@ export function sqlProxyStore(database: Database): ProxyStore {
     },
     account: (directory) =>
       readOne<AcmeAccount>(database, "SELECT directory, key, url FROM acme_accounts WHERE directory = ?", [directory]),
+    async claimOrder(name, { runner, now, until }) {
+      const sql = `INSERT INTO certificate_orders (name, runner, until) VALUES (?, ?, ?) ON CONFLICT (name)
+                   DO UPDATE SET runner = excluded.runner, until = excluded.until
+                   WHERE certificate_orders.runner = excluded.runner OR certificate_orders.until <= ?`;
+      return (await database.write([{ sql, args: [name, runner, until, now], rows: 1 }])).ok;
+    },
+    async releaseOrder(name, runner) {
+      const sql = "DELETE FROM certificate_orders WHERE name = ? AND runner = ?";
+      await database.write([{ sql, args: [name, runner] }]);
+    },
     async putAccount({ directory, key, url }) {
       await database.write([
         {
