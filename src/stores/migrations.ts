@@ -112,6 +112,16 @@ export const MIGRATIONS: readonly Migration[] = [
       "CREATE TABLE certificate_orders (name TEXT PRIMARY KEY, runner TEXT NOT NULL, until BIGINT NOT NULL)",
     ],
   },
+  {
+    id: 28,
+    name: "why a release was made, from which commit, and why it failed",
+    statements: [
+      "ALTER TABLE releases ADD COLUMN message TEXT NOT NULL DEFAULT ''",
+      "ALTER TABLE releases ADD COLUMN git_commit TEXT",
+      "ALTER TABLE releases ADD COLUMN git_branch TEXT",
+      "ALTER TABLE releases ADD COLUMN failure TEXT",
+    ],
+  },
 ];
 
 /** All tables with data, parents before children: the order of a restore. */
