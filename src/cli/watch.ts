@@ -12,19 +12,7 @@ const QUIT = ["q", "Q", "\u0003"];
 const ENDINGS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
 /** Verbs that only look: asking twice changes nothing. */
-const READING = new Set([
-  "list",
-  "show",
-  "top",
-  "ps",
-  "info",
-  "df",
-  "services",
-  "diff",
-  "explain",
-  "query",
-  "targets",
-]);
+const READING = new Set(["list", "show", "top", "ps", "info", "df", "services", "diff", "explain", "query", "targets"]);
 
 export const isReading = ({ words, live }: Verb): boolean =>
   live === true || READING.has(words.split(" ").at(-1) ?? "");
