@@ -20,7 +20,6 @@ export const NOUNS: Record<string, string> = {
   ips: "Manage IP addresses of apps; an app without one is not public",
   egress: "Manage egress policies: what machines may reach",
   certs: "Manage host names and TLS certificates",
-  proxy: "Manage the edge proxy",
   hosts: "Manage hosts",
   regions: "List regions",
   db: "Replicated SQLite",

@@ -50,7 +50,8 @@ function build(verbs: readonly Verb[], run: Run): Command {
   for (const verb of verbs) {
     const [first = "", second] = verb.words.split(" ");
     if (second === undefined) {
-      addVerb(program, first, verb, run).helpGroup(groupOf(first));
+      // `proxy` is a command, and has `proxy reload` below it.
+      nouns.set(first, addVerb(program, first, verb, run).helpGroup(groupOf(first)));
       continue;
     }
     const noun = nouns.get(first) ?? addNoun(program, first);

@@ -9,6 +9,7 @@ const deploy: Home = () => import("./deploy/verbs.ts");
 const hosts: Home = () => import("./hosts/verbs.ts");
 const machines: Home = () => import("./machines/index.ts");
 const network: Home = () => import("./network/index.ts");
+const proxy: Home = () => import("./proxy/index.ts");
 const platform: Home = () => import("./platform/index.ts");
 const volumes: Home = () => import("./volumes/index.ts");
 
@@ -43,7 +44,7 @@ const GROUPS: Record<string, Record<string, Home>> = {
     db: () => import("./db/verbs.ts"),
     postgres: () => import("./postgres/create.ts"),
   },
-  "Network:": { ips: network, certs: network, egress: network, proxy: network },
+  "Network:": { ips: network, certs: network, egress: network, proxy },
   "Access:": {
     auth: () => import("./auth/index.ts"),
     tokens: () => import("./tokens/index.ts"),

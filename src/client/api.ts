@@ -583,6 +583,13 @@ export interface Api {
     body: undefined;
     answer: undefined;
   };
+  /** A TCP connection to a private port of a machine, over WebSocket. */
+  "GET /v1/apps/:app_name/machines/:machine_id/tunnel": {
+    params: { app_name: string; machine_id: string };
+    query: { port: number };
+    body: undefined;
+    answer: undefined;
+  };
   /** Resolve an image name to the digest a machine of the app would boot. */
   "GET /v1/apps/:app_name/images/resolve": {
     params: { app_name: string };

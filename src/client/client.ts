@@ -210,6 +210,16 @@ export class Client {
     return line;
   }
 
+  /** The handshake of such a route, for programs with a WebSocket library of their own. */
+  handshake<Route extends keyof Api>(
+    route: Route,
+    input: Input<Route>,
+  ): { url: string; headers: Record<string, string> } {
+    const request = this.#compose(route, input as Record<string, unknown>);
+    this.#options.onRequest?.(request);
+    return { url: request.url.replace(/^http/, "ws"), headers: request.headers };
+  }
+
   #compose(route: string, input: Record<string, unknown>): Outgoing {
     const [method = "GET", pattern = "/"] = route.split(" ");
     const params = (input["params"] ?? {}) as Record<string, string>;

@@ -237,6 +237,11 @@ export const CATALOGUE = {
     retryable: true,
     meaning: "The machine's host is lost; operations on the machine are refused until it is back.",
   },
+  port_unreachable: {
+    http: 412,
+    retryable: true,
+    meaning: "Nothing accepts connections on this port of the machine; the text says what the machine listens on.",
+  },
   version_stale: {
     http: 412,
     retryable: false,

@@ -96,6 +96,15 @@ export const MACHINE_LIMITS = {
   /** Rows and columns of a terminal. Past it: 400, or the WebSocket closes with code 1008. */
   terminal_side: 1000,
 
+  /** Open tunnels to ports of one machine. One more: 422 `limit_reached`. */
+  tunnels_per_machine: 100,
+  /** Open tunnels of one process of the platform. One more: 503 `overloaded`. */
+  tunnels: 1000,
+  /** Idle timeout of a tunnel; the close message says so. */
+  tunnel_idle_ms: 60 * MINUTE,
+  /** Time for a connection to a machine's port. Past it: 412 `port_unreachable`. */
+  tunnel_connect_ms: 10 * SECOND,
+
   /** Log lines in one response. */
   logs_page: 10_000,
   /** Machines whose logs are read together; for a larger app, those that changed last. */

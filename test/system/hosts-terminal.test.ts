@@ -1,6 +1,11 @@
-/** Terminals into machines of other hosts, over the way between the platform's processes. */
+/** Terminals into machines of other hosts, and tunnels to their ports, over the way between the platform's processes. */
 import assert from "node:assert/strict";
-import { suite, test } from "node:test";
+import { randomBytes } from "node:crypto";
+import { connect } from "node:net";
+import { buffer } from "node:stream/consumers";
+import { suite, type TestContext, test } from "node:test";
+import { openLocalPort } from "#cli/proxy/tunnel.ts";
+import type { Context } from "#cli/verb.ts";
 import { Client, ClientError } from "#client/client.ts";
 import { postgresMissing } from "../postgres.ts";
 import { until } from "../support.ts";
@@ -9,13 +14,26 @@ import type { Daemon } from "./daemon.ts";
 import { insist, startCluster } from "./hosts-support.ts";
 
 const MACHINES = "/v1/apps/web/machines";
-const CONFIG = { image: "web:1", guest: { cpus: 1, memory_mb: 256 } };
+const CONFIG = { image: "web:1", guest: { cpus: 1, memory_mb: 256 }, env: { SIM_LISTEN: "7000" } };
 
 const open = async ({ base_url, token }: Daemon, machine_id: string, command?: readonly string[]) =>
   await seenTerminal(new Client({ base_url, token }), machine_id, command);
 
-suite("terminals of machines on other hosts", { skip: postgresMissing() }, () => {
-  test("keys, screen, size, signals and exit code pass between hosts; a lost host ends the terminal", async (t) => {
+/** Bytes come back from the port where the machine listens; a port where it does not is refused in words. */
+async function tunnelled(t: TestContext, { base_url, token }: Daemon, machine_id: string): Promise<void> {
+  const context = { client: new Client({ base_url, token }), say: () => {} } as unknown as Context;
+  const wanted = { app_name: "web", machine_id, listen: { host: "127.0.0.1", port: 0 } };
+  const { port, close } = await openLocalPort(context, { ...wanted, port: 7000 });
+  t.after(close);
+  const sent = randomBytes(2_000_000);
+  const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true });
+  socket.end(sent);
+  assert.ok((await buffer(socket)).equals(sent), "what was sent before the half-close comes back");
+  await assert.rejects(openLocalPort(context, { ...wanted, port: 81 }), /nothing listens on port 81/);
+}
+
+suite("terminals into machines of other hosts", { skip: postgresMissing() }, () => {
+  test("keys, screen, size, signals and the exit code go both ways; a host that is gone hangs up", async (t) => {
     const { controls, hosts } = await startCluster(t, { controls: 1, hosts: 2 });
     const [control] = controls;
     assert.ok(control);
@@ -46,6 +64,7 @@ suite("terminals of machines on other hosts", { skip: postgresMissing() }, () =>
       assert.equal((await much.ended).exit_code, 0);
       assert.match(much.seen(), /^1\r\n[\s\S]*\n20000\r\n$/);
       assert.equal(much.seen().split("\n").length, 20_001, "much output arrives whole");
+      await tunnelled(t, control, id);
     }
 
     const [first] = hosts;

@@ -10,6 +10,9 @@ import { openRuncDriver } from "#drivers/runtime/runc/driver.ts";
 import { type OpenedDriver, runtimeDriverSuite, suspendSuite } from "#machines/runtime/driver.suite.ts";
 import { busyboxLayer, criuMissing, fixtureImages, MEMORY_KEY, realMachinesMissing } from "../rootfs.ts";
 
+/** One connection at a time; between two, the port is closed for a moment. */
+const ECHO = "trap 'exit 0' TERM; while :; do nc -l -p 7000 -e cat & wait; done";
+
 const open = (suspend: "auto" | "freeze") => async (): Promise<OpenedDriver> => {
   const dir = mkdtempSync(join(tmpdir(), "hangar-runc-"));
   const node_id = randomBytes(8).toString("hex");
@@ -23,6 +26,7 @@ const open = (suspend: "auto" | "freeze") => async (): Promise<OpenedDriver> => 
     running: { image: "web", init: { exec: ["sh", "-c", "trap 'exit 0' TERM; while :; do sleep 1 & wait; done"] } },
     ending: { config: { image: "web", init: { exec: ["sh", "-c", "exit 7"] } }, exit_code: 7 },
     writing: { config: { image: "web", init: { exec: ["sh", "-c", "echo spoken; sleep 100"] } }, text: "spoken" },
+    listening: { config: { image: "web", init: { exec: ["sh", "-c", ECHO] } }, port: 7000 },
     reopen: () => openRuncDriver(options),
     async close() {
       await driver.close();

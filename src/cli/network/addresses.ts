@@ -1,4 +1,3 @@
-import { count } from "#core/words.ts";
 import { listTable, pagesOf } from "../lists.ts";
 import { table } from "../output.ts";
 import { firstArgument, textOption, UsageError, type Verb } from "../verb.ts";
@@ -90,15 +89,5 @@ export const servicesList: Verb = {
     );
     const services = table(["address", "handlers", "machine", "state", "busy", "auto"], rows);
     return { data, text: [services, ...files, ...problems].join("\n") };
-  },
-};
-
-export const proxyReload: Verb = {
-  words: "proxy reload",
-  summary: "Restart the proxy's workers without dropping a request",
-  examples: ["hangar proxy reload"],
-  async run({ client }) {
-    const data = await client.call("POST /v1/proxy/reload", {});
-    return { data, text: `${count(data.workers, "worker")}, proxy_id ${data.proxy_id}` };
   },
 };

@@ -1,5 +1,5 @@
 import type { Verb } from "../verb.ts";
-import { ipsAllocate, ipsList, ipsRelease, proxyReload, servicesList } from "./addresses.ts";
+import { ipsAllocate, ipsList, ipsRelease, servicesList } from "./addresses.ts";
 import { certsAdd, certsCheck, certsList, certsRemove, certsShow } from "./certificates.ts";
 import { egressSet, egressShow } from "./egress.ts";
 
@@ -15,5 +15,4 @@ export const VERBS: readonly Verb[] = [
   certsShow,
   certsCheck,
   certsRemove,
-  proxyReload,
 ];

@@ -14,10 +14,11 @@ import type {
 } from "#machines/runtime/driver.ts";
 import { remoteTerminal } from "#machines/runtime/remote-terminal.ts";
 import { relayTerminal } from "#machines/runtime/terminals.ts";
+import { relayTunnel, remoteConnection } from "#machines/runtime/tunnels.ts";
 import type { MachineStore } from "#machines/store.ts";
 
-/** Calls into a running machine. All others are made by the executor of its host. */
-const INSIDE = ["signal", "exec", "terminal", "ps", "listening", "logs"] as const;
+/** What reaches into a machine, wherever it is. All else is done by the executor of its own host. */
+const INSIDE = ["signal", "exec", "terminal", "connect", "ps", "listening", "logs"] as const;
 
 interface RemoteParts {
   /** Runs this process's own machines and resolves images; without machines it only resolves. */
@@ -56,6 +57,11 @@ export function remoteDriver(parts: RemoteParts): RuntimeDriver {
       const address = await doorOf(ref.id);
       if (address === undefined) return await local.terminal(ref, wanted, signal);
       return remoteTerminal(await channel.stream(address, "terminal", { ref, wanted }, signal));
+    },
+    async connect(ref, port, signal) {
+      const address = await doorOf(ref.id);
+      if (address === undefined) return await local.connect(ref, port, signal);
+      return remoteConnection(await channel.stream(address, "connect", { ref, port }, signal));
     },
     ps: (ref) => through<Process[]>(ref.id, "ps", { ref }, () => local.ps(ref)),
     listening: (ref) => through(ref.id, "listening", { ref }, () => local.listening(ref)),
@@ -103,6 +109,11 @@ export function machineStreams(driver: RuntimeDriver, clock: Clock): StreamHandl
           terminal.hangUp();
         }
       };
+    },
+    connect: async (body, signal) => {
+      const { ref, port } = body as { ref: Ref; port: number };
+      const stream = await driver.connect(ref, port, signal);
+      return async (session) => await relayTunnel(() => session, stream, clock);
     },
   };
 }

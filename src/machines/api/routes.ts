@@ -16,6 +16,7 @@ import { metadataRoutes } from "./metadata-routes.ts";
 import { actorOf, bad, listOf, machineOf, type RouteParts } from "./routing.ts";
 import * as schema from "./schema.ts";
 import { terminalRoutes } from "./terminal-routes.ts";
+import { tunnelRoutes } from "./tunnel-routes.ts";
 
 export function machineRoutes(parts: RouteParts): Row[] {
   return [
@@ -29,6 +30,7 @@ export function machineRoutes(parts: RouteParts): Row[] {
     ...eventRoutes(parts),
     ...logRoutes(parts),
     ...terminalRoutes(parts),
+    ...tunnelRoutes(parts),
     ...imageResolveRoutes(parts),
   ];
 }

@@ -266,6 +266,10 @@ export const TerminalQuery = Type.Object({
   term: Type.Optional(Type.String({ pattern: "^[a-zA-Z0-9._+-]{1,64}$", description: "The variable TERM." })),
 });
 
+export const TunnelQuery = Type.Object({
+  port: Type.Integer({ minimum: 1, maximum: 65_535, description: "The TCP port inside the machine." }),
+});
+
 export const LogsQuery = Type.Object({
   tail: Type.Optional(
     Type.Integer({

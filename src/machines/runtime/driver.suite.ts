@@ -1,8 +1,12 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import type { Duplex } from "node:stream";
+import { text } from "node:stream/consumers";
 import { suite, test } from "node:test";
+import { setImmediate } from "node:timers/promises";
+import { ApiError } from "#core/errors.ts";
 import { aLaunch, aMachine } from "../fixtures.ts";
-import type { ExitNotice, Launch, RuntimeDriver, SuspendKind, Terminal } from "./driver.ts";
+import type { ExitNotice, Launch, Ref, RuntimeDriver, SuspendKind, Terminal } from "./driver.ts";
 
 export interface OpenedDriver {
   driver: RuntimeDriver;
@@ -12,6 +16,8 @@ export interface OpenedDriver {
   ending: { config: Launch["config"]; exit_code: number };
   /** A config of a machine that writes a line with this text. */
   writing: { config: Launch["config"]; text: string };
+  /** A config of a machine that sends back what comes on this TCP port. */
+  listening: { config: Launch["config"]; port: number };
   /** The driver after a restart of our own process, over the same box. */
   reopen(): Promise<RuntimeDriver>;
   close(): Promise<void>;
@@ -51,6 +57,18 @@ async function interrupted(terminal: Terminal): Promise<void> {
     await shows(terminal, /^still here\r$/m);
   } finally {
     clearInterval(again);
+  }
+}
+
+/** A connection to a port that its program is about to open. */
+async function connected(driver: RuntimeDriver, ref: Ref, port: number): Promise<Duplex> {
+  for (;;) {
+    try {
+      return await driver.connect(ref, port, never);
+    } catch (thrown) {
+      if (!(thrown instanceof ApiError) || thrown.code !== "port_unreachable") throw thrown;
+      await setImmediate();
+    }
   }
 }
 
@@ -237,7 +255,24 @@ export function runtimeDriverSuite(name: string, open: () => Promise<OpenedDrive
         terminal.hangUp();
       }));
 
-    test("a terminal ends on hang-up and with its machine; a stopped machine has none", () =>
+    test("a connection carries bytes both ways and ends with its machine; a port where nothing listens is refused", () =>
+      withDriver(async ({ driver, listening }, id) => {
+        const { handle } = await driver.start(launch("b1", listening.config), never);
+        const ref = { id, boot: "b1", handle };
+        const open = () => connected(driver, ref, listening.port);
+        await assert.rejects(driver.connect(ref, 9, never), { code: "port_unreachable" });
+        const first = await open();
+        first.end("ping\n");
+        assert.equal(await text(first), "ping\n", "what was sent before the end comes back after it");
+        const second = await open();
+        const closed = once(second, "close");
+        second.on("error", () => {}).resume();
+        await driver.stop(ref, HOW, never);
+        await closed;
+        await assert.rejects(driver.connect(ref, listening.port, never));
+      }));
+
+    test("a terminal ends when one hangs up, and with its machine; there is none where nothing runs", () =>
       withDriver(async ({ driver, running }, id) => {
         const { handle } = await driver.start(launch("b1", running), never);
         const ref = { id, boot: "b1", handle };

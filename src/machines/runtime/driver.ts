@@ -54,6 +54,11 @@ export interface RuntimeDriver {
   exec(ref: Ref, command: Exec, signal: AbortSignal): Promise<ExecResult>;
   /** Runs a program on a terminal. Resolves when it runs, or is about to print why it cannot. */
   terminal(ref: Ref, wanted: TerminalOptions, signal: AbortSignal): Promise<Terminal>;
+  /**
+   * Connects to a TCP port of a running machine. Fails with `port_unreachable` when nothing accepts connections there. The
+   * stream is destroyed when the machine stops or is suspended; either side may end its own direction first.
+   */
+  connect(ref: Ref, port: number, signal: AbortSignal): Promise<Duplex>;
   ps(ref: Ref): Promise<Process[]>;
   /** Listening sockets in the machine's network namespace; undefined where they cannot be read. */
   listening(ref: Ref): Promise<ListenSocket[] | undefined>;

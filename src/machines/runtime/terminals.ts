@@ -1,12 +1,12 @@
 /** Terminals into machines: who may still have one, and what is said on the line while one is open. */
-import { once } from "node:events";
 import type { Duplex } from "node:stream";
 import type { Clock } from "#core/clock.ts";
-import { ApiError, fail } from "#core/errors.ts";
+import { ApiError } from "#core/errors.ts";
 import { CLOSE_CODES, type WebSocketSession } from "#http/websocket.ts";
 import { bad, parseSignal } from "../api/routing.ts";
 import { MACHINE_LIMITS } from "../limits.ts";
 import type { Ref, RuntimeDriver, Terminal, TerminalOptions } from "./driver.ts";
+import { endWhenIdle, SessionCounts, writeTo } from "./machine-sessions.ts";
 
 /** Prefers bash if it exists. */
 const SHELL = ["sh", "-c", "if command -v bash >/dev/null 2>&1; then exec bash; else exec sh; fi"];
@@ -14,9 +14,7 @@ const SHELL = ["sh", "-c", "if command -v bash >/dev/null 2>&1; then exec bash; 
 export class Terminals {
   readonly #driver: RuntimeDriver;
   readonly #clock: Clock;
-  /** Open terminals, by machine. */
-  readonly #open = new Map<string, number>();
-  #all = 0;
+  readonly #counts = new SessionCounts("terminals", { per_machine: "terminals_per_machine", all: "terminals" });
 
   constructor({ driver, clock }: { driver: RuntimeDriver; clock: Clock }) {
     this.#driver = driver;
@@ -25,16 +23,7 @@ export class Terminals {
 
   /** Refuses when the limit is reached. */
   check(id: string): void {
-    const { terminals, terminals_per_machine } = MACHINE_LIMITS;
-    if ((this.#open.get(id) ?? 0) >= terminals_per_machine) {
-      fail(
-        "limit_reached",
-        `machine ${id} has ${terminals_per_machine} open terminals (limit terminals_per_machine); close one`,
-      );
-    }
-    if (this.#all >= terminals) {
-      fail("overloaded", `there are ${terminals} open terminals (limit terminals)`, { retry_after_s: 10 });
-    }
+    this.#counts.check(id);
   }
 
   /** Opens a terminal and relays it until it ends or the client disconnects. */
@@ -43,9 +32,7 @@ export class Terminals {
     wanted: Partial<TerminalOptions> & Pick<TerminalOptions, "command">,
     { signal, accept }: { signal: AbortSignal; accept: () => WebSocketSession },
   ): Promise<void> {
-    this.check(ref.id);
-    this.#count(ref.id, 1);
-    try {
+    await this.#counts.during(ref.id, async () => {
       const command = wanted.command.length > 0 ? wanted.command : SHELL;
       const input = { term: "xterm-256color", rows: 24, cols: 80, ...wanted, command };
       const terminal = await this.#driver.terminal(ref, input, signal);
@@ -54,16 +41,7 @@ export class Terminals {
       } finally {
         terminal.hangUp();
       }
-    } finally {
-      this.#count(ref.id, -1);
-    }
-  }
-
-  #count(id: string, by: number): void {
-    this.#all += by;
-    const now = (this.#open.get(id) ?? 0) + by;
-    if (now > 0) this.#open.set(id, now);
-    else this.#open.delete(id);
+    });
   }
 }
 
@@ -78,7 +56,7 @@ export async function relayTerminal(session: WebSocketSession, terminal: Termina
   if (session.signal.aborted) hangUp();
   session.signal.addEventListener("abort", hangUp, { once: true });
   try {
-    void endWhenIdle(session, life, clock, over.signal);
+    void endWhenIdle(session, life, { clock, limit: "terminal_idle_ms", signal: over.signal });
     void forwardInput(session, terminal, () => {
       life.last = clock.monotonic();
     });
@@ -109,7 +87,7 @@ async function forwardInput(session: WebSocketSession, terminal: Terminal, touch
     for await (const message of session.messages()) {
       touched();
       if (typeof message === "string") handleControl(terminal, message);
-      else await write(terminal.stream, message);
+      else await writeTo(terminal.stream, message);
     }
   } catch (thrown) {
     const reason = thrown instanceof ApiError ? thrown.message : "the message cannot be read";
@@ -119,16 +97,6 @@ async function forwardInput(session: WebSocketSession, terminal: Terminal, touch
 
 /** Fits into a WebSocket close reason (123 bytes) in any script. */
 const REASON_CHARS = 40;
-
-/** Resolves when the program can take more input. */
-async function write(stream: Duplex, keys: Buffer): Promise<void> {
-  if (!stream.writable || stream.write(keys)) return;
-  const settled = new AbortController();
-  const { signal } = settled;
-  await Promise.race([once(stream, "drain", { signal }), once(stream, "close", { signal })]).finally(() =>
-    settled.abort(),
-  );
-}
 
 function handleControl(terminal: Terminal, message: string): void {
   const said = JSON.parse(message) as { resize?: { rows?: unknown; cols?: unknown }; signal?: unknown };
@@ -140,19 +108,4 @@ function handleControl(terminal: Terminal, message: string): void {
 function side(value: unknown, name: string): number {
   const good = Number.isInteger(value) && Number(value) >= 1 && Number(value) <= MACHINE_LIMITS.terminal_side;
   return good ? Number(value) : bad(`resize.${name}`, `is 1 to ${MACHINE_LIMITS.terminal_side}`);
-}
-
-async function endWhenIdle(
-  session: WebSocketSession,
-  life: { last: number },
-  clock: Clock,
-  signal: AbortSignal,
-): Promise<void> {
-  const { terminal_idle_ms } = MACHINE_LIMITS;
-  for (;;) {
-    const left = life.last + terminal_idle_ms - clock.monotonic();
-    if (left <= 0) return session.end(CLOSE_CODES.policy, "nothing happened for too long (terminal_idle_ms)");
-    await clock.sleep(left, signal).catch(() => {});
-    if (signal.aborted) return;
-  }
 }

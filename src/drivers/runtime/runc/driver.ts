@@ -1,3 +1,4 @@
+import type { Duplex } from "node:stream";
 import type { EgressPolicy } from "#core/egress-policy.ts";
 import { type ListenSocket, unreachableReason } from "#core/listening.ts";
 import { NO_IO_LIMITS } from "#core/machine-settings.ts";
@@ -23,11 +24,13 @@ import type {
   Terminal,
   TerminalOptions,
 } from "#machines/runtime/driver.ts";
+import { OpenStreams } from "#machines/runtime/open-streams.ts";
 import type { Handle, ImageRef } from "#machines/types.ts";
 import { openFileTable } from "../../linux/file-table.ts";
 import { type Probed, probe } from "../../net/probe.ts";
 import { swapProblem } from "./cgroup.ts";
 import { ioProblem } from "./cgroup-io.ts";
+import { connectTo } from "./connect.ts";
 import type { ContainerManager } from "./container-manager.ts";
 import { delegate } from "./delegation.ts";
 import { setEgress } from "./egress.ts";
@@ -81,6 +84,7 @@ class RuncDriver implements RuntimeDriver {
   readonly #suspender: Suspender;
   readonly #lxcfs: Lxcfs;
   readonly #terminals: Terminals;
+  readonly #connections = new OpenStreams();
 
   constructor(of: DriverParts) {
     this.#suspender = of.suspender;
@@ -104,12 +108,15 @@ class RuncDriver implements RuntimeDriver {
     return this.#containers.start(launch, signal, extend);
   }
 
-  stop(ref: Ref, how: StopOptions, signal: AbortSignal): Promise<Exit | undefined> {
-    return this.#containers.stop(ref, how, signal);
+  async stop(ref: Ref, how: StopOptions, signal: AbortSignal): Promise<Exit | undefined> {
+    const exit = await this.#containers.stop(ref, how, signal);
+    this.#connections.end(ref.id);
+    return exit;
   }
 
   async suspend(ref: Ref, signal: AbortSignal): Promise<Suspended> {
     await this.#terminals.end(ref.id);
+    this.#connections.end(ref.id);
     return await this.#suspender.suspend(ref, signal);
   }
 
@@ -119,6 +126,7 @@ class RuncDriver implements RuntimeDriver {
 
   async destroy(id: string, signal: AbortSignal): Promise<void> {
     await this.#containers.destroy(id, signal);
+    this.#connections.end(id);
     this.#keeper.destroyed(id);
   }
 
@@ -133,6 +141,10 @@ class RuncDriver implements RuntimeDriver {
 
   async terminal(ref: Ref, wanted: TerminalOptions, signal: AbortSignal): Promise<Terminal> {
     return await this.#terminals.open(this.#running(ref), wanted, signal);
+  }
+
+  async connect(ref: Ref, port: number, signal: AbortSignal): Promise<Duplex> {
+    return this.#connections.add(ref.id, await connectTo(this.#running(ref), port, signal));
   }
 
   async ps(ref: Ref): Promise<Process[]> {
@@ -180,6 +192,7 @@ class RuncDriver implements RuntimeDriver {
 
   async close(): Promise<void> {
     this.#terminals.close();
+    this.#connections.close();
     this.#keeper.close();
     this.#lxcfs.close();
     await this.#containers.close();

@@ -4,20 +4,21 @@ import { simDriver } from "./driver.ts";
 import { SimWorld } from "./world.ts";
 
 const ending = { config: { image: "x", env: { SIM_RUN_MS: "1", SIM_EXIT_CODE: "7" } }, exit_code: 7 };
+const listening = { config: { image: "x", env: { SIM_LISTEN: "7000" } }, port: 7000 };
 const writing = { config: { image: "spoken" }, text: "spoken" };
 
 const open = (running: OpenedDriver["running"]) => async (): Promise<OpenedDriver> => {
   const world = new SimWorld();
   const driver = simDriver({ clock: systemClock, world });
   const reopen = async () => simDriver({ clock: systemClock, world });
-  return { driver, running, ending, writing, reopen, close: () => driver.close() };
+  return { driver, running, ending, writing, listening, reopen, close: () => driver.close() };
 };
 
 // The platform's way: the world is empty after a restart, and handles tell what was there.
 const openAdopting = (running: OpenedDriver["running"]) => async (): Promise<OpenedDriver> => {
   const driver = simDriver({ clock: systemClock });
   const reopen = async () => simDriver({ clock: systemClock, adopt: true });
-  return { driver, running, ending, writing, reopen, close: () => driver.close() };
+  return { driver, running, ending, writing, listening, reopen, close: () => driver.close() };
 };
 
 const plain = { image: "x" };

@@ -1,5 +1,7 @@
 import { createHash } from "node:crypto";
+import { type Duplex, PassThrough } from "node:stream";
 import type { Clock } from "#core/clock.ts";
+import { fail } from "#core/errors.ts";
 import {
   type Capabilities,
   type Exit,
@@ -19,6 +21,7 @@ import {
 } from "#machines/runtime/driver.ts";
 import { parseImage } from "#machines/runtime/images.ts";
 import type { LocalApi } from "#machines/runtime/local-api.ts";
+import { OpenStreams } from "#machines/runtime/open-streams.ts";
 import type { ImageRef } from "#machines/types.ts";
 import { SimTerminals } from "./terminal.ts";
 import { type SimBoot, type SimKnobs, SimWorld } from "./world.ts";
@@ -44,6 +47,7 @@ export interface SimOptions {
  *   SIM_RUN_MS=5000       ends by itself after that      SIM_EXIT_CODE=1     … with this code
  *   SIM_STOP_MS=100       takes that long to stop        SIM_SUSPEND=text    refuses to be suspended
  *   SIM_CHECK=text        fails its checks               SIM_FREEZE=text     is suspended in memory, for this reason
+ *   SIM_LISTEN=80,5432    accepts connections there, and sends back what comes
  *   SIM_LOCAL_API=1       has its socket, in <data dir>/run/api/<id>
  */
 export function simDriver(options: SimOptions): RuntimeDriver {
@@ -58,6 +62,7 @@ class SimDriver implements RuntimeDriver {
   readonly #fault: NonNullable<SimOptions["fault"]>;
   readonly #local_api: LocalApi | undefined;
   readonly #terminals = new SimTerminals();
+  readonly #connections = new OpenStreams();
   readonly #closing = new AbortController();
   readonly #listeners = new Set<(notice: ExitNotice) => void>();
   readonly #ends: () => void;
@@ -70,6 +75,7 @@ class SimDriver implements RuntimeDriver {
     this.#fault = fault ?? (async () => {});
     this.#ends = this.#world.listen((notice) => {
       this.#terminals.end(notice.id);
+      this.#connections.end(notice.id);
       for (const listener of this.#listeners) listener(notice);
     });
   }
@@ -117,6 +123,7 @@ class SimDriver implements RuntimeDriver {
   ): Promise<Exit | undefined> {
     await this.#begin("stop", id, signal);
     this.#terminals.end(id);
+    this.#connections.end(id);
     const found = this.#world.boots.get(id);
     if (!found || found.boot !== boot) return undefined;
     if (found.state === "exited") return found.exit;
@@ -142,6 +149,7 @@ class SimDriver implements RuntimeDriver {
   async suspend({ id, boot }: Ref, signal: AbortSignal): Promise<Suspended> {
     await this.#begin("suspend", id, signal);
     this.#terminals.end(id);
+    this.#connections.end(id);
     const found = this.#world.boots.get(id);
     if (found?.boot !== boot || found.state === "exited") throw new SuspendRefused("nothing runs");
     if (found.knobs.suspend) throw new SuspendRefused(found.knobs.suspend);
@@ -165,6 +173,7 @@ class SimDriver implements RuntimeDriver {
   async destroy(id: string, signal: AbortSignal): Promise<void> {
     await this.#begin("destroy", id, signal);
     this.#terminals.end(id);
+    this.#connections.end(id);
     this.#world.boots.delete(id);
     await this.#local_api?.remove(id);
   }
@@ -192,6 +201,14 @@ class SimDriver implements RuntimeDriver {
     await this.#begin("terminal", ref.id, signal);
     this.#running(ref);
     return this.#terminals.open(ref.id, wanted, (command) => this.exec(ref, { command }), this.#clock);
+  }
+
+  /** What accepts connections sends back what comes: enough to see that bytes arrive. */
+  async connect(ref: Ref, port: number, signal: AbortSignal): Promise<Duplex> {
+    await this.#begin("connect", ref.id, signal);
+    if (!this.#running(ref).knobs.listen?.includes(port))
+      fail("port_unreachable", `machine ${ref.id}: nothing listens on port ${port}`);
+    return this.#connections.add(ref.id, new PassThrough());
   }
 
   async ps(ref: Ref) {
@@ -261,6 +278,7 @@ class SimDriver implements RuntimeDriver {
   async close(): Promise<void> {
     this.#closing.abort();
     this.#terminals.close();
+    this.#connections.close();
     this.#ends();
   }
 
@@ -325,6 +343,7 @@ function knobsOf({ config }: Launch): SimKnobs {
     ...(env["SIM_FAIL"] === undefined ? {} : { fail: env["SIM_FAIL"] || "does not boot" }),
     ...(env["SIM_SUSPEND"] === undefined ? {} : { suspend: env["SIM_SUSPEND"] || "refuses" }),
     ...(env["SIM_FREEZE"] === undefined ? {} : { freeze: env["SIM_FREEZE"] || "set so" }),
+    ...(env["SIM_LISTEN"] === undefined ? {} : { listen: env["SIM_LISTEN"].split(",").map(Number) }),
     ...(env["SIM_CHECK"] === undefined ? {} : { check: env["SIM_CHECK"] || "does not answer" }),
   };
 }

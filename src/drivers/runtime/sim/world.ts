@@ -10,6 +10,8 @@ export interface SimKnobs {
   suspend?: string;
   freeze?: string;
   check?: string;
+  /** TCP ports that accept connections. */
+  listen?: number[];
 }
 
 export interface SimBoot {
