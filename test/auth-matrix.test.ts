@@ -115,7 +115,9 @@ async function furnish(platform: TestPlatform): Promise<Furniture> {
           !row.path.includes(":org_slug")) ||
         row.path.endsWith("/images/resolve")
           ? "?org_slug=acme&image=none:1&name=none:1"
-          : "";
+          : row.path.endsWith("/tunnel")
+            ? "?port=80"
+            : "";
       const query = row.style === "prometheus" ? "?query=1&start=1&end=2&step=1&match[]=up" : about;
       // Each kind of removal has one of its own to remove.
       const [kind] = /(?<=hostname\/)(acme|custom)$/.exec(row.path) ?? [];

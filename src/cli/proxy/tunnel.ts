@@ -79,7 +79,9 @@ async function carry(context: Context, targets: TunnelTargets, port: number, soc
     socket.once("drain", () => session.resume());
   });
   session.once("close", (code: number, reason: Buffer) => {
-    if (code !== 1000) context.say(`connection lost: ${reason.toString() || code}`);
+    // A program that has sent its last word does not miss the other side's.
+    if (code !== 1000 && !socket.readableEnded && !socket.destroyed)
+      context.say(`connection lost: ${reason.toString() || code}`);
     socket.destroySoon();
   });
   socket.on("data", (bytes: Buffer) => {
