@@ -5,6 +5,7 @@ import { CATALOGUE, type ErrorBody, type ErrorCode } from "#core/errors.ts";
 import { listTable, pagesOf } from "../lists.ts";
 import { ago, facts } from "../output.ts";
 import { type Context, firstArgument, type Input, neededApp, textOption, type Verb } from "../verb.ts";
+import { imagesBase } from "./base.ts";
 import { bytesText } from "./bytes-text.ts";
 import { packageOf } from "./pack.ts";
 
@@ -197,6 +198,7 @@ const imagesGc: Verb = {
 export const VERBS: readonly Verb[] = [
   imagesList,
   imagesImport,
+  imagesBase,
   imagesPull,
   imagesShow,
   imagesResolve,
