@@ -20,6 +20,6 @@ export class OpenStreams {
   }
 
   close(): void {
-    for (const id of [...this.#open.keys()]) this.end(id);
+    for (const id of this.#open.keys()) this.end(id);
   }
 }
