@@ -5,6 +5,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { BUILD_LIMITS } from "#builds/limits.ts";
 import type { Verb } from "#cli/verb.ts";
 import { allVerbs } from "#cli/verbs.ts";
 import { CONNECTOR_LIMITS } from "#connectors/limits.ts";
@@ -116,6 +117,7 @@ function limitsPage(): string {
     ["The platform", "src/core/limits.ts", LIMITS],
     ["Machines", "src/machines/limits.ts", MACHINE_LIMITS],
     ["Images", "src/drivers/images/limits.ts", IMAGE_LIMITS],
+    ["Builds", "src/builds/limits.ts", BUILD_LIMITS],
     ["Registry", "src/registry/limits.ts", REGISTRY_LIMITS],
     ["Hosts", "src/hosts/limits.ts", HOST_LIMITS],
     ["Volumes", "src/volumes/limits.ts", VOLUME_LIMITS],

@@ -27,12 +27,13 @@ const ALLOWED: Record<string, readonly string[]> = {
   metrics: [...RESOURCES, "apps", "hosts"],
   machines: [...RESOURCES, "apps", "hosts", "volumes"],
   registry: [...RESOURCES, "machines"],
+  builds: [...RESOURCES, "apps"],
   identity: [...RESOURCES, "apps", "machines", "connectors"],
   network: [...RESOURCES, "apps", "machines"],
   replication: ["core", "http"],
   proxy: ["core", "s3", "http", "auth", "machines", "metrics", "apps", "network"],
   // What touches the host and what keeps things may see the rooms whose ports they implement.
-  drivers: ["core", "archive", "machines", "volumes", "hosts", "network", "metrics", "registry"],
+  drivers: ["core", "archive", "machines", "volumes", "hosts", "network", "metrics", "registry", "builds"],
   stores: [
     "core",
     "s3",
@@ -47,6 +48,7 @@ const ALLOWED: Record<string, readonly string[]> = {
     "network",
     "proxy",
     "registry",
+    "builds",
     "replication",
   ],
   client: ["core"],

@@ -2,7 +2,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { SECCOMP } from "#drivers/runtime/runc/seccomp.ts";
+import { seccomp } from "#drivers/runtime/runc/seccomp.ts";
 import { type Ask, asker } from "../load/ask.ts";
 import { end, until } from "../processes.ts";
 import {
@@ -44,7 +44,7 @@ function writeBundle(dir: string, { rootfs }: Ground, id: string): void {
       cgroupsPath: `/hangar-bench/${id}`,
       namespaces: kinds.map((type) => ({ type })),
       resources: { memory: { limit: MEMORY_MB * 1024 * 1024 }, pids: { limit: PIDS } },
-      seccomp: SECCOMP,
+      seccomp: seccomp(),
     },
   };
   writeFileSync(join(dir, "config.json"), JSON.stringify(config));

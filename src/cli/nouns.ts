@@ -8,6 +8,7 @@ export const NOUNS: Record<string, string> = {
   secrets: "Manage an app's secrets",
   releases: "List, show and compare releases",
   images: "Manage container images",
+  builds: "Show and cancel image builds",
   registry: "Push images to the platform's own registry",
   machines: "Manage machines",
   connectors: "Manage connectors: APIs that machines call through the gateway",

@@ -26,6 +26,7 @@ const GROUPS: Record<string, Record<string, Home>> = {
     secrets: () => import("./secrets/verbs.ts"),
     images: () => import("./images/verbs.ts"),
     registry: () => import("./registry/verbs.ts"),
+    builds: () => import("./builds/verbs.ts"),
     apply,
     export: apply,
   },

@@ -331,6 +331,55 @@ export interface Api {
     body: { dry_run?: boolean | undefined; all?: boolean | undefined };
     answer: { dry_run: boolean; images: ({ name: string; owner: string; digest: string })[]; layers: ({ diff_id: string; bytes: number })[]; bytes: number };
   };
+  /** Ask which files of a build context have to be uploaded. */
+  "POST /v1/apps/:app_name/builds/files/missing": {
+    params: { app_name: string };
+    query: Record<string, never>;
+    body: { files: string[] };
+    answer: { missing: string[] };
+  };
+  /** Upload files of a build context. */
+  "POST /v1/apps/:app_name/builds/files": {
+    params: { app_name: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: { files: number; bytes: number };
+  };
+  /** Build an image from a Dockerfile; answers when the build is queued. */
+  "POST /v1/apps/:app_name/builds": {
+    params: { app_name: string };
+    query: Record<string, never>;
+    body: { files: ({ path: string; sha256?: string | undefined; link?: string | undefined; mode?: number | undefined })[]; dockerfile?: string | undefined; target?: string | undefined; args?: Record<string, string> | undefined; secrets?: Record<string, string> | undefined; no_cache?: boolean | undefined; platform?: string | undefined };
+    answer: { id: string; state: "queued" | "running" | "complete" | "failed" | "cancelled"; dockerfile: string; target: string | null; no_cache: boolean; files: number; image: string; digest: string | null; error: string | null; created_by: string; created_at: string; started_at: string | null; ended_at: string | null };
+  };
+  /** List an app's builds, the newest first. */
+  "GET /v1/apps/:app_name/builds": {
+    params: { app_name: string };
+    query: { limit?: number | undefined; cursor?: string | undefined };
+    body: undefined;
+    answer: { builds: ({ id: string; state: "queued" | "running" | "complete" | "failed" | "cancelled"; dockerfile: string; target: string | null; no_cache: boolean; files: number; image: string; digest: string | null; error: string | null; created_by: string; created_at: string; started_at: string | null; ended_at: string | null })[]; next_cursor?: string | undefined };
+  };
+  /** Get a build. */
+  "GET /v1/apps/:app_name/builds/:build_id": {
+    params: { app_name: string; build_id: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: { id: string; state: "queued" | "running" | "complete" | "failed" | "cancelled"; dockerfile: string; target: string | null; no_cache: boolean; files: number; image: string; digest: string | null; error: string | null; created_by: string; created_at: string; started_at: string | null; ended_at: string | null };
+  };
+  /** Cancel a build; one that has ended stays as it is. */
+  "POST /v1/apps/:app_name/builds/:build_id/cancel": {
+    params: { app_name: string; build_id: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: { id: string; state: "queued" | "running" | "complete" | "failed" | "cancelled"; dockerfile: string; target: string | null; no_cache: boolean; files: number; image: string; digest: string | null; error: string | null; created_by: string; created_at: string; started_at: string | null; ended_at: string | null };
+  };
+  /** The output of a build. */
+  "GET /v1/apps/:app_name/builds/:build_id/logs": {
+    params: { app_name: string; build_id: string };
+    query: { follow?: boolean | undefined };
+    body: undefined;
+    answer: { log: string };
+  };
   /** Get an app's egress policy: what its machines may reach outside their private network. */
   "GET /v1/apps/:app_name/egress": {
     params: { app_name: string };

@@ -10,6 +10,7 @@ export const LIST_FIELDS = {
   "GET /v1/platform/regions": "regions",
   "GET /v1/platform/hosts": "hosts",
   "GET /v1/images": "images",
+  "GET /v1/apps/:app_name/builds": "builds",
   "GET /v1/apps/:app_name/machines": "",
   "GET /v1/orgs/:org_slug/machines": "machines",
   "GET /v1/apps/:app_name/machines/:machine_id/versions": "",

@@ -28,6 +28,16 @@ export const CATALOGUE = {
     retryable: false,
     meaning: "The image cannot be used: access denied, wrong architecture, corrupt, or not safe to unpack.",
   },
+  build_refused: {
+    http: 400,
+    retryable: false,
+    meaning: "The image cannot be built: the build context, the Dockerfile or the platform does not allow it.",
+  },
+  build_files_missing: {
+    http: 409,
+    retryable: true,
+    meaning: "Files of the build context are not stored here; upload them and retry.",
+  },
   unauthorized: {
     http: 401,
     retryable: false,

@@ -39,6 +39,8 @@ export class NetworkListeners {
   readonly #server: DnsServer;
   /** Gateways that are being tried or listened on. */
   readonly #wanted = new Set<string>();
+  /** Gateways that are needed for something that is no machine, and how often. */
+  readonly #held = new Map<string, number>();
   readonly #closing = new AbortController();
 
   constructor(parts: KeeperParts) {
@@ -54,6 +56,21 @@ export class NetworkListeners {
   close(): void {
     this.#closing.abort();
     this.#server.close();
+  }
+
+  /** Names can be asked for in the network of this address while `work` runs, also where no machine is. */
+  async holding<T>(private_ip: string, work: () => Promise<T>): Promise<T> {
+    const address = gatewayAddress(private_ip);
+    this.#held.set(address, (this.#held.get(address) ?? 0) + 1);
+    if (!this.#wanted.has(address)) {
+      this.#wanted.add(address);
+      void this.#open(address, private_ip);
+    }
+    try {
+      return await work();
+    } finally {
+      this.#held.set(address, (this.#held.get(address) ?? 1) - 1);
+    }
   }
 
   #look(machines: Iterable<Entry>): void {
@@ -82,6 +99,7 @@ export class NetworkListeners {
     const { clock, log, directory } = this.#parts;
     const { signal } = this.#closing;
     const needed = (): boolean =>
+      (this.#held.get(address) ?? 0) > 0 ||
       [...directory.all()].some(
         (one) => this.#here(one.host_id) && gatewayAddress(one.private_ip) === address && one.state !== "stopped",
       );

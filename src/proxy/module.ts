@@ -242,6 +242,11 @@ export class ProxyModule {
     this.#names.start();
   }
 
+  /** While `work` runs, names can be asked for in the network of this address. */
+  async withNames<T>(private_ip: string, work: () => Promise<T>): Promise<T> {
+    return this.#names ? await this.#names.holding(private_ip, work) : await work();
+  }
+
   #keepTables(): void {
     const { last_known, region, host_ids } = this.#parts;
     last_known?.follow(() => ({ ...this.workers.tables, region, host_id: host_ids[0] ?? "" }));

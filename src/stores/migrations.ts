@@ -113,6 +113,22 @@ export const MIGRATIONS: readonly Migration[] = [
     ],
   },
   {
+    id: 26,
+    name: "image builds",
+    statements: [
+      `CREATE TABLE builds (
+         id TEXT PRIMARY KEY, app_id TEXT NOT NULL REFERENCES apps (id) ON DELETE CASCADE, org_id TEXT NOT NULL,
+         state TEXT NOT NULL, node_id TEXT NOT NULL, dockerfile TEXT NOT NULL, target TEXT, no_cache BIGINT NOT NULL,
+         files BIGINT NOT NULL, bytes BIGINT NOT NULL, image TEXT NOT NULL, digest TEXT, error TEXT,
+         created_by TEXT NOT NULL, created_at BIGINT NOT NULL, started_at BIGINT, ended_at BIGINT)`,
+      "CREATE INDEX builds_app ON builds (app_id, created_at, id)",
+      "CREATE INDEX builds_open ON builds (node_id) WHERE state IN ('queued', 'running')",
+      `CREATE TABLE build_logs (
+         build_id TEXT NOT NULL REFERENCES builds (id) ON DELETE CASCADE, seq BIGINT NOT NULL, text TEXT NOT NULL,
+         PRIMARY KEY (build_id, seq))`,
+    ],
+  },
+  {
     id: 28,
     name: "why a release was made, from which commit, and why it failed",
     statements: [
@@ -164,6 +180,8 @@ export const TABLES = [
   "registry_manifests",
   "registry_references",
   "registry_tags",
+  "builds",
+  "build_logs",
 ] as const;
 
 /** The database belongs to another version of this program. */

@@ -55,6 +55,7 @@ import { sqlWebhookStore } from "#stores/sql/webhooks.ts";
 import { VolumeModule } from "#volumes/module.ts";
 import { volumeRoutes } from "#volumes/routes.ts";
 import type { Grown } from "#volumes/scheduler.ts";
+import { type BuilderNeeds, openBuilder, openBuilds } from "./builds.ts";
 import { databaseRoutes } from "./databases.ts";
 import { openEgress } from "./egress.ts";
 import type { Emulated } from "./emulated.ts";
@@ -114,21 +115,30 @@ function openWebhooks(
   return new Webhooks({ store, events, bus, sealer, clock, log, tokens, allow_private, runner: dir.node_id });
 }
 
+function openApps({ appStore, clock }: MachineNeeds, module: MachineModule, { volumes }: VolumeModule): AppService {
+  return new AppService({
+    store: appStore,
+    clock,
+    machines: module.machines,
+    volumes,
+    async clear(app_id) {
+      await module.clear(app_id);
+      await volumes.deleteAll(app_id);
+    },
+  });
+}
+
 /** Opens apps, hosts, machines and webhooks. */
 export async function openMachines(database: Database, settings: Settings, needs: MachineNeeds): Promise<MachinesPart> {
   const { clock, appStore } = needs;
-  const opened = await openModule(database, settings, { ...needs, readiness: readinessOfProxy(() => proxy) });
-  const { images, registry, hosts, hostStore, volumes, store, duty, notifier, machines_module } = opened;
-  const apps = new AppService({
-    store: appStore,
-    clock,
-    machines: machines_module.machines,
-    volumes: volumes.volumes,
-    async clear(app_id) {
-      await machines_module.clear(app_id);
-      await volumes.volumes.deleteAll(app_id);
-    },
+  const opened = await openModule(database, settings, {
+    ...needs,
+    readiness: readinessOfProxy(() => proxy),
+    withNames: (private_ip, work) => proxy.withNames(private_ip, work),
   });
+  const { images, registry, hosts, hostStore, volumes, store, duty, notifier, machines_module } = opened;
+  const apps = openApps(needs, machines_module, volumes);
+  const { builds, rows: build_rows } = openBuilds(database, { ...needs, ...opened, apps, host_ids: hosts.own });
   const { bus } = machines_module;
   const webhooks = openWebhooks(database, settings, needs, machines_module);
   const egress = openEgress(settings, { ...needs, ...opened, bus });
@@ -162,6 +172,7 @@ export async function openMachines(database: Database, settings: Settings, needs
         joinToken: (ids) => makeJoinToken(hostStore, { master_key: needs.master_key, clock, ids }),
       }),
       ...imageRoutes(images),
+      ...build_rows,
       ...egress.rows,
       ...machineRoutes(machines_module.routeParts(apps)),
       ...webhookRoutes({ apps }, webhooks),
@@ -173,6 +184,7 @@ export async function openMachines(database: Database, settings: Settings, needs
     async start() {
       if (hosts.own.length > 0) await volumes.start();
       await (duty ? duty.start(machines_module) : machines_module.start());
+      await builds.start();
       await egress.keeper.start();
       if (serves_api) await webhooks.start();
       await (serves_api ? proxy.start() : proxy.startNames());
@@ -180,6 +192,7 @@ export async function openMachines(database: Database, settings: Settings, needs
       await measuring.start();
     },
     async close() {
+      await builds.close();
       await overlay?.close();
       egress.keeper.close();
       await proxy.close();
@@ -226,7 +239,11 @@ const readinessOfProxy = (proxy: () => ProxyModule): ProxyReadiness => ({
 });
 
 /** Opens the machines module and its dependencies. */
-async function openModule(database: Database, settings: Settings, needs: MachineNeeds & { readiness: ProxyReadiness }) {
+async function openModule(
+  database: Database,
+  settings: Settings,
+  needs: MachineNeeds & { readiness: ProxyReadiness; withNames: BuilderNeeds["withNames"] },
+) {
   const { clock, log, sealer, secrets, choice, dir, local_api } = needs;
   const { hosts, store: hostStore, notifier } = await openHosts(database, settings, { clock, log, dir });
   const channel = new Channel(sealer, clock);
@@ -259,9 +276,12 @@ async function openModule(database: Database, settings: Settings, needs: Machine
   const store = sqlMachineStore(database);
   const { suspend, machine_io: io_limits } = settings;
   const memory_key = sealer.derive("memory of suspended machines");
-  const inside = { images: needs.images ?? images, local_api, volumes, suspend, io_limits, memory_key };
+  const builder = openBuilder(settings, { images, choice, dir, clock, withNames: needs.withNames });
+  const ports = builder?.ports(volumes, local_api) ?? { volumes, local_api };
+  const inside = { images: needs.images ?? images, ...ports, suspend, io_limits, memory_key };
   const opened = await openRuntime(settings, choice, { ...own, ...inside });
-  const driver = readinessDriver(needs.around?.(opened) ?? opened, needs.readiness);
+  const for_machines = builder?.around(opened) ?? opened;
+  const driver = readinessDriver(needs.around?.(for_machines) ?? for_machines, needs.readiness);
   const fence = needs.fence ?? (leased ? await openFence(choice, own) : undefined);
   const shared = {
     hosts,
@@ -277,10 +297,11 @@ async function openModule(database: Database, settings: Settings, needs: Machine
   };
   const beats = notifier && (await openBeats(settings, hostStore));
   const duty = notifier && beats && new Duty({ ...shared, beats, settings, notifier, clock, log, dir, sealer });
+  const networks = new PrivateNetworks(sqlNetworkStore(database), sealer.derive("prefixes of private networks"));
   const machines_module = new MachineModule({
     store,
     hosts,
-    networks: new PrivateNetworks(sqlNetworkStore(database), sealer.derive("prefixes of private networks")),
+    networks,
     clock,
     log,
     volumes,
@@ -290,8 +311,8 @@ async function openModule(database: Database, settings: Settings, needs: Machine
     egress: (app_id) => needs.appStore.egress(app_id),
     ...(duty ? { shared: { notifier, holds: (id: string) => duty.holds(id) } } : {}),
   });
-  const ipv4 = { ipv4_block, ipv4_claims };
-  return { images, registry, hosts, hostStore, volumes, store, duty, notifier, machines_module, driver, ...ipv4 };
+  const kept = { images, registry, hosts, hostStore, volumes, store, networks };
+  return { ...kept, duty, notifier, machines_module, ipv4_block, ipv4_claims, driver, builder };
 }
 
 interface VolumeNeeds {

@@ -103,7 +103,16 @@ export const FILE: Shape = {
   kill_timeout: "time",
   swap_size_mb: "whole",
   console_command: "text",
-  build: { image: "text", dockerfile: "text", builder: "text", buildpacks: "texts", args: "map", ignorefile: "text" },
+  build: {
+    image: "text",
+    dockerfile: "text",
+    builder: "text",
+    buildpacks: "texts",
+    args: "map",
+    ignorefile: "text",
+    target: "text",
+    platform: "text",
+  },
   deploy: {
     strategy: "text",
     release_command: "text",

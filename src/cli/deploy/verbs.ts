@@ -3,8 +3,10 @@ import type { MachineConfig } from "#client/api.ts";
 import { ClientError } from "#client/client.ts";
 import { groupsOf } from "../app-file/groups.ts";
 import { type AppFile, readAppFile } from "../app-file/read.ts";
+import type { BuildInput } from "../builds/build.ts";
 import { egressBody } from "../network/egress.ts";
 import { type Context, type Input, neededApp, textOption, UsageError, type Verb } from "../verb.ts";
+import { BUILD_OPTIONS, buildForDeploy, buildInput, builtImage } from "./build.ts";
 import type { Definition } from "./definition.ts";
 import { gitState } from "./git.ts";
 import { APP, DRY_RUN, MESSAGE, rollback, scale, told } from "./history.ts";
@@ -22,6 +24,8 @@ interface DeployInput {
   app_name: string;
   file: AppFile;
   definition: Definition;
+  /** What is to be built first, when no image is named. */
+  build: BuildInput | undefined;
 }
 
 function asked(context: Context, input: Input): DeployInput {
@@ -29,11 +33,13 @@ function asked(context: Context, input: Input): DeployInput {
   for (const warning of file.warnings) context.say(`warning: ${warning}`);
   const { primary_region } = file.values as { primary_region?: string };
   const app_name = neededApp(input);
-  const { image: named, build } = file.values as { image?: string; build?: { image?: string } };
-  const image = textOption(input, "image") ?? named ?? build?.image;
+  const { image: named, build: section } = file.values as { image?: string; build?: { image?: string } };
+  const given = textOption(input, "image") ?? named ?? section?.image;
+  const build = given === undefined ? buildInput(file, input) : undefined;
+  const image = given ?? (build && builtImage(app_name));
   if (!image) {
     throw new UsageError(
-      `${file.path} names no image; images are built elsewhere: write image = "name", or use --image (hangar images import brings one here)`,
+      `${file.path} names no image, and there is no Dockerfile in ${file.dir}: write one, or image = "name", or use --image`,
     );
   }
   const deploy = (file.values["deploy"] ?? {}) as Record<string, string | number | undefined>;
@@ -41,6 +47,7 @@ function asked(context: Context, input: Input): DeployInput {
   return {
     app_name,
     file,
+    build,
     definition: {
       image,
       strategy: strategyOf(textOption(input, "strategy") ?? (deploy["strategy"] as string | undefined)),
@@ -76,21 +83,29 @@ const deploy: Verb = {
     ["--strategy <name>", "rolling, immediate, canary or bluegreen (default: the file's, else rolling)"],
     ["--org <slug>", "organization of the app, if it is created"],
     MESSAGE,
+    ...BUILD_OPTIONS,
     ...TIMING_OPTIONS,
     DRY_RUN,
   ],
   examples: ["hangar deploy --dry-run", "hangar deploy"],
   async run(context, input) {
-    const { app_name, file, definition } = asked(context, input);
+    const { app_name, file, definition, build: wanted } = asked(context, input);
+    const org_slug = textOption(input, "org");
+    if (input.options["buildOnly"] === true && !wanted)
+      throw new UsageError("--build-only: an image is named, so there is nothing to build");
     if (input.options["dryRun"] === true) return await told(context, app_name, definition);
-    const done = await release(context, app_name, definition, {
+    const built = wanted && (await buildForDeploy(context, app_name, wanted, org_slug));
+    const reference = built && `${built.build.image}@${built.build.digest}`;
+    if (input.options["buildOnly"] === true) return { data: { app_name, ...built }, text: reference ?? "" };
+    const done = await release(context, app_name, reference ? { ...definition, reference } : definition, {
       description: "deploy",
       message: textOption(input, "message"),
       git: await gitState(dirname(file.path)),
       timing: timingOf(input),
-      new_app: { org_slug: textOption(input, "org") },
+      new_app: { org_slug },
     });
-    return { data: { app_name, ...done }, text: `${app_name} runs release ${done.version}` };
+    const data = { app_name, ...done, ...(built ? { build: built } : {}) };
+    return { data, text: `${app_name} runs release ${done.version}` };
   },
 };
 

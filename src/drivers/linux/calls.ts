@@ -147,13 +147,20 @@ const MOVE_EMPTY_PATH = 4;
 /**
  * Bind-mounts `from` at `to`, `nosuid` and `nodev`. With a user namespace the owners are mapped: 0 on disk is the
  * machine's first id.
+ * `unlocked` sets neither flag: flags set here are locked in the user namespace, and a bind of
+ * files of this mount there fails unless it repeats them.
  */
-export function bind(from: string, to: string, { userns }: { userns?: number }): void {
+export function bind(
+  from: string,
+  to: string,
+  { userns, unlocked = false }: { userns?: number; unlocked?: boolean },
+): void {
   const tree = openTree(from, SYS.open_tree, AT_FDCWD, from, OPEN_TREE_CLONE | CLOEXEC);
   try {
-    const set = ATTR.NOSUID | ATTR.NODEV | (userns === undefined ? 0n : ATTR.IDMAP);
+    const flags = ATTR.NOSUID | ATTR.NODEV;
+    const set = (unlocked ? 0n : flags) | (userns === undefined ? 0n : ATTR.IDMAP);
     // struct mount_attr: what is set, what is cleared, propagation, user namespace.
-    const attributes = new BigUint64Array([set, 0n, 0n, BigInt(userns ?? 0)]);
+    const attributes = new BigUint64Array([set, unlocked ? flags : 0n, 0n, BigInt(userns ?? 0)]);
     const bytes = new Uint8Array(attributes.buffer);
     mountSetattr(from, SYS.mount_setattr, tree, "", AT_EMPTY_PATH, bytes, bytes.length);
     moveMount(to, SYS.move_mount, tree, "", AT_FDCWD, to, MOVE_EMPTY_PATH);

@@ -122,6 +122,8 @@ export interface Launch {
   egress: EgressPolicy;
   /** Whether the root file system is kept: yes, no, or only if the same version wrote it. */
   keep_rootfs: boolean | "version";
+  /** It runs the steps of an image build: it may mount and make namespaces inside its own user namespace. */
+  sandbox?: "build";
 }
 
 export interface ResolvedAddress {

@@ -8,6 +8,8 @@ export const RUNC_LIMITS = {
   disks_ready: 3,
   /** Processes and threads of one machine. One more: EAGAIN inside the machine. */
   pids: 4096,
+  /** The same of one image build. */
+  build_pids: 2048,
   /** Open files of one process, unless the host allows less. One more: EMFILE inside the machine. */
   open_files: 65_536,
   /** Size of /etc/passwd and /etc/group in an image; the rest is not read. */

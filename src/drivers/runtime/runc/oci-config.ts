@@ -5,7 +5,7 @@ import { canLimitSwap, isUnified } from "./cgroup.ts";
 import type { MachinePaths } from "./layout.ts";
 import { RUNC_LIMITS } from "./limits.ts";
 import { LXCFS_FILES } from "./lxcfs.ts";
-import { SECCOMP } from "./seccomp.ts";
+import { seccomp } from "./seccomp.ts";
 import { BLOCK } from "./uid-blocks.ts";
 
 export interface Confinement {
@@ -24,6 +24,7 @@ export interface Confinement {
   /** lxcfs files that are mounted over those of its /proc. */
   lxcfs?: string | undefined;
   volume?: { path: string };
+  sandbox?: "build" | undefined;
   hook: NetworkHook;
 }
 
@@ -40,6 +41,12 @@ const CAPABILITIES = [
   "SYS_CHROOT",
   "KILL",
 ].map((name) => `CAP_${name}`);
+
+/**
+ * A build mounts the layers of its own image and keeps files with capabilities. Both are bounded by its user namespace,
+ * and the program that runs its steps takes the first away from them.
+ */
+const BUILD_CAPABILITIES = [...CAPABILITIES, "CAP_SYS_ADMIN", "CAP_SETFCAP", "CAP_MKNOD"];
 
 const TMPFS = ["nosuid", "noexec", "nodev"];
 const MOUNTS = [
@@ -86,7 +93,7 @@ export function ociConfig(machine: Confinement): object {
     hostname: machine.hostname,
     root: { path: paths.rootfs, readonly: false },
     process: {
-      ...guestProcess(["/.svc/init"], ["PATH=/usr/bin:/bin"], "/"),
+      ...guestProcess(["/.svc/init"], ["PATH=/usr/bin:/bin"], "/", machine.sandbox),
       terminal: machine.tty,
       rlimits: [{ type: "RLIMIT_NOFILE", hard: files, soft: Math.min(files, 10_240) }],
     },
@@ -99,7 +106,7 @@ export function ociConfig(machine: Confinement): object {
       namespaces: [...NAMESPACES, ...(own_cgroup ? ["cgroup"] : [])].map((type) => ({ type })),
       uidMappings: map,
       gidMappings: map,
-      seccomp: SECCOMP,
+      seccomp: seccomp(machine.sandbox),
       maskedPaths: MASKED,
       // cgroup v1 has a directory per controller on a tmpfs, which runc leaves writable.
       readonlyPaths: [...READONLY, ...(own_cgroup && !isUnified() ? [CGROUPS.destination] : [])],
@@ -108,18 +115,19 @@ export function ociConfig(machine: Confinement): object {
 }
 
 /** A process as the machine's root; also used by `exec`. */
-export function guestProcess(args: readonly string[], env: readonly string[], cwd: string) {
+export function guestProcess(args: readonly string[], env: readonly string[], cwd: string, sandbox?: "build") {
+  const capabilities = sandbox ? BUILD_CAPABILITIES : CAPABILITIES;
   return {
     user: { uid: 0, gid: 0 },
     args,
     env,
     cwd,
-    capabilities: { bounding: CAPABILITIES, effective: CAPABILITIES, permitted: CAPABILITIES },
+    capabilities: { bounding: capabilities, effective: capabilities, permitted: capabilities },
     noNewPrivileges: true,
   };
 }
 
-function binds({ paths, volume, lxcfs }: Confinement): object[] {
+function binds({ paths, volume, lxcfs, sandbox }: Confinement): object[] {
   const bind = (destination: string, source: string, more: string[]) => ({
     destination,
     type: "bind",
@@ -130,11 +138,11 @@ function binds({ paths, volume, lxcfs }: Confinement): object[] {
     bind("/.svc", paths.svc, ["ro"]),
     // Over files of the kernel's own /proc and /sys, which are already mounted, so the image cannot interfere.
     ...(lxcfs === undefined ? [] : LXCFS_FILES.map((file) => bind(file, `${lxcfs}${file}`, ["ro", "noexec"]))),
-    ...(volume ? [bind(volume.path, paths.volume, ["rw"])] : []),
+    ...(volume ? [bind(volume.path, paths.volume, sandbox ? ["rw", "suid", "dev"] : ["rw"])] : []),
   ];
 }
 
-function resources({ memory_mb, swap_mb, cpus, shared_cpu, cpuset }: Confinement): object {
+function resources({ sandbox, memory_mb, swap_mb, cpus, shared_cpu, cpuset }: Confinement): object {
   const limit = memory_mb * 1024 * 1024;
   return {
     devices: [
@@ -155,7 +163,7 @@ function resources({ memory_mb, swap_mb, cpus, shared_cpu, cpuset }: Confinement
       shares: Math.max(2, Math.round(cpus * (shared_cpu ? 256 : 1024))),
       ...(cpuset ? { cpus: cpuset.join(",") } : {}),
     },
-    pids: { limit: RUNC_LIMITS.pids },
+    pids: { limit: sandbox ? RUNC_LIMITS.build_pids : RUNC_LIMITS.pids },
   };
 }
 

@@ -3,8 +3,9 @@
  * capabilities and no-new-privileges already bound what a call can do; this list takes away what has been the way out
  * of containers before, and what a suspended machine could not be brought back with.
  */
+const NAMESPACES = "unshare mount umount2 pivot_root";
 const REFUSED = `
-  unshare setns mount umount2 pivot_root open_tree move_mount fsopen fsconfig fsmount fspick mount_setattr
+  setns open_tree move_mount fsopen fsconfig fsmount fspick mount_setattr
   bpf perf_event_open add_key keyctl request_key userfaultfd open_by_handle_at name_to_handle_at
   kexec_load kexec_file_load init_module finit_module delete_module reboot swapon swapoff acct quotactl
   process_vm_readv process_vm_writev ptrace kcmp settimeofday clock_settime clock_adjtime adjtimex syslog
@@ -29,12 +30,13 @@ const ARCHITECTURES: Record<string, string[]> = {
   arm64: ["SCMP_ARCH_AARCH64", "SCMP_ARCH_ARM"],
 };
 
-export const SECCOMP = {
+/** A machine's; a build's own file systems are mounted by what runs its steps, inside its user namespace. */
+export const seccomp = (sandbox?: "build") => ({
   defaultAction: "SCMP_ACT_ALLOW",
   architectures: ARCHITECTURES[process.arch] ?? [],
   syscalls: [
     { names: words(UNKNOWN), action: "SCMP_ACT_ERRNO", errnoRet: ENOSYS },
-    { names: words(REFUSED), action: "SCMP_ACT_ERRNO", errnoRet: EPERM },
+    { names: [...words(REFUSED), ...(sandbox ? [] : words(NAMESPACES))], action: "SCMP_ACT_ERRNO", errnoRet: EPERM },
     {
       names: ["clone"],
       action: "SCMP_ACT_ERRNO",
@@ -49,4 +51,4 @@ export const SECCOMP = {
       args: [{ index: 0, value: AF_VSOCK, op: "SCMP_CMP_EQ" }],
     },
   ],
-};
+});

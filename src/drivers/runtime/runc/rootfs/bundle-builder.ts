@@ -170,7 +170,7 @@ export class BundleBuilder {
       if (!mounted.has(paths.rootfs)) await this.#overlay(record, paths, userns);
       if (!volume) return undefined;
       const { dir, device } = await this.#volumes().mount(volume.id);
-      if (!mounted.has(paths.volume)) bind(dir, paths.volume, { userns });
+      if (!mounted.has(paths.volume)) bind(dir, paths.volume, { userns, unlocked: launch.sandbox === "build" });
       return { ...volume, ...(device ? { device } : {}) };
     } finally {
       const fd = await namespace.catch(() => undefined);
@@ -283,6 +283,7 @@ export class BundleBuilder {
       shared_cpu: cpu_kind === "shared",
       own_cgroup,
       lxcfs,
+      sandbox: launch.sandbox,
       cpuset: canPinCpus() ? cpuset : undefined,
       ...(wanted?.volume === undefined ? {} : { volume: { path: wanted.path } }),
       hook: network.hook({

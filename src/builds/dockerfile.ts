@@ -1,0 +1,85 @@
+/** As much of a Dockerfile as the platform must know before it builds: which images it begins with, for which platform. */
+import { fail } from "#core/errors.ts";
+
+const ARCHITECTURES: Record<string, string> = { x64: "amd64", arm64: "arm64" };
+export const HOST_PLATFORM = `linux/${ARCHITECTURES[process.arch] ?? process.arch}`;
+
+/** Names of images, stages and variables are resolved; what is a stage of the same file is left out. */
+export function baseImages(text: string, args: Readonly<Record<string, string>>): string[] {
+  const reader = new BaseReader(args);
+  for (const line of instructions(text)) {
+    const [, word = "", rest = ""] = /^(\w+)\s+(.*)$/s.exec(line) ?? [];
+    READERS[word.toUpperCase()]?.(reader, rest);
+  }
+  return [...reader.found];
+}
+
+class BaseReader {
+  readonly found = new Set<string>();
+  readonly stages = new Set<string>(["scratch"]);
+  readonly #variables: Record<string, string> = {};
+  readonly #args: Readonly<Record<string, string>>;
+
+  constructor(args: Readonly<Record<string, string>>) {
+    this.#args = args;
+  }
+
+  set(name: string, fallback: string): void {
+    this.#variables[name] = this.#args[name] ?? (this.expand(fallback) || this.#variables[name]) ?? "";
+  }
+
+  expand(word: string): string {
+    const variable = /\$(?:\{(\w+)(?::?-([^}]*))?\}|(\w+))/g;
+    return word.replaceAll(
+      variable,
+      (_, braced?: string, fallback = "", bare?: string) => this.#variables[braced ?? bare ?? ""] || String(fallback),
+    );
+  }
+
+  add(word: string): void {
+    const name = this.expand(word);
+    if (name !== "" && !this.stages.has(name.toLowerCase()) && !/^\d+$/.test(name)) this.found.add(name);
+  }
+}
+
+function readCopied(reader: BaseReader, rest: string): void {
+  reader.add(/(?:^|\s)--(?:from|mount=\S*?from)=([^\s,]+)/.exec(rest)?.[1] ?? "");
+}
+
+/** What each instruction says about images; the others say nothing. */
+const READERS: Record<string, (reader: BaseReader, rest: string) => void> = {
+  ARG(reader, rest) {
+    const [, name = "", fallback = ""] = /^(\w+)(?:=["']?([^"'\s]*))?/.exec(rest) ?? [];
+    reader.set(name, fallback);
+  },
+  FROM(reader, rest) {
+    const words = rest.split(/\s+/).filter(Boolean);
+    for (const flag of words.filter((one) => one.startsWith("--platform=")))
+      checkPlatform(reader.expand(flag.slice("--platform=".length)));
+    const [image = "", as, name] = words.filter((one) => !one.startsWith("--"));
+    reader.add(image);
+    if (as?.toLowerCase() === "as" && name) reader.stages.add(name.toLowerCase());
+  },
+  COPY: readCopied,
+  RUN: readCopied,
+};
+
+/** Images are built for what this host runs. */
+export function checkPlatform(platform: string): void {
+  // Of a variable that only the builder knows, such as BUILDPLATFORM.
+  if (platform === "" || platform === HOST_PLATFORM || platform.startsWith(`${HOST_PLATFORM}/`)) return;
+  fail("build_refused", `the platform ${platform} cannot be built here; this host builds for ${HOST_PLATFORM}`, {
+    hint: "build it where that platform runs, and push it: hangar registry login, then docker push",
+  });
+}
+
+/** Instructions without comments, continued lines joined. Here-documents are text of their instruction and harmless here. */
+function instructions(text: string): string[] {
+  const lines = text.split(/\r?\n/).filter((line) => !/^\s*#/.test(line));
+  return lines
+    .join("\n")
+    .replaceAll(/[\\`][ \t]*\n/g, " ")
+    .split("\n")
+    .map((line) => line.trim())
+    .filter(Boolean);
+}

@@ -1,0 +1,93 @@
+import assert from "node:assert/strict";
+import { suite, test } from "node:test";
+import type { BuildStore } from "./store.ts";
+import type { Build } from "./types.ts";
+
+const BUILD: Build = {
+  id: "00000000000001",
+  app_id: "a1",
+  org_id: "o1",
+  state: "queued",
+  node_id: "n1",
+  dockerfile: "Dockerfile",
+  target: null,
+  no_cache: true,
+  files: 2,
+  bytes: 9,
+  image: "builds/web:latest",
+  digest: null,
+  error: null,
+  created_by: "full-access token",
+  created_at: 5,
+  started_at: null,
+  ended_at: null,
+};
+const build = (number: number, more: Partial<Build> = {}): Build => ({
+  ...BUILD,
+  id: String(number).padStart(14, "0"),
+  created_at: number,
+  ...more,
+});
+
+/** What every BuildStore must do. `open` gives an empty one in which organization o1 has the app a1. */
+export function buildStoreSuite(
+  name: string,
+  open: () => Promise<{ store: BuildStore; close(): Promise<void> }>,
+  skip?: string,
+): void {
+  suite(`build store: ${name}`, { skip }, () => {
+    test("a build is found as it was kept, by its app alone, the newest first", async () => {
+      const { store, close } = await open();
+      for (const number of [1, 2, 3]) assert.equal(await store.insert(build(number), 10), true);
+      assert.deepEqual(await store.find("a1", build(2).id), build(2));
+      assert.equal(await store.find("a2", build(2).id), undefined);
+      const ids = async (page: Parameters<BuildStore["list"]>[1]) => (await store.list("a1", page)).map(({ id }) => id);
+      assert.deepEqual(await ids({ limit: 2 }), [build(3).id, build(2).id]);
+      assert.deepEqual(await ids({ after: [2, build(2).id], limit: 2 }), [build(1).id]);
+      assert.equal(await store.insert(build(4, { app_id: "gone" }), 10), false);
+      await close();
+    });
+
+    test("only a build in one of the states is changed", async () => {
+      const { store, close } = await open();
+      await store.insert(build(1), 10);
+      assert.equal(await store.change(build(1).id, ["running"], { state: "complete" }), false);
+      assert.equal(await store.change(build(1).id, ["queued"], { state: "running", started_at: 7 }), true);
+      const ended = { state: "failed", error: "why", digest: "sha256:1", ended_at: 9 } as const;
+      assert.equal(await store.change(build(1).id, ["queued", "running"], ended), true);
+      assert.deepEqual(await store.find("a1", build(1).id), build(1, { ...ended, started_at: 7 }));
+      await close();
+    });
+
+    test("old builds that have ended go with their logs; those of a process that have not ended are told", async () => {
+      const { store, close } = await open();
+      await store.insert(build(1), 10);
+      await store.insert(build(2), 10);
+      await store.appendLog(build(1).id, { seq: 1, text: "old" });
+      await store.change(build(1).id, ["queued"], { state: "complete" });
+      await store.insert(build(3, { node_id: "n2" }), 2);
+      assert.equal(await store.find("a1", build(1).id), undefined);
+      assert.deepEqual(await store.log(build(1).id, 0, 10), []);
+      assert.deepEqual(
+        (await store.unfinished("n1")).map(({ id }) => id),
+        [build(2).id],
+      );
+      assert.equal(await store.waiting("o1"), 2);
+      assert.equal(await store.waiting("o2"), 0);
+      await close();
+    });
+
+    test("a log is read from a piece on", async () => {
+      const { store, close } = await open();
+      await store.insert(build(1), 10);
+      for (const seq of [1, 2, 3]) await store.appendLog(build(1).id, { seq, text: `piece ${seq}\n` });
+      await store.appendLog("nobody", { seq: 1, text: "lost" });
+      assert.deepEqual(await store.log(build(1).id, 1, 1), [{ seq: 2, text: "piece 2\n" }]);
+      assert.deepEqual(
+        (await store.log(build(1).id, 0, 10)).map(({ text }) => text),
+        ["piece 1\n", "piece 2\n", "piece 3\n"],
+      );
+      await close();
+    });
+  });
+}

@@ -1,0 +1,28 @@
+import type { PageRequest } from "#core/list-page.ts";
+import type { Build, BuildState } from "./types.ts";
+
+/** A piece of a build's log; `seq` counts up from 1. */
+export interface LogPiece {
+  seq: number;
+  text: string;
+}
+
+export type BuildChange = Partial<Pick<Build, "state" | "digest" | "error" | "started_at" | "ended_at">>;
+
+/** Keeps and finds builds and their logs; decides nothing. Implemented in stores/, examined by `store.suite.ts`. */
+export interface BuildStore {
+  /** Of the app's older builds that have ended the newest `keep` stay. False when the app is gone. */
+  insert(build: Build, keep: number): Promise<boolean>;
+  find(app_id: string, id: string): Promise<Build | undefined>;
+  /** The newest first. */
+  list(app_id: string, page: PageRequest<readonly [created_at: number, id: string]>): Promise<Build[]>;
+  /** False when the build is in none of these states. */
+  change(id: string, from: readonly BuildState[], change: BuildChange): Promise<boolean>;
+  /** Builds of a process that have not ended. */
+  unfinished(node_id: string): Promise<Build[]>;
+  /** How many builds of the organization have not ended, in all processes. */
+  waiting(org_id: string): Promise<number>;
+  appendLog(build_id: string, piece: LogPiece): Promise<void>;
+  /** What comes after a piece, in order. */
+  log(build_id: string, after_seq: number, limit: number): Promise<LogPiece[]>;
+}

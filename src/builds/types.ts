@@ -1,0 +1,48 @@
+/** A build makes an image of a folder with a Dockerfile. */
+export type BuildState = "queued" | "running" | "complete" | "failed" | "cancelled";
+
+export const ENDED: readonly BuildState[] = ["complete", "failed", "cancelled"];
+
+export interface Build {
+  /** 14 hex digits, as a machine has: it gets an address in the organization's network. */
+  id: string;
+  app_id: string;
+  org_id: string;
+  state: BuildState;
+  /** Which process runs it: when that one is started anew, the build has failed. */
+  node_id: string;
+  dockerfile: string;
+  target: string | null;
+  no_cache: boolean;
+  /** Files of the context, and their bytes. */
+  files: number;
+  bytes: number;
+  /** The name that the image gets, and what it stands for once it is there. */
+  image: string;
+  digest: string | null;
+  /** Why it failed. */
+  error: string | null;
+  created_by: string;
+  created_at: number;
+  started_at: number | null;
+  ended_at: number | null;
+}
+
+/** One file, folder or link of a context. */
+export interface ContextEntry {
+  path: string;
+  /** Of a file: the SHA-256 of its bytes, 64 hex digits. */
+  sha256?: string | undefined;
+  /** Of a symbolic link: where it leads. Neither: a folder. */
+  link?: string | undefined;
+  mode?: number | undefined;
+}
+
+export interface BuildOptions {
+  dockerfile: string;
+  target?: string | undefined;
+  args: Readonly<Record<string, string>>;
+  /** In memory alone, until the build has ended. */
+  secrets: Readonly<Record<string, string>>;
+  no_cache: boolean;
+}

@@ -1,0 +1,152 @@
+/**
+ * Base images of the platform's own store as OCI layouts that buildah can read. The store has unpacked layers; they are
+ * shown as one tree and packed as one layer, once for each image.
+ */
+import { createHash } from "node:crypto";
+import {
+  createReadStream,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { pipeline } from "node:stream/promises";
+import type { Clock } from "#core/clock.ts";
+import type { HeldImage, ImageDetails } from "#machines/runtime/image-source.ts";
+import { detach, MS, mount } from "../linux/calls.ts";
+import { program } from "../linux/program.ts";
+
+const PACK_MS = 10 * 60_000;
+const MEDIA = "application/vnd.oci.image";
+
+export class BaseLayouts {
+  readonly #dir: string;
+  readonly #kept: number;
+  readonly #clock: Clock;
+
+  constructor(dir: string, kept: number, clock: Clock) {
+    this.#dir = dir;
+    this.#kept = kept;
+    this.#clock = clock;
+  }
+
+  /** Puts the image's layout into the folder `target`, made when it is not here yet. */
+  async put(image: HeldImage, details: ImageDetails, target: string): Promise<void> {
+    const layout = join(this.#dir, image.ref.digest.replace(":", "-"));
+    if (!existsSync(layout)) await this.#make(image, details, layout);
+    const now = this.#clock.now() / 1000;
+    utimesSync(layout, now, now);
+    linkTree(layout, target);
+    this.#forgetOldest();
+  }
+
+  /** After a crash: what was not finished. */
+  clear(): void {
+    for (const name of existsSync(this.#dir) ? readdirSync(this.#dir) : [])
+      if (name.endsWith(".part")) {
+        detachQuietly(join(this.#dir, name, "root"));
+        rmSync(join(this.#dir, name), { recursive: true, force: true });
+      }
+  }
+
+  async #make(image: HeldImage, details: ImageDetails, layout: string): Promise<void> {
+    const part = `${layout}.part`;
+    detachQuietly(join(part, "root"));
+    rmSync(part, { recursive: true, force: true });
+    const blobs = join(part, "blobs", "sha256");
+    mkdirSync(blobs, { recursive: true, mode: 0o755 });
+    const layer = await packTree(image.layers, part);
+    const keep = (content: object) => {
+      const bytes = Buffer.from(JSON.stringify(content));
+      const hex = createHash("sha256").update(bytes).digest("hex");
+      writeFileSync(join(blobs, hex), bytes, { mode: 0o444 });
+      return { digest: `sha256:${hex}`, size: bytes.length };
+    };
+    renameSync(join(part, "layer"), join(blobs, layer.digest.slice("sha256:".length)));
+    const config = keep(configOf(image, details, layer.digest));
+    const manifest = keep({
+      schemaVersion: 2,
+      mediaType: `${MEDIA}.manifest.v1+json`,
+      config: { mediaType: `${MEDIA}.config.v1+json`, ...config },
+      layers: [{ mediaType: `${MEDIA}.layer.v1.tar`, ...layer }],
+    });
+    const index = { schemaVersion: 2, manifests: [{ mediaType: `${MEDIA}.manifest.v1+json`, ...manifest }] };
+    writeFileSync(join(part, "index.json"), JSON.stringify(index), { mode: 0o444 });
+    writeFileSync(join(part, "oci-layout"), '{"imageLayoutVersion":"1.0.0"}', { mode: 0o444 });
+    rmSync(layout, { recursive: true, force: true });
+    renameSync(part, layout);
+  }
+
+  #forgetOldest(): void {
+    const found = readdirSync(this.#dir)
+      .filter((name) => !name.endsWith(".part"))
+      .map((name) => ({ name, used: statSync(join(this.#dir, name)).mtimeMs }))
+      .sort((a, b) => b.used - a.used);
+    for (const { name } of found.slice(this.#kept)) rmSync(join(this.#dir, name), { recursive: true, force: true });
+  }
+}
+
+function configOf(
+  { config }: HeldImage,
+  { architecture, labels, exposed_ports }: ImageDetails,
+  diff_id: string,
+): object {
+  return {
+    architecture,
+    os: "linux",
+    config: {
+      Env: Object.entries(config.env).map(([name, value]) => `${name}=${value}`),
+      Entrypoint: config.entrypoint.length === 0 ? null : config.entrypoint,
+      Cmd: config.cmd.length === 0 ? null : config.cmd,
+      WorkingDir: config.working_dir,
+      User: config.user,
+      Labels: labels,
+      ExposedPorts: Object.fromEntries(exposed_ports.map((port) => [port, {}])),
+      ...(config.stop_signal === undefined ? {} : { StopSignal: config.stop_signal }),
+    },
+    rootfs: { type: "layers", diff_ids: [diff_id] },
+    history: [{ created_by: "base image", empty_layer: false }],
+  };
+}
+
+/** One tar of all layers together, as `layer` in the folder. */
+async function packTree(layers: readonly string[], dir: string): Promise<{ digest: string; size: number }> {
+  const [root, file] = [join(dir, "root"), join(dir, "layer")];
+  const [only = root] = layers;
+  mkdirSync(root);
+  const mounted = layers.length > 1;
+  if (mounted) mount("overlay", root, "overlay", MS.NOSUID | MS.NODEV, `lowerdir=${layers.toReversed().join(":")}`);
+  try {
+    const kept = ["--numeric-owner", "--sort=name", "--xattrs", "--xattrs-include=security.capability"];
+    await program("tar", [...kept, "-C", mounted ? root : only, "-cf", file, "."], { timeout_ms: PACK_MS });
+  } finally {
+    if (mounted) detach(root);
+  }
+  rmSync(root, { recursive: true, force: true });
+  const hash = createHash("sha256");
+  await pipeline(createReadStream(file), hash);
+  return { digest: `sha256:${hash.digest("hex")}`, size: statSync(file).size };
+}
+
+/** The same files under other names: nobody in a build may write to them. */
+function linkTree(from: string, to: string): void {
+  mkdirSync(to, { recursive: true, mode: 0o755 });
+  for (const entry of readdirSync(from, { withFileTypes: true })) {
+    if (entry.isDirectory()) linkTree(join(from, entry.name), join(to, entry.name));
+    else linkSync(join(from, entry.name), join(to, entry.name));
+  }
+}
+
+function detachQuietly(path: string): void {
+  try {
+    detach(path);
+  } catch {
+    // It is not mounted.
+  }
+}

@@ -1,0 +1,265 @@
+/**
+ * Builds images in containers of the machine driver: with user ids, cgroup limits, a disk and a network of their own, as
+ * machines have. Inside, buildah runs the steps; the image comes out as an archive on the organization's build disk.
+ */
+import { randomUUID } from "node:crypto";
+import {
+  closeSync,
+  constants,
+  createReadStream,
+  fstatSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { type Builder, BuildFailed, type BuildRequest, type BuiltImage } from "#builds/builder.ts";
+import { baseImages } from "#builds/dockerfile.ts";
+import type { BuildLimits } from "#builds/limits.ts";
+import type { Clock } from "#core/clock.ts";
+import { ApiError, fail } from "#core/errors.ts";
+import type { Exit, Launch, RuntimeDriver } from "#machines/runtime/driver.ts";
+import { type ImageCatalog, type ImageDetails, type ImageSource, PLATFORM } from "#machines/runtime/image-source.ts";
+import type { LocalApi } from "#machines/runtime/local-api.ts";
+import type { ImageRef } from "#machines/types.ts";
+import type { VolumeMounts } from "#volumes/mounts.ts";
+import { openInRoot } from "../linux/calls.ts";
+import { BaseLayouts } from "./base-layouts.ts";
+import { BuildCaches } from "./build-caches.ts";
+import { type BaseImage, buildScript, DISK, OUTPUT, secretVariable } from "./build-script.ts";
+import { buildahMissing, builderFingerprint, builderTar } from "./builder-root.ts";
+
+interface Parts {
+  /** `builds` in the data dir. */
+  dir: string;
+  images: ImageSource & ImageCatalog;
+  limits: BuildLimits;
+  clock: Clock;
+  /** Machines of the network can ask for names while a build runs. */
+  withNames<T>(private_ip: string, work: () => Promise<T>): Promise<T>;
+}
+
+const BUILDER = "hangar/builder:latest";
+const OWN_IMAGES = "hangar/";
+const LINES = 10_000;
+
+export class ContainerBuilder implements Builder {
+  readonly #parts: Parts;
+  readonly #caches: BuildCaches;
+  readonly #bases: BaseLayouts;
+  /** Builds that run, with what they find at `/.svc`. */
+  readonly #running = new Map<string, string>();
+  #driver: RuntimeDriver | undefined;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+    this.#caches = new BuildCaches(join(parts.dir, "cache"), parts.limits.cache_bytes);
+    this.#bases = new BaseLayouts(join(parts.dir, "bases"), parts.limits.bases_kept, parts.clock);
+  }
+
+  /** What the driver is given, so that it can run builds: their disks beside volumes, their files without an API. */
+  ports(volumes: VolumeMounts, local_api: LocalApi): { volumes: VolumeMounts; local_api: LocalApi } {
+    return {
+      volumes: this.#caches.beside(volumes),
+      local_api: {
+        open: async (id) => this.#running.get(id) ?? (await local_api.open(id)),
+        quiet: (id) => local_api.quiet(id),
+        remove: async (id) => {
+          if (!this.#running.has(id)) await local_api.remove(id);
+        },
+      },
+    };
+  }
+
+  /** The driver for machines: builds that run are nobody's machines, and not left behind either. */
+  around(driver: RuntimeDriver): RuntimeDriver {
+    this.#driver = driver;
+    const recover: RuntimeDriver["recover"] = async (known) =>
+      (await driver.recover(known)).filter(({ id }) => !this.#running.has(id));
+    return new Proxy(driver, {
+      get: (target, name) => {
+        const value: unknown = name === "recover" ? recover : Reflect.get(target, name, target);
+        return typeof value === "function" ? (value as () => unknown).bind(target) : value;
+      },
+    });
+  }
+
+  problem(): string | undefined {
+    return buildahMissing();
+  }
+
+  async clear(): Promise<void> {
+    await this.#caches.clear();
+    this.#bases.clear();
+  }
+
+  async build(request: BuildRequest, onOutput: (text: string) => void, signal: AbortSignal): Promise<BuiltImage> {
+    const { id, context, org_id } = request;
+    const driver = this.#driver ?? fail("build_refused", "this process runs no machines");
+    signal.throwIfAborted();
+    const input = join(context, "..", "input");
+    mkdirSync(input, { recursive: true, mode: 0o755 });
+    this.#running.set(id, input);
+    try {
+      const bases = await this.#bring(request, input, signal);
+      renameSync(context, join(input, "context"));
+      writeFileSync(join(input, "ignore"), "", { mode: 0o444 });
+      const script = buildScript(request, bases, this.#parts.limits.cache_full_percent);
+      writeFileSync(join(input, "build.sh"), script, { mode: 0o444 });
+      const image_ref = await this.#builderImage(signal);
+      const exit = await this.#parts.withNames(request.private_ip, () =>
+        this.#run(driver, this.#launch(request, image_ref), onOutput, signal),
+      );
+      if (exit.exit_code !== 0 || exit.oom_killed) throw new BuildFailed(failureOf(exit, this.#parts.limits));
+      return await this.#take(request, signal);
+    } finally {
+      await driver.destroy(id, new AbortController().signal);
+      await this.#caches.unmount(org_id);
+      this.#running.delete(id);
+    }
+  }
+
+  /** Base images that are here are given to the build; the others it pulls itself, as its network allows. */
+  async #bring({ context, dockerfile, args, org_id, id }: BuildRequest, input: string, signal: AbortSignal) {
+    const { images, limits } = this.#parts;
+    const names = baseImages(readFileSync(join(context, dockerfile), "utf8"), args);
+    const bases: BaseImage[] = [];
+    for (const name of names) {
+      // The platform's own images are made when they are first asked for.
+      if (name.startsWith(OWN_IMAGES)) await images.resolve(name, org_id, signal);
+      const details = await this.#stored(name, org_id);
+      if (!details) continue;
+      if (bases.length >= limits.base_images)
+        fail("build_refused", `the Dockerfile names more than ${limits.base_images} images (limit base_images)`);
+      const holder = `${id}-base`;
+      try {
+        const held = await images.hold({ id: holder, org_id }, await images.resolve(name, org_id, signal), signal);
+        await this.#bases.put(held, details, join(input, "bases", String(bases.length)));
+        bases.push({ name, digest: held.ref.digest });
+      } finally {
+        await images.release(holder);
+      }
+    }
+    return bases;
+  }
+
+  async #stored(name: string, org_id: string): Promise<ImageDetails | undefined> {
+    try {
+      return await this.#parts.images.show(name, org_id);
+    } catch (thrown) {
+      if (thrown instanceof ApiError) return undefined;
+      throw thrown;
+    }
+  }
+
+  /** The image that builds run in; made anew when what it is made of has changed. */
+  async #builderImage(signal: AbortSignal): Promise<ImageRef> {
+    const { images, dir } = this.#parts;
+    const file = join(dir, "builder-image");
+    const fingerprint = builderFingerprint();
+    const known = readIfThere(file) === fingerprint && (await this.#stored(BUILDER, PLATFORM));
+    if (!known) {
+      await images.import(BUILDER, builderTar(), PLATFORM, signal);
+      writeFileSync(file, fingerprint, { mode: 0o600 });
+    }
+    return await images.resolve(BUILDER, PLATFORM, signal);
+  }
+
+  #launch({ id, app_name, org_id, private_ip, egress, secrets }: BuildRequest, image_ref: ImageRef): Launch {
+    const { cpus, memory_mb } = this.#parts.limits;
+    const variables = Object.values(secrets).map((value, index): [string, string] => [
+      secretVariable(index),
+      Buffer.from(value).toString("base64"),
+    ]);
+    return {
+      id,
+      boot: randomUUID(),
+      name: `build-${id}`,
+      app_name,
+      org_id,
+      region: "",
+      instance_id: id,
+      private_ip,
+      image_ref,
+      config: {
+        image: BUILDER,
+        guest: { cpu_kind: "shared", cpus, memory_mb },
+        init: { exec: ["/bin/sh", "/.svc/build.sh"] },
+        env: { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", LD_LIBRARY_PATH: "/usr/lib", ...Object.fromEntries(variables) },
+        mounts: [{ volume: BuildCaches.idOf(org_id), path: DISK }],
+      },
+      secrets: {},
+      egress,
+      keep_rootfs: false,
+      sandbox: "build",
+    };
+  }
+
+  async #run(driver: RuntimeDriver, launch: Launch, onOutput: (text: string) => void, signal: AbortSignal) {
+    const { id, boot } = launch;
+    const exited = Promise.withResolvers<Exit>();
+    const ends = [driver.onExit((notice) => notice.id === id && notice.boot === boot && exited.resolve(notice))];
+    let cursor: string | undefined;
+    let reading: Promise<void> = Promise.resolve();
+    const read = async (): Promise<void> => {
+      const page = await driver.logs(id, cursor === undefined ? { tail: LINES } : { cursor });
+      cursor = page.cursor;
+      if (page.lines.length > 0) onOutput(page.lines.map(({ message }) => `${message}\n`).join(""));
+    };
+    const wake = (): void => {
+      reading = reading.then(read).catch(() => {});
+    };
+    const stop = (): void => exited.reject(signal.reason as Error);
+    try {
+      signal.addEventListener("abort", stop, { once: true });
+      await driver.start(launch, signal);
+      ends.push(driver.watchLogs(id, wake));
+      wake();
+      const exit = await exited.promise;
+      wake();
+      await reading;
+      return exit;
+    } finally {
+      exited.promise.catch(() => {});
+      signal.removeEventListener("abort", stop);
+      for (const end of ends) end();
+    }
+  }
+
+  /** Imports what the build left on its disk. Nothing of the build runs, and paths in it cannot lead out of it. */
+  async #take({ org_id, image }: BuildRequest, signal: AbortSignal): Promise<BuiltImage> {
+    const { dir } = await this.#caches.mount(org_id);
+    const root = openSync(dir, constants.O_RDONLY | constants.O_DIRECTORY);
+    try {
+      const fd = openInRoot(root, OUTPUT, constants.O_RDONLY | constants.O_NONBLOCK);
+      if (!fstatSync(fd).isFile()) {
+        closeSync(fd);
+        throw new BuildFailed("the build left no image");
+      }
+      const archive = createReadStream("", { fd, highWaterMark: 1024 * 1024 });
+      const { digest } = await this.#parts.images.import(image, archive, org_id, signal);
+      return { digest };
+    } finally {
+      closeSync(root);
+      // The name itself: a link of this name would be removed, not followed.
+      rmSync(join(dir, "out"), { recursive: true, force: true });
+    }
+  }
+}
+
+function failureOf({ exit_code, oom_killed, oom }: Exit, { memory_mb }: BuildLimits): string {
+  if (oom_killed)
+    return `the build ran out of memory${oom ? ` in ${oom.process}` : ""}: it has ${memory_mb} MB (limit memory_mb)`;
+  return `the build failed with exit code ${exit_code}; its log says why`;
+}
+
+function readIfThere(file: string): string | undefined {
+  try {
+    return readFileSync(file, "utf8");
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,105 @@
+import type { BuildStore } from "#builds/store.ts";
+import { type Build, ENDED } from "#builds/types.ts";
+import { type Database, readOne } from "../database.ts";
+import { placeholders } from "./arguments.ts";
+import { keyset } from "./keyset.ts";
+
+const COLUMNS = [
+  "id",
+  "app_id",
+  "org_id",
+  "state",
+  "node_id",
+  "dockerfile",
+  "target",
+  "no_cache",
+  "files",
+  "bytes",
+  "image",
+  "digest",
+  "error",
+  "created_by",
+  "created_at",
+  "started_at",
+  "ended_at",
+] as const satisfies readonly (keyof Build)[];
+const BUILD = COLUMNS.join(", ");
+const OPEN = "state IN ('queued', 'running')";
+
+type Row = Omit<Build, "no_cache"> & { no_cache: number };
+
+const buildOf = (row: Row): Build => ({ ...row, no_cache: row.no_cache === 1 });
+
+export function sqlBuildStore(database: Database): BuildStore {
+  return {
+    async insert(build, keep) {
+      const row: Row = { ...build, no_cache: build.no_cache ? 1 : 0 };
+      const outcome = await database.write([
+        // Locks the app, and fails when it is gone.
+        { sql: "UPDATE apps SET name = name WHERE id = ?", args: [build.app_id], rows: 1 },
+        {
+          sql: `INSERT INTO builds (${BUILD}) VALUES (${placeholders(COLUMNS)})`,
+          args: COLUMNS.map((column) => row[column]),
+          rows: 1,
+        },
+        {
+          sql: `DELETE FROM builds WHERE app_id = ? AND state IN (${placeholders(ENDED)}) AND id NOT IN
+                (SELECT id FROM builds WHERE app_id = ? ORDER BY created_at DESC, id DESC LIMIT ?)`,
+          args: [build.app_id, ...ENDED, build.app_id, keep],
+        },
+      ]);
+      return outcome.ok;
+    },
+
+    async find(app_id, id) {
+      const row = await readOne<Row>(database, `SELECT ${BUILD} FROM builds WHERE app_id = ? AND id = ?`, [app_id, id]);
+      return row && buildOf(row);
+    },
+
+    async list(app_id, page) {
+      const { after, order, args } = keyset(["created_at", "id"], page, "DESC");
+      const sql = `SELECT ${BUILD} FROM builds WHERE app_id = ?${after}${order}`;
+      return (await database.read<Row>(sql, [app_id, ...args])).map(buildOf);
+    },
+
+    async change(id, from, change) {
+      const changed = Object.entries(change).filter(([, value]) => value !== undefined);
+      const outcome = await database.write([
+        {
+          sql: `UPDATE builds SET ${changed.map(([column]) => `${column} = ?`).join(", ")}
+                WHERE id = ? AND state IN (${placeholders(from)})`,
+          args: [...changed.map(([, value]) => value), id, ...from],
+          rows: 1,
+        },
+      ]);
+      return outcome.ok;
+    },
+
+    async unfinished(node_id) {
+      const sql = `SELECT ${BUILD} FROM builds WHERE node_id = ? AND ${OPEN} ORDER BY created_at, id`;
+      return (await database.read<Row>(sql, [node_id])).map(buildOf);
+    },
+
+    async waiting(org_id) {
+      const sql = `SELECT count(*) AS count FROM builds WHERE org_id = ? AND ${OPEN}`;
+      return Number((await readOne<{ count: number }>(database, sql, [org_id]))?.count ?? 0);
+    },
+
+    async appendLog(build_id, { seq, text }) {
+      // A build whose app was deleted has no log any more.
+      await database.write([
+        {
+          sql: `INSERT INTO build_logs (build_id, seq, text)
+                SELECT id, CAST(? AS BIGINT), CAST(? AS TEXT) FROM builds WHERE id = ?`,
+          args: [seq, text, build_id],
+        },
+      ]);
+    },
+
+    async log(build_id, after_seq, limit) {
+      const sql = "SELECT seq, text FROM build_logs WHERE build_id = ? AND seq > ? ORDER BY seq LIMIT ?";
+      const rows = await database.read<{ seq: number; text: string }>(sql, [build_id, after_seq, limit]);
+      return rows.map(({ seq, text }) => ({ seq, text }));
+    },
+  };
+}

@@ -1,0 +1,69 @@
+/** Builds, put together: part of wiring/machines.ts, on a page of its own. */
+import { join } from "node:path";
+import type { AppService } from "#apps/service.ts";
+import type { AppStore } from "#apps/store.ts";
+import { type Builder, noBuilder } from "#builds/builder.ts";
+import { ContextFiles } from "#builds/context-files.ts";
+import { BUILD_LIMITS } from "#builds/limits.ts";
+import { buildRoutes } from "#builds/routes.ts";
+import { BuildService } from "#builds/service.ts";
+import type { Clock } from "#core/clock.ts";
+import type { Log } from "#core/log.ts";
+import type { Settings } from "#core/settings.ts";
+import { ContainerBuilder } from "#drivers/builds/container-builder.ts";
+import type { DriverChoice } from "#drivers/choice.ts";
+import type { Row } from "#http/route.ts";
+import { privateAddress } from "#machines/names.ts";
+import type { PrivateNetworks } from "#machines/private-networks.ts";
+import type { ImageCatalog, ImageSource } from "#machines/runtime/image-source.ts";
+import type { DataDir } from "#stores/data-dir.ts";
+import type { Database } from "#stores/database.ts";
+import { sqlBuildStore } from "#stores/sql/builds.ts";
+
+export interface BuilderNeeds {
+  images: ImageSource & ImageCatalog;
+  choice: DriverChoice;
+  dir: DataDir;
+  clock: Clock;
+  withNames<T>(private_ip: string, work: () => Promise<T>): Promise<T>;
+}
+
+/** Only where machines are containers. */
+export function openBuilder({ role }: Settings, { images, choice, dir, clock, withNames }: BuilderNeeds) {
+  if (choice.name !== "runc" || role === "control") return undefined;
+  return new ContainerBuilder({ dir: dir.file("builds"), images, limits: BUILD_LIMITS, clock, withNames });
+}
+
+interface BuildNeeds {
+  builder: Builder | undefined;
+  networks: Pick<PrivateNetworks, "prefix">;
+  apps: AppService;
+  appStore: AppStore;
+  host_ids: readonly string[];
+  dir: DataDir;
+  clock: Clock;
+  log: Log;
+}
+
+export function openBuilds(database: Database, needs: BuildNeeds): { builds: BuildService; rows: Row[] } {
+  const { networks, apps, appStore, host_ids, dir, clock, log } = needs;
+  const root = dir.file("builds");
+  const limits = BUILD_LIMITS;
+  const builder = needs.builder ?? noBuilder("its driver runs no containers in this process");
+  const store = sqlBuildStore(database);
+  const builds = new BuildService({
+    store,
+    builder,
+    files: new ContextFiles({ dir: join(root, "files"), clock, limits }),
+    dir: join(root, "run"),
+    node_id: dir.node_id,
+    async address({ org_id, network }, id) {
+      return privateAddress({ id, network: await networks.prefix(org_id, network), host_id: host_ids[0] ?? "0001" });
+    },
+    egress: (app_id) => appStore.egress(app_id),
+    clock,
+    log,
+    limits,
+  });
+  return { builds, rows: buildRoutes({ builds, apps, store, clock }) };
+}

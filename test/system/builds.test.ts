@@ -1,0 +1,190 @@
+/** Images built from Dockerfiles by Debian's buildah, in real containers: what comes out, and what a hostile build cannot do. */
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, suite, test } from "node:test";
+import { TAR_END, tarHeader, tarPadding } from "#archive/tar.ts";
+import { buildahMissing } from "#drivers/builds/builder-root.ts";
+import { busyboxLayer, realMachinesMissing } from "../rootfs.ts";
+import { tempDir, until } from "../support.ts";
+import { command, type ForeignMachines, foreignMachines } from "./foreign-machines.ts";
+
+const digestOf = (bytes: Buffer): string => createHash("sha256").update(bytes).digest("hex");
+
+function tarOf(files: readonly Buffer[]): Buffer {
+  const entry = { type: "file", mode: 0o644, uid: 0, gid: 0, mtime: 0 } as const;
+  const packed = files.flatMap((bytes) => [
+    tarHeader({ ...entry, path: digestOf(bytes), size: bytes.length }),
+    bytes,
+    tarPadding(bytes.length),
+  ]);
+  return Buffer.concat([...packed, TAR_END]);
+}
+
+interface Ended {
+  id: string;
+  state: string;
+  digest: string | null;
+  error: string | null;
+  log: string;
+}
+
+/** A build of these files, begun. */
+async function begin(machines: ForeignMachines, files: Record<string, string>, more: object = {}): Promise<string> {
+  const contents = Object.values(files).map((text) => Buffer.from(text));
+  const sent = await fetch(`${machines.base_url}/v1/apps/web/builds/files`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${machines.token}`, "content-type": "application/x-tar" },
+    body: new Uint8Array(tarOf(contents)),
+  });
+  assert.equal(sent.status, 200, await sent.text());
+  const entries = Object.keys(files).map((path, i) => ({ path, sha256: digestOf(contents[i] ?? Buffer.alloc(0)) }));
+  const made = await machines.ask("POST /v1/apps/web/builds", { body: { files: entries, ...more } });
+  assert.equal(made.status, 201, made.text);
+  return made.body.id as string;
+}
+
+async function ended(machines: ForeignMachines, id: string): Promise<Ended> {
+  const build = await until(`build ${id} ends`, async () => {
+    const { body } = await machines.ask(`GET /v1/apps/web/builds/${id}`);
+    return ["complete", "failed", "cancelled"].includes(body.state as string) ? body : undefined;
+  });
+  const { body } = await machines.ask(`GET /v1/apps/web/builds/${id}/logs`);
+  return { ...(build as Omit<Ended, "log">), log: body.log as string };
+}
+
+const built = async (machines: ForeignMachines, files: Record<string, string>, more: object = {}): Promise<Ended> =>
+  await ended(machines, await begin(machines, files, more));
+
+const SECRET = "hunter2-is-the-secret";
+const STAGES = `
+ARG BASE=busybox-base:1
+FROM $BASE AS tools
+ARG GREETING=hello
+RUN --mount=type=secret,id=token test "$(cat /run/secrets/token)" = ${SECRET} && echo "secret: $(cat /run/secrets/token)"
+RUN echo "$GREETING from a stage" > /greeting
+FROM busybox-base:1
+COPY --from=tools /greeting /greeting
+COPY message /message
+ENV KIND=built
+CMD ["sleep", "1000"]
+`;
+
+suite("image builds", { skip: buildahMissing() ?? realMachinesMissing() }, () => {
+  const dir = tempDir();
+  const ends: (() => unknown)[] = [];
+  let machines: ForeignMachines;
+
+  before(async () => {
+    mkdirSync(join(dir, "root"));
+    busyboxLayer(join(dir, "root"));
+    command("tar", "-C", join(dir, "root"), "-cf", join(dir, "root.tar"), ".");
+    machines = await foreignMachines({ after: (end) => void ends.push(end as () => unknown) });
+    assert.equal((await machines.bring("busybox-base:1", join(dir, "root.tar"))).status, 201);
+  });
+
+  after(async () => {
+    for (const end of ends) await end();
+    rmSync(dir, { recursive: true, force: true });
+  });
+
+  test("a multi-stage Dockerfile becomes an image that a machine boots; the second build comes from the cache", async (t) => {
+    const files = { Dockerfile: STAGES, message: "one\n" };
+    const more = { args: { GREETING: "good morning" }, secrets: { token: SECRET } };
+    const first = await built(machines, files, more);
+    assert.equal(first.state, "complete", first.log);
+    assert.match(first.digest ?? "", /^sha256:[0-9a-f]{64}$/);
+    assert.doesNotMatch(first.log, new RegExp(SECRET), "the value of a secret is masked in the log");
+    assert.match(first.log, /secret: \*\*\*/);
+    const id = await machines.run(t, { image: `builds/web:latest@${first.digest}` });
+    assert.equal(
+      await machines.sh(id, "cat /greeting /message; echo $KIND"),
+      "good morning from a stage\none\nbuilt\n",
+    );
+    assert.equal(
+      (await machines.sh(id, `grep -rl ${SECRET} / --exclude-dir=proc --exclude-dir=sys || true`)).trim(),
+      "",
+    );
+
+    const again = await built(machines, files, more);
+    assert.equal(again.digest, first.digest, "the same steps make the same image");
+    assert.equal(
+      again.log.match(/Using cache/g)?.length,
+      first.log.match(/STEP \d+\/\d+: (RUN|COPY|ENV|CMD|ARG G)/g)?.length,
+    );
+    const changed = await built(machines, { ...files, message: "two\n" }, more);
+    assert.notEqual(changed.digest, first.digest);
+    assert.match(changed.log, /Using cache/);
+    assert.doesNotMatch((await built(machines, files, { ...more, no_cache: true })).log, /Using cache/);
+  });
+
+  test("a build cannot reach the host: no host paths, no platform API, no metadata address, no devices, no module", async () => {
+    const probe = `
+      set -u
+      for path in ${process.cwd()} ${dir} /.svc/api /dev/sda /dev/loop0 /dev/mem; do [ ! -e "$path" ] || echo "SEES $path"; done
+      wget -T 2 -q -O - http://169.254.169.254/ && echo "REACHES metadata"
+      wget -T 2 -q -O - ${machines.base_url}/v1/health && echo "REACHES the API"
+      mount -t proc proc /tmp && echo "MOUNTS"
+      mknod /tmp/disk b 7 0 && echo "MAKES a device"
+      echo 1 > /proc/sys/kernel/panic && echo "WRITES a sysctl"
+      grep -c . /proc/1/root/etc/shadow && echo "READS shadow"
+      env | grep -i token && echo "HAS a token"
+      echo probed; grep CapEff /proc/self/status; cat /proc/self/uid_map`;
+    const files = { Dockerfile: "FROM busybox-base:1\nCOPY probe /probe\nRUN sh /probe 2>&1\n", probe };
+    const { state, log } = await built(machines, files);
+    assert.equal(state, "complete", log);
+    const output = log.slice(log.indexOf("RUN sh /probe"));
+    assert.match(output, /probed/);
+    assert.doesNotMatch(output, /SEES|REACHES|MOUNTS|MAKES|WRITES|READS|HAS/);
+    assert.doesNotMatch(output, /^ +0 +0 +4294967295$/m, "root of a build is nobody on the host");
+  });
+
+  test("a fork bomb ends in the build's own limits, and the next build runs", async () => {
+    const bomb = "FROM busybox-base:1\nRUN bomb() { bomb | bomb & }; bomb; sleep 5; exit 3\n";
+    assert.equal((await built(machines, { Dockerfile: bomb })).state, "failed");
+    const next = await built(machines, { Dockerfile: "FROM busybox-base:1\nRUN echo alive\n" });
+    assert.equal(next.state, "complete", next.log);
+  });
+
+  test("a build that never ends is cancelled, and nothing of it is left", async () => {
+    const id = await begin(machines, { Dockerfile: "FROM busybox-base:1\nRUN echo begun; sleep 100000\n" });
+    await until("it runs", async () => {
+      const { body } = await machines.ask(`GET /v1/apps/web/builds/${id}/logs`);
+      return (body.log as string).includes("\nbegun") ? true : undefined;
+    });
+    assert.equal((await machines.ask(`POST /v1/apps/web/builds/${id}/cancel`)).body.state, "cancelled");
+    assert.equal(spawnSync("pgrep", ["-f", "sleep 100000"], { encoding: "utf8" }).stdout, "");
+    const mounts = readFileSync("/proc/self/mountinfo", "utf8");
+    assert.ok(!mounts.includes(id) && !mounts.includes("/builds/cache/mnt/"));
+  });
+
+  test("bad requests are refused with a reason", async () => {
+    const refused = async (body: object): Promise<string> => {
+      const { status, text } = await machines.ask("POST /v1/apps/web/builds", { body });
+      assert.ok(status >= 400 && status < 500, text);
+      return text;
+    };
+    const sha256 = digestOf(Buffer.from("FROM busybox-base:1\nRUN echo alive\n"));
+    assert.match(await refused({ files: [{ path: "../Dockerfile", sha256 }] }), /not a path inside/);
+    assert.match(await refused({ files: [{ path: "Dockerfile", sha256: "0".repeat(64) }] }), /build_files_missing/);
+    assert.match(await refused({ files: [{ path: "a", sha256 }] }), /no file Dockerfile/);
+    const through = [
+      { path: "a", link: "/etc" },
+      { path: "a/passwd", sha256 },
+      { path: "Dockerfile", sha256 },
+    ];
+    assert.match(await refused({ files: through }), /which is a link/);
+    assert.match(await refused({ files: [{ path: "Dockerfile", sha256 }], platform: "linux/s390x" }), /linux\/s390x/);
+    const failed = await built(machines, { Dockerfile: "FROM --platform=linux/s390x busybox-base:1\n" });
+    assert.match(failed.error ?? "", /linux\/s390x cannot be built here/);
+    assert.match((await built(machines, { Dockerfile: "FROM busybox-base:1\nRUN exit 7\n" })).error ?? "", /exit code/);
+  });
+
+  test("nothing but the cache is left on the disk", () => {
+    const builds = join(machines.data_dir, "builds");
+    assert.deepEqual(readdirSync(join(builds, "run")), []);
+    assert.ok(existsSync(join(builds, "cache")));
+  });
+});
