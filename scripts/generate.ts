@@ -9,7 +9,7 @@ import { BUILD_LIMITS } from "#builds/limits.ts";
 import type { Verb } from "#cli/verb.ts";
 import { allVerbs } from "#cli/verbs.ts";
 import { CONNECTOR_LIMITS } from "#connectors/limits.ts";
-import { CATALOGUE } from "#core/errors.ts";
+import { CATALOGUE } from "#core/error-catalogue.ts";
 import { LIMITS } from "#core/limits.ts";
 import { envName, flagName, readSettings, SETTINGS } from "#core/settings.ts";
 import { IMAGE_LIMITS } from "#drivers/images/limits.ts";

@@ -5,7 +5,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { suite, test } from "node:test";
 import { Validator } from "@seriousme/openapi-schema-validator";
-import { CATALOGUE } from "#core/errors.ts";
+import { CATALOGUE } from "#core/error-catalogue.ts";
 import { commandBlocks } from "./commands-in-documents.ts";
 import { operations } from "./openapi.ts";
 import { testPlatform } from "./platform.ts";

@@ -1,5 +1,5 @@
 import type { TSchema } from "typebox";
-import { CATALOGUE, type ErrorCode } from "#core/errors.ts";
+import { CATALOGUE, type ErrorCode } from "#core/error-catalogue.ts";
 import { VERSION } from "#core/version.ts";
 import type { JsonSchema } from "./json-schema.ts";
 import { PROMETHEUS_ERROR_SCHEMA } from "./prometheus.ts";

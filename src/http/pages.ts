@@ -1,4 +1,4 @@
-import { CATALOGUE } from "#core/errors.ts";
+import { CATALOGUE } from "#core/error-catalogue.ts";
 import { VERSION } from "#core/version.ts";
 import type { JsonSchema } from "./json-schema.ts";
 import { PARTS, type Part, type Row } from "./route.ts";

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Static, TObject, TSchema } from "typebox";
-import type { ErrorCode, Problem } from "#core/errors.ts";
+import type { ErrorCode } from "#core/error-catalogue.ts";
+import type { Problem } from "#core/errors.ts";
 import type { Ids } from "#core/ids.ts";
 import type { PageKey } from "#core/list-page.ts";
 import type { Access, Admitted, Caller, SchemeRule } from "./access.ts";

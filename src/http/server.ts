@@ -1,6 +1,7 @@
 import type { Socket } from "node:net";
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
-import { ApiError, CATALOGUE, type ErrorCode, errorBody, fail } from "#core/errors.ts";
+import { CATALOGUE, type ErrorCode } from "#core/error-catalogue.ts";
+import { ApiError, errorBody, fail } from "#core/errors.ts";
 import { type Ids, randomIds } from "#core/ids.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Log } from "#core/log.ts";

@@ -1,4 +1,5 @@
-import { ApiError, type ErrorCode } from "#core/errors.ts";
+import type { ErrorCode } from "#core/error-catalogue.ts";
+import { ApiError } from "#core/errors.ts";
 
 /** Error codes of the query language's errors. */
 const CODES: Record<string, ErrorCode> = {

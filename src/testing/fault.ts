@@ -1,5 +1,5 @@
 import type { Api } from "#client/api.ts";
-import type { ErrorCode } from "#core/errors.ts";
+import type { ErrorCode } from "#core/error-catalogue.ts";
 
 interface FaultBase {
   /** Waits so long before anything else, on the emulator's clock. */

@@ -1,4 +1,5 @@
-import { type ErrorCode, fail } from "#core/errors.ts";
+import type { ErrorCode } from "#core/error-catalogue.ts";
+import { fail } from "#core/errors.ts";
 import type { Ids } from "#core/ids.ts";
 import type { CreateVolumeInput, Owner, VolumeParts } from "./inputs.ts";
 import { VOLUME_LIMITS } from "./limits.ts";

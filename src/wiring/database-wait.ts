@@ -6,7 +6,8 @@
 import { existsSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { Clock } from "#core/clock.ts";
-import { ApiError, type ErrorCode, errorBody } from "#core/errors.ts";
+import type { ErrorCode } from "#core/error-catalogue.ts";
+import { ApiError, errorBody } from "#core/errors.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Log } from "#core/log.ts";
 import { Sealer } from "#core/sealer.ts";

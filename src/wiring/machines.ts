@@ -238,6 +238,12 @@ const readinessOfProxy = (proxy: () => ProxyModule): ProxyReadiness => ({
   quiet: (...asked) => proxy().control.quiet(...asked),
 });
 
+/** The IPv4 block of this host's machines, where other hosts have routes to them. */
+async function openIpv4(database: Database, { dir, sealer }: MachineNeeds, has_peers: boolean) {
+  const ipv4_claims = has_peers ? new Ipv4Claims(dir.path, sealer.derive("claims on a host")) : undefined;
+  return { ipv4_claims, ipv4_block: ipv4_claims && (await ownBlock(ipv4_claims, sqlPeerStore(database), dir.node_id)) };
+}
+
 /** Opens the machines module and its dependencies. */
 async function openModule(
   database: Database,
@@ -266,8 +272,7 @@ async function openModule(
     grown,
   });
   const routed = settings.host.network !== "off";
-  const ipv4_claims = notifier && routed ? new Ipv4Claims(dir.path, sealer.derive("claims on a host")) : undefined;
-  const ipv4_block = ipv4_claims && (await ownBlock(ipv4_claims, sqlPeerStore(database), dir.node_id));
+  const { ipv4_claims, ipv4_block } = await openIpv4(database, needs, notifier !== undefined && routed);
   const { egress_allow } = settings.network;
   const here = { data_dir: dir.path, node_id: dir.node_id, clock, log, routed, ipv4_block, egress_allow };
   // The lease depends on the machines module, so it is available slightly later.

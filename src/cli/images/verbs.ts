@@ -1,7 +1,8 @@
 import type { Image } from "#client/api.ts";
 import { ClientError } from "#client/client.ts";
 import { systemClock } from "#core/clock.ts";
-import { CATALOGUE, type ErrorBody, type ErrorCode } from "#core/errors.ts";
+import { CATALOGUE, type ErrorCode } from "#core/error-catalogue.ts";
+import type { ErrorBody } from "#core/errors.ts";
 import { listTable, pagesOf } from "../lists.ts";
 import { ago, facts } from "../output.ts";
 import { type Context, firstArgument, type Input, neededApp, textOption, type Verb } from "../verb.ts";
