@@ -141,6 +141,22 @@ suite("image builds", { skip: buildahMissing() ?? realMachinesMissing() }, () =>
     assert.doesNotMatch(output, /^ +0 +0 +4294967295$/m, "root of a build is nobody on the host");
   });
 
+  test("a base image that cannot be pulled fails the build with its name and the reason", async () => {
+    // A guarded address: the platform pulls, and never from a private network that was not allowed.
+    const { state, error } = await built(machines, { Dockerfile: "FROM 127.0.0.2:9/base:1\nRUN true\n" });
+    assert.equal(state, "failed");
+    assert.match(error ?? "", /^base image 127\.0\.0\.2:9\/base:1: /);
+  });
+
+  test("a full disk fails the build, and the next build runs", async () => {
+    const fill = "FROM busybox-base:1\nRUN dd if=/dev/zero of=/big bs=1M count=100000\n";
+    const { state, log } = await built(machines, { Dockerfile: fill });
+    assert.equal(state, "failed");
+    assert.match(log, /No space left on device/);
+    const next = await built(machines, { Dockerfile: "FROM busybox-base:1\nRUN echo well > /well\n" });
+    assert.equal(next.state, "complete", next.log);
+  });
+
   test("a fork bomb ends in the build's own limits, and the next build runs", async () => {
     const bomb = "FROM busybox-base:1\nRUN bomb() { bomb | bomb & }; bomb; sleep 5; exit 3\n";
     assert.equal((await built(machines, { Dockerfile: bomb })).state, "failed");

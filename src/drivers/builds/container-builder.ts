@@ -43,7 +43,6 @@ interface Parts {
 }
 
 const BUILDER = "hangar/builder:latest";
-const OWN_IMAGES = "hangar/";
 const LINES = 10_000;
 
 export class ContainerBuilder implements Builder {
@@ -104,7 +103,7 @@ export class ContainerBuilder implements Builder {
     mkdirSync(input, { recursive: true, mode: 0o755 });
     this.#running.set(id, input);
     try {
-      const bases = await this.#bring(request, input, signal);
+      const bases = await this.#bring(request, input, onOutput, signal);
       renameSync(context, join(input, "context"));
       writeFileSync(join(input, "ignore"), "", { mode: 0o444 });
       const script = buildScript(request, bases, this.#parts.limits.cache_full_percent);
@@ -122,28 +121,41 @@ export class ContainerBuilder implements Builder {
     }
   }
 
-  /** Base images that are here are given to the build; the others it pulls itself, as its network allows. */
-  async #bring({ context, dockerfile, args, org_id, id }: BuildRequest, input: string, signal: AbortSignal) {
-    const { images, limits } = this.#parts;
+  /**
+   * Gives the build its base images, found or pulled as for machines: pushed and imported ones, with the organization's
+   * access to registries and their guarded addresses.
+   */
+  async #bring(request: BuildRequest, input: string, onOutput: (text: string) => void, signal: AbortSignal) {
+    const { context, dockerfile, args } = request;
+    const { limits } = this.#parts;
     const names = baseImages(readFileSync(join(context, dockerfile), "utf8"), args);
+    if (names.length > limits.base_images)
+      fail("build_refused", `the Dockerfile names more than ${limits.base_images} images (limit base_images)`);
     const bases: BaseImage[] = [];
     for (const name of names) {
-      // The platform's own images are made when they are first asked for.
-      if (name.startsWith(OWN_IMAGES)) await images.resolve(name, org_id, signal);
-      const details = await this.#stored(name, org_id);
-      if (!details) continue;
-      if (bases.length >= limits.base_images)
-        fail("build_refused", `the Dockerfile names more than ${limits.base_images} images (limit base_images)`);
-      const holder = `${id}-base`;
+      const target = join(input, "bases", String(bases.length));
+      if (!(await this.#stored(name, request.org_id))) onOutput(`Pulling base image ${name}\n`);
       try {
-        const held = await images.hold({ id: holder, org_id }, await images.resolve(name, org_id, signal), signal);
-        await this.#bases.put(held, details, join(input, "bases", String(bases.length)));
-        bases.push({ name, digest: held.ref.digest });
-      } finally {
-        await images.release(holder);
+        bases.push({ name, digest: await this.#bringOne(request, name, target, signal) });
+      } catch (thrown) {
+        if (thrown instanceof ApiError) throw new BuildFailed(`base image ${name}: ${thrown.message}`);
+        throw thrown;
       }
     }
     return bases;
+  }
+
+  /** The image's digest, once its layout is in the folder `target`. */
+  async #bringOne({ id, org_id }: BuildRequest, name: string, target: string, signal: AbortSignal): Promise<string> {
+    const { images } = this.#parts;
+    const holder = `${id}-base`;
+    try {
+      const held = await images.hold({ id: holder, org_id }, await images.resolve(name, org_id, signal), signal);
+      await this.#bases.put(held, await images.show(name, org_id), target);
+      return held.ref.digest;
+    } finally {
+      await images.release(holder);
+    }
   }
 
   async #stored(name: string, org_id: string): Promise<ImageDetails | undefined> {
