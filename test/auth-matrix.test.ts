@@ -1,11 +1,10 @@
 /** Every route × every kind of caller: what each gets follows from the access rule in the route's row. */
 import assert from "node:assert/strict";
-import { join } from "node:path";
-import { DatabaseSync } from "node:sqlite";
 import { suite, test } from "node:test";
 import { attenuate, parse, serialize } from "#core/macaroon.ts";
 import type { Row } from "#http/route.ts";
 import { selfSigned } from "#proxy/x509.ts";
+import { keepBuilds } from "./kept-builds.ts";
 import { type TestPlatform, testPlatform } from "./platform.ts";
 
 type Who = "none" | "garbage" | "wrong org" | "read-only" | "org" | "full" | "revoked" | "narrowed";
@@ -54,20 +53,6 @@ interface Furniture {
   body(row: Row): object | undefined;
 }
 
-/** A build that has ended: without containers none can be started, so it is put where builds are kept. */
-async function keepBuild({ ask, data_dir }: TestPlatform): Promise<string> {
-  const { id: app_id } = (await ask("GET /v1/apps/web")).body;
-  using database = new DatabaseSync(join(data_dir, "hangar.db"), { timeout: 60_000 });
-  const columns =
-    "id, app_id, org_id, state, node_id, dockerfile, no_cache, files, bytes, image, created_by, created_at";
-  database
-    .prepare(
-      `INSERT INTO builds (${columns}) VALUES ('b1', ?, 'o', 'complete', 'n', 'Dockerfile', 0, 0, 0, 'i', 'me', 1)`,
-    )
-    .run(String(app_id));
-  return "b1";
-}
-
 /** One of everything that a path can name, so that a 404 is a refusal and not an empty house. */
 async function furnish(platform: TestPlatform): Promise<Furniture> {
   const { ask } = platform;
@@ -111,7 +96,7 @@ async function furnish(platform: TestPlatform): Promise<Furniture> {
     ip: "127.0.0.1",
     hostname: "www.example.com",
     version: "1",
-    build_id: await keepBuild(platform),
+    build_id: (await keepBuilds(platform, "web", 1))[0] ?? "",
   };
   let made = 0;
   return {

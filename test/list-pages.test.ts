@@ -7,6 +7,7 @@ import { after, before, suite, type TestContext, test } from "node:test";
 import { LIMITS } from "#core/limits.ts";
 import type { Row } from "#http/route.ts";
 import { selfSigned } from "#proxy/x509.ts";
+import { keepBuilds } from "./kept-builds.ts";
 import { type Answer, type TestPlatform, testPlatform } from "./platform.ts";
 import { tempDir, until } from "./support.ts";
 
@@ -195,6 +196,7 @@ async function furnished(t: Pick<TestContext, "after">): Promise<Furnished> {
     await post("/v1/orgs/acme/tokens", { kind: "readonly" });
   }
   for (const name of ["a", "b", "c"]) await pushBlob(platform, `acme/${name}`);
+  await keepBuilds(platform, "web", 3);
   const names: Item = { org_slug: "acme", app_name: "web", machine_id: machine["id"], volume_id: volumes[0]?.["id"] };
   const url = ({ path }: Row): string => {
     const filled = path.replaceAll(/:(\w+)/g, (_, name: string) => String(names[name]));
