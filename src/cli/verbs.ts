@@ -17,6 +17,7 @@ const volumes: Home = () => import("./volumes/index.ts");
 const GROUPS: Record<string, Record<string, Home>> = {
   "Run:": { run: machines, ps: machines, status: machines, logs: machines, ssh: machines, top: machines, machines },
   "Deploy:": {
+    launch: () => import("./launch/verbs.ts"),
     deploy,
     diff: deploy,
     releases: () => import("./releases/verbs.ts"),

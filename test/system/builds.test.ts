@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, suite, test } from "node:test";
 import { TAR_END, tarHeader, tarPadding } from "#archive/tar.ts";
@@ -155,6 +155,10 @@ suite("image builds", { skip: buildahMissing() ?? realMachinesMissing() }, () =>
     assert.match(log, /No space left on device/);
     const next = await built(machines, { Dockerfile: "FROM busybox-base:1\nRUN echo well > /well\n" });
     assert.equal(next.state, "complete", next.log);
+    const cache = join(machines.data_dir, "builds", "cache");
+    const [disk = ""] = readdirSync(cache).filter((name) => name.endsWith(".ext4"));
+    const used = 512 * statSync(join(cache, disk)).blocks;
+    assert.ok(used < 1 << 30, `the host got its disk back: ${used} bytes are used`);
   });
 
   test("a fork bomb ends in the build's own limits, and the next build runs", async () => {

@@ -70,7 +70,8 @@ suite("hangar command", () => {
     // A service needs systemd: box-service.test.ts has a whole system for it.
     const services = ["service install", "service uninstall", "service status"];
     // `proxy` runs until it is interrupted (cli-proxy.test.ts); a base image takes minutes (images/base.test.ts).
-    const apart = ["up", "down", "connectors finish", "proxy", "images base", ...services, ...elsewhere];
+    // `launch` needs a folder with an app in it: cli-launch.test.ts.
+    const apart = ["launch", "up", "down", "connectors finish", "proxy", "images base", ...services, ...elsewhere];
     const verbs = VERBS.filter(({ words }) => !apart.includes(words) && !words.startsWith("db ")).toSorted(
       (a, b) => last(a.words) - last(b.words) || creates(b.words) - creates(a.words),
     );

@@ -1,0 +1,94 @@
+/** Small Dockerfiles, one for each kind of app. Dependencies come before the code, so that a change of code is quick. */
+
+/** What a server is told to listen on, in PORT where it reads that. */
+export const PORT = 8080;
+
+type Dockerfile = (base: string) => string;
+
+const lines = (...text: (string | false)[]): string => `${text.filter((line) => line !== false).join("\n")}\n`;
+const command = (words: readonly string[]): string => `CMD ${JSON.stringify(words)}`;
+const LISTENS = [`ENV PORT=${PORT}`, `EXPOSE ${PORT}`] as const;
+
+export const nodeImage =
+  ({ command: words, locked, builds }: { command: string[]; locked: boolean; builds: boolean }): Dockerfile =>
+  (base) =>
+    lines(
+      `FROM ${base}`,
+      "WORKDIR /app",
+      "COPY package*.json ./",
+      // What builds needs its development dependencies, which go afterwards.
+      `RUN ${locked ? "npm ci" : "npm install"}${builds ? "" : " --omit=dev"}`,
+      "COPY . .",
+      builds && "RUN npm run build && npm prune --omit=dev",
+      "ENV NODE_ENV=production",
+      ...LISTENS,
+      command(words),
+    );
+
+export const pythonImage =
+  ({ command: words, list }: { command: string[]; list: string | undefined }): Dockerfile =>
+  (base) =>
+    lines(
+      `FROM ${base}`,
+      "WORKDIR /app",
+      // Debian's Python installs packages into virtual environments only.
+      list !== undefined && "RUN python3 -m venv /venv",
+      list !== undefined && "ENV PATH=/venv/bin:$PATH",
+      list === "requirements.txt" && "COPY requirements.txt ./",
+      list === "requirements.txt" && "RUN pip install --no-cache-dir -r requirements.txt",
+      "COPY . .",
+      list === "pyproject.toml" && "RUN pip install --no-cache-dir .",
+      "ENV PYTHONUNBUFFERED=1",
+      ...LISTENS,
+      command(words),
+    );
+
+export const goImage: Dockerfile = (base) =>
+  lines(
+    `FROM ${base} AS build`,
+    "WORKDIR /src",
+    "COPY go.* ./",
+    "RUN go mod download",
+    "COPY . .",
+    "RUN CGO_ENABLED=0 go build -o /app .",
+    "FROM scratch",
+    "COPY --from=build /etc/ssl/certs /etc/ssl/certs",
+    "COPY --from=build /app /app",
+    ...LISTENS,
+    command(["/app"]),
+  );
+
+export const rubyImage =
+  (words: string[]): Dockerfile =>
+  (base) =>
+    lines(
+      `FROM ${base}`,
+      "RUN apt-get update && apt-get install -y --no-install-recommends build-essential && rm -rf /var/lib/apt/lists/*",
+      "WORKDIR /app",
+      "COPY Gemfile* ./",
+      "RUN bundle install",
+      "COPY . .",
+      ...LISTENS,
+      command(words),
+    );
+
+export const phpImage =
+  (root: string, composer: boolean): Dockerfile =>
+  (base) =>
+    lines(
+      `FROM ${base}`,
+      "WORKDIR /app",
+      "COPY . .",
+      composer && "COPY --from=composer:2 /usr/bin/composer /usr/bin/composer",
+      composer && "RUN composer install --no-dev",
+      ...LISTENS,
+      command(["php", "-S", `0.0.0.0:${PORT}`, "-t", root]),
+    );
+
+export const staticImage: Dockerfile = (base) =>
+  lines(
+    `FROM ${base}`,
+    "COPY . /srv",
+    `EXPOSE ${PORT}`,
+    command(["busybox", "httpd", "-f", "-v", "-p", String(PORT), "-h", "/srv"]),
+  );
