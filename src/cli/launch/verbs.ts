@@ -58,9 +58,9 @@ auto_start_machines = true
 [checks.port]
 type = "tcp"
 port = ${port}
-interval = "10s"
+interval = "5s"
 timeout = "2s"
-grace_period = "10s"
+grace_period = "1s"
 `;
   return [
     { path: "hangar.toml", text: toml },
