@@ -57,7 +57,7 @@ function process1(t: TestContext): number {
   return child.pid ?? assert.fail();
 }
 
-suite("failed suspends", { skip: process.platform !== "linux" }, () => {
+suite("failed suspends", { skip: process.platform === "linux" ? false : "the kernel is not Linux" }, () => {
   test("a machine that ends while its snapshot fails gives an exit notice", async (t) => {
     const pid = process1(t);
     const { containers } = setup(
@@ -89,7 +89,7 @@ suite("failed suspends", { skip: process.platform !== "linux" }, () => {
 });
 
 test("an aborted exec leaves no timer behind", {
-  skip: process.platform !== "linux",
+  skip: process.platform === "linux" ? false : "the kernel is not Linux",
 }, async (t) => {
   const timers = (): number => process.getActiveResourcesInfo().filter((kind) => kind === "Timeout").length;
   // `--root DIR exec --process FILE --pid-file FILE ID`
