@@ -12,7 +12,14 @@ import { takeDown } from "#drivers/runtime/runc/down.ts";
 import { DATA_LINK } from "#drivers/runtime/runc/layout.ts";
 
 /** Of the caller's own settings tests take nothing: somebody may run a platform with them. */
-const TAKEN = new Set(["HANGAR_BOX", "HANGAR_BOX_ACCEL", "HANGAR_BOX_PORT", "HANGAR_CONFORMANCE", "HANGAR_MUTATE"]);
+const TAKEN = new Set([
+  "HANGAR_BOX",
+  "HANGAR_BOX_ACCEL",
+  "HANGAR_BOX_NICE",
+  "HANGAR_BOX_PORT",
+  "HANGAR_CONFORMANCE",
+  "HANGAR_MUTATE",
+]);
 /** Marks every process that a run started, however far it has gone from its parent. */
 const MARK = "HANGAR_TEST_RUN";
 const RUN = "/run/hangar";
