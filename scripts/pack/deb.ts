@@ -2,6 +2,7 @@
 import { chmodSync, cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { FIRST_CONFIG, SERVICE, unitFile } from "../../src/cli/platform/service-unit.ts";
+import { CLAIMS_DIR } from "../../src/core/host-claims.ts";
 import type { Packing } from "../pack.ts";
 import { launcher } from "./bundle.ts";
 import { runTool } from "./run-tool.ts";
@@ -60,7 +61,13 @@ case "$1" in
       deb-systemd-helper purge ${SERVICE.unit} > /dev/null || true
       deb-systemd-helper unmask ${SERVICE.unit} > /dev/null || true
     fi
-    rm -rf --one-file-system ${SERVICE.data_dir} ${SERVICE.cache_dir} ${SERVICE.config_dir} /run/hangar
+    rm -rf --one-file-system ${SERVICE.data_dir} ${SERVICE.cache_dir} ${SERVICE.config_dir}
+    claims=${CLAIMS_DIR}
+    if [ -d $claims ]; then
+      find $claims -type l -lname '${SERVICE.data_dir}/*' -delete
+      # Another installation of this host may have claims too.
+      [ -n "$(find $claims -type l)" ] || rm -rf $claims
+    fi
     ;;
 esac
 if [ -d /run/systemd/system ]; then systemctl --system daemon-reload; fi

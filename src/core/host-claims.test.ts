@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { fork } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test } from "node:test";
 import { tempDir } from "../../test/support.ts";
-import { claimsOf, dataDirOf, HostClaims } from "./host-claims.ts";
+import { claimsOf, dataDirOf, forgetRemoved, HostClaims } from "./host-claims.ts";
 
 function aDataDir(name = "data"): string {
   const dir = join(tempDir(), name);
@@ -23,6 +23,22 @@ process.send(mine);
 `;
 
 suite("claims of installations on one host", () => {
+  test("removing an installation releases its claims, and removing the last one the folder of claims", () => {
+    const [claims_dir, one, other] = [tempDir(), aDataDir(), aDataDir()];
+    for (const [dir, block] of [
+      [one, "65536"],
+      [other, "131072"],
+    ] as const)
+      assert.equal(new HostClaims("uids", dir, claims_dir).take(block, "machines/m"), undefined);
+    rmSync(one, { recursive: true });
+    forgetRemoved(claims_dir);
+    assert.deepEqual(claimsOf("uids", claims_dir), [{ name: "131072", of: join(other, "machines/m") }]);
+    rmSync(other, { recursive: true });
+    forgetRemoved(claims_dir);
+    assert.ok(!existsSync(claims_dir));
+    forgetRemoved(claims_dir);
+  });
+
   test("a claim of one installation is refused to another, with the name of its holder", () => {
     const [claims_dir, one, other] = [tempDir(), aDataDir(), aDataDir()];
     const first = new HostClaims("uids", one, claims_dir);

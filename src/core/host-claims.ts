@@ -4,7 +4,7 @@
  * owner. The kernel makes a link for one of those who try at the same time, so a claim is never given twice; it outlives
  * crashes and reboots, as the disks do whose files belong to those ids. A claim counts as long as its data dir is there.
  */
-import { existsSync, mkdirSync, readdirSync, readlinkSync, realpathSync, rmSync, symlinkSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readlinkSync, realpathSync, rmSync, statSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { holdLock } from "./file-lock.ts";
 
@@ -83,6 +83,17 @@ export class HostClaims {
 
 /** All claims on this host. */
 export const claimsOf = (kind: ClaimKind, claims_dir = CLAIMS_DIR): Claim[] => claimsIn(join(claims_dir, kind));
+
+/** Releases what removed data dirs claimed; the folder goes when nobody claims anything. */
+export function forgetRemoved(claims_dir = CLAIMS_DIR): void {
+  const kinds = existsSync(claims_dir) ? readdirSync(claims_dir).map((kind) => join(claims_dir, kind)) : [];
+  const claims = kinds
+    .filter((dir) => statSync(dir).isDirectory())
+    .flatMap((dir) => claimsIn(dir).map((claim) => ({ ...claim, dir })));
+  const abandoned = claims.filter(({ of }) => isAbandoned(of));
+  for (const { dir, name } of abandoned) rmSync(join(dir, name));
+  if (abandoned.length === claims.length) rmSync(claims_dir, { recursive: true, force: true });
+}
 
 function claimsIn(dir: string): Claim[] {
   const names = existsSync(dir) ? readdirSync(dir) : [];

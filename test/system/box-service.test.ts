@@ -4,7 +4,7 @@ import { basename } from "node:path";
 import { after, before, suite, type TestContext, test } from "node:test";
 import { Guest } from "../../scripts/prove/box/guest.ts";
 import { tempDir } from "../support.ts";
-import { BOX, eventually, LEFTOVERS, noBox, pack, processesOf, runMachine, say } from "./box-support.ts";
+import { BOX, CLAIMS, eventually, LEFTOVERS, noBox, pack, processesOf, runMachine, say } from "./box-support.ts";
 
 const NEXT = "0.1.1";
 
@@ -166,7 +166,7 @@ suite(`${BOX.title}: the service`, { skip: noBox }, () => {
     await eventually("the platform of the same data", isReady);
     assert.match(await guest.must("hangar machines list"), new RegExp(machine));
     await guest.must("DEBIAN_FRONTEND=noninteractive apt-get -qq purge -y hangar");
-    assert.equal((await guest.must(LEFTOVERS)).trim(), "");
+    assert.equal((await guest.must(`${LEFTOVERS} ${CLAIMS}`)).trim(), "");
   });
 
   test(`${BOX.name}: the tarball's own commands install and uninstall it (B6)`, async () => {
@@ -188,6 +188,6 @@ suite(`${BOX.title}: the service`, { skip: noBox }, () => {
     await guest.must("test -f '/srv/my data/hangar.db'");
     await guest.must(`${hangar} service install --data-dir '/srv/my data'`);
     await guest.must(`${hangar} service uninstall --yes`);
-    assert.equal((await guest.must(`${LEFTOVERS} ls -d '/srv/my data' 2> /dev/null || true`)).trim(), "");
+    assert.equal((await guest.must(`${LEFTOVERS} ${CLAIMS} ls -d '/srv/my data' 2> /dev/null || true`)).trim(), "");
   });
 });

@@ -63,6 +63,9 @@ losetup -a | grep hangar || true
 ls -d /var/lib/hangar /var/cache/hangar /etc/hangar /run/hangar /etc/systemd/system/hangar.service 2> /dev/null || true
 `;
 
+/** What installations share, which goes with the data of the last one. */
+export const CLAIMS = "ls -d /var/lib/hangar-claims 2> /dev/null || true\n";
+
 /**
  * Runs a machine of the built-in image and waits until it is started; answers its id. A box without acceleration may take
  * longer to make the image than the request may last, so the list of machines has the last word.

@@ -108,5 +108,7 @@ suite("cgroups of machines", { skip: realMachinesMissing() }, () => {
     await one.down();
     assert.ok(!existsSync(cgroupDirs(scope(one.node_id))["unified"] ?? ""), "its scope is gone");
     assert.ok(existsSync(`/proc/${other.pid}`), "the other installation's machine runs on");
+    await other.down();
+    assert.ok(!existsSync(cgroupDirs("/hangar.slice")["unified"] ?? ""), "the slice goes with its last scope");
   });
 });

@@ -3,6 +3,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { ClientError } from "#client/client.ts";
+import { forgetRemoved } from "#core/host-claims.ts";
 import { facts } from "../output.ts";
 import { projectRoot } from "../project-root.ts";
 import { type Context, type Input, textOption, UsageError, type Verb } from "../verb.ts";
@@ -60,8 +61,9 @@ export const serviceUninstall: Verb = {
     systemctl("daemon-reload");
     if (!keep) {
       refuseMounted(data_dir);
-      for (const folder of [data_dir, SERVICE.config_dir, SERVICE.cache_dir, "/run/hangar"])
+      for (const folder of [data_dir, SERVICE.config_dir, SERVICE.cache_dir])
         rmSync(folder, { recursive: true, force: true });
+      forgetRemoved();
     }
     const kept = keep
       ? ` Its data stays in ${data_dir}, its settings in ${SERVICE.config_dir}.`

@@ -51,12 +51,12 @@ export async function clearBoot(parts: ClearParts, id: string, volume: MachineRe
 
 /** Removes the installation from the kernel when no machine is left running. */
 export async function clearInstallation(
-  parts: Pick<ClearParts, "layout" | "network"> & { lxcfs: Lxcfs },
+  parts: Pick<ClearParts, "layout" | "network" | "clock"> & { lxcfs: Lxcfs },
 ): Promise<void> {
-  const { layout, network, lxcfs } = parts;
+  const { layout, network, lxcfs, clock } = parts;
   await network.removeAll();
   await lxcfs.end();
-  await endDelegation(layout.node_id);
+  await endDelegation(layout.node_id, clock);
   removeRun(layout);
   releaseDevices(layout);
   releaseIpv4(layout.data);

@@ -9,6 +9,8 @@ import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "#core/clock.ts";
+import { holdLock } from "#core/file-lock.ts";
+import { CLAIMS_DIR } from "#core/host-claims.ts";
 import { programFile } from "../../choice.ts";
 import { keepHelpersIn, outliving } from "../../linux/outlive.ts";
 import { program } from "../../linux/program.ts";
@@ -76,7 +78,7 @@ export async function delegate(node_id: string, clock: Clock): Promise<void> {
   const scope = unitDir(scopePath(node_id));
   keepHelpersIn([join(scope, "helpers")]);
   if (existsSync(join(scope, "machines"))) return;
-  if (!existsSync(scope)) await makeScope(node_id, scope, clock);
+  if (!existsSync(scope)) await withSlice(clock, async () => await makeScope(node_id, scope, clock));
   for (const name of ["helpers", "machines"]) mkdirSync(join(scope, name), { recursive: true });
   // cgroup v2 gives no controllers to children of a cgroup that has processes itself.
   for (const pid of processesIn(scopePath(node_id))) writeFileSync(join(scope, "helpers/cgroup.procs"), String(pid));
@@ -134,11 +136,38 @@ function ownUnit(): string | undefined {
   return unit?.startsWith("user@") ? undefined : unit;
 }
 
-/** Removes the installation's scope when nothing runs in it. */
-export async function endDelegation(node_id: string): Promise<void> {
+/** Removes the installation's scope when nothing runs in it, and the slice after the last scope of the host. */
+export async function endDelegation(node_id: string, clock: Clock): Promise<void> {
   removeCgroup(machinesCgroup(node_id));
-  if (machinesCgroup(node_id) === plainPath(node_id) || !existsSync(unitDir(scopePath(node_id)))) return;
+  if (machinesCgroup(node_id) === plainPath(node_id)) return;
+  const stopping = ownUnit() !== undefined;
   // systemd ends the scope after our own service, by the order above: a service that is being stopped would wait for itself.
-  const waiting = ownUnit() === undefined ? [] : ["--no-block"];
-  await program("systemctl", ["stop", ...waiting, scopeName(node_id)]);
+  if (existsSync(unitDir(scopePath(node_id))))
+    await program("systemctl", ["stop", ...(stopping ? ["--no-block"] : []), scopeName(node_id)]);
+  if (stopping) return;
+  await withSlice(clock, async () => {
+    const slice = unitDir(`/${SLICE}`);
+    const isEmpty = existsSync(slice) && !readdirSync(slice).some((name) => name.endsWith(".scope"));
+    if (isEmpty) await program("systemctl", ["stop", SLICE]);
+  });
+}
+
+/** One at a time on a host: systemd keeps an empty slice, and stopping it ends a scope that another process makes just now. */
+async function withSlice(clock: Clock, work: () => Promise<void>): Promise<void> {
+  mkdirSync(CLAIMS_DIR, { recursive: true, mode: 0o755 });
+  const file = join(CLAIMS_DIR, "slice.lock");
+  const end = clock.monotonic() + START_MS;
+  for (;;) {
+    const lock = holdLock(file);
+    if (lock === undefined) {
+      if (clock.monotonic() > end) throw new Error(`another process has ${file} for more than ${START_MS / 1000} s`);
+      await clock.sleep(5);
+      continue;
+    }
+    try {
+      return await work();
+    } finally {
+      lock.release();
+    }
+  }
 }

@@ -6,7 +6,7 @@
  * machine, the logs. The *run dir* (`/run/hangar/…`) holds what a reboot ends anyway: mounts, runc's state, pids.
  * Machines run as other users than we do, and those must be able to walk in; a data dir is closed to them.
  */
-import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, statSync, symlinkSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readdirSync, rmdirSync, rmSync, statSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { dataDirOf, HostClaims } from "#core/host-claims.ts";
 import { detach, MS, mount } from "../../linux/calls.ts";
@@ -77,8 +77,11 @@ export interface MachinePaths {
   veth: string;
 }
 
+/** Of all installations on the host. */
+const RUN_DIR = "/run/hangar";
+
 export function layoutOf(data_dir: string, node_id: string): Layout {
-  const run = `/run/hangar/${node_id}`;
+  const run = `${RUN_DIR}/${node_id}`;
   return {
     data: data_dir,
     run,
@@ -119,7 +122,7 @@ const DEVICES_CLAIM = "machines";
 export function makeLayout(layout: Layout): void {
   openRun(layout.run);
   for (const dir of [
-    "/run/hangar",
+    RUN_DIR,
     layout.run,
     layout.containers,
     layout.runc,
@@ -162,6 +165,11 @@ export function removeRun({ run }: Layout): void {
   if (!existsSync(run)) return;
   if (isMount(run)) detach(run);
   rmSync(run, { recursive: true, force: true });
+  try {
+    rmdirSync(RUN_DIR);
+  } catch {
+    // Another installation has its run dir there.
+  }
 }
 
 export function pathsOf(layout: Layout, id: string): MachinePaths {
