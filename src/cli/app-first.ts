@@ -1,5 +1,5 @@
 /** Verbs whose first argument is an app take it as `-a` too, as all others do. */
-import { type Input, textOption, UsageError, type Verb } from "./verb.ts";
+import { type Input, missingArgument, textOption, UsageError, type Verb } from "./verb.ts";
 
 export const namesAppFirst = (verb: Verb): boolean => verb.arguments?.[0]?.[0] === "<app>";
 
@@ -14,6 +14,6 @@ export function withApp(verb: Verb, given: Input["args"], options: Input["option
   }
   const args = app === undefined ? given : [app, ...given.slice(0, -1)];
   const missing = verb.arguments?.find(([name], index) => name.startsWith("<") && args[index] === undefined);
-  if (missing) throw new UsageError(`missing required argument '${missing[0].slice(1, -1)}'`);
+  if (missing) missingArgument(missing[0].slice(1, -1));
   return args;
 }

@@ -8,6 +8,7 @@ import { NotSent } from "./dry-run.ts";
 import { errorText } from "./output.ts";
 import { readPlainLine } from "./plain-line.ts";
 import type { CommandLineEnd } from "./program.ts";
+import { rewrite } from "./rewrites.ts";
 import { runVerb } from "./run-verb.ts";
 import { print, printError, printJson } from "./terminal-text.ts";
 import { UsageError } from "./verb.ts";
@@ -75,7 +76,8 @@ if (process.connected) {
 /** It takes no command to answer this: loading all of them takes three times as long. */
 const asksVersion = process.argv.length === 3 && ["--version", "-V"].includes(process.argv[2] ?? "");
 
-async function run(words: readonly string[]): Promise<void> {
+async function run(typed: readonly string[]): Promise<void> {
+  const words = rewrite(typed);
   const verbs = await verbsFor(words[0] ?? "", words[1] ?? "");
   const plain = readPlainLine(verbs, words);
   if (plain) return await runVerb(plain.verb, plain.typed);

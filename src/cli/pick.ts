@@ -3,7 +3,7 @@ import { createInterface } from "node:readline/promises";
 import { namesAppFirst } from "./app-first.ts";
 import { type LiveName, liveNames } from "./live-names.ts";
 import { table } from "./output.ts";
-import { type Context, type Input, UsageError, type Verb } from "./verb.ts";
+import { type Context, type Input, missingArgument, UsageError, type Verb } from "./verb.ts";
 
 const PATIENCE_MS = 10_000;
 const SHOWN_MAX = 50;
@@ -18,7 +18,7 @@ export async function picked(context: Context, verb: Verb, { args, options }: In
   const elsewhere = namesAppFirst(verb) && options["app"] !== undefined;
   if (!isPicked(verb) || args[0] !== undefined || elsewhere) return args;
   const is_person = options["json"] !== true && process.stdin.isTTY && process.stderr.isTTY;
-  if (!is_person) throw new UsageError(`missing required argument '${wanted(verb)}'`);
+  if (!is_person) missingArgument(wanted(verb));
   return [await pick(context, verb), ...args.slice(1)];
 }
 

@@ -8,6 +8,7 @@ import { aliasesOf, NOUNS } from "./nouns.ts";
 import { GLOBAL_OPTIONS, optionsOf } from "./options.ts";
 import { isPicked } from "./pick.ts";
 import type { Typed } from "./run-verb.ts";
+import { suggestion } from "./suggest.ts";
 import { print } from "./terminal-text.ts";
 import type { Verb } from "./verb.ts";
 import { allVerbs, groupOf } from "./verbs.ts";
@@ -41,6 +42,7 @@ function build(verbs: readonly Verb[], run: Run): Command {
     .version(VERSION)
     .showSuggestionAfterError(true)
     .exitOverride();
+  suggestCommands(program);
   for (const [flags, words] of GLOBAL_OPTIONS) program.option(flags, words);
   program.addHelpText(
     "before",
@@ -70,12 +72,28 @@ function build(verbs: readonly Verb[], run: Run): Command {
 }
 
 function addNoun(program: Command, name: string): Command {
-  return program
+  const noun = program
     .command(name)
     .aliases(aliasesOf(name))
     .description(NOUNS[name] ?? name)
     .helpGroup(groupOf(name))
     .exitOverride();
+  suggestCommands(noun);
+  return noun;
+}
+
+/** Replaces commander's suggestions for an unknown command: they take `ps` for `ips` and `open` for `token`. */
+function suggestCommands(parent: Command): void {
+  const corrected = (text: string): string =>
+    text.replace(/(unknown command '(.*?)')(?:\n\(Did you mean .*\))?/, (_, what: string, typed: string) => {
+      const known = parent.commands.map((command) => command.name());
+      return what + suggestion(typed, known, { synonyms: parent.parent === null });
+    });
+  parent.configureOutput({ outputError: (text, write) => write(corrected(text)) });
+  parent.exitOverride((error) => {
+    error.message = corrected(error.message);
+    throw error;
+  });
 }
 
 function addVerb(parent: Command, name: string, verb: Verb, run: Run): Command {

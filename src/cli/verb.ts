@@ -90,12 +90,17 @@ export function numberOption(input: Input, name: string): number | undefined {
   return Number(text);
 }
 
+const WHICH_APP = 'name the app: --app <name>, HANGAR_APP, or app = "name" in a hangar.toml in this folder';
+
+/** Refuses a command line without a required argument. */
+export function missingArgument(name: string): never {
+  throw new UsageError(`missing required argument '${name}'${name === "app" ? `; ${WHICH_APP}` : ""}`);
+}
+
 /** The app that --app names, or that stands for it, for verbs that cannot do without. */
 export function neededApp(input: Input): string {
   const app = textOption(input, "app");
-  if (!app)
-    throw new UsageError('say which app: --app <name>, HANGAR_APP, or app = "name" in a hangar.toml in this folder');
-  return app;
+  return app || missingArgument("app");
 }
 
 /** The app whose things are listed. The default is left aside for whoever asks for a whole organization. */

@@ -15,16 +15,23 @@ const volumes: Home = () => import("./volumes/index.ts");
 
 /** The first words of all commands: the groups and the order of the help, and the file that each command is in. */
 const GROUPS: Record<string, Record<string, Home>> = {
-  "Run:": { run: machines, ps: machines, status: machines, logs: machines, ssh: machines, top: machines, machines },
-  "Deploy:": {
+  // Typed most often; the groups below hold the others.
+  "Most used:": {
+    run: machines,
     launch: () => import("./launch/verbs.ts"),
     deploy,
-    diff: deploy,
-    releases: () => import("./releases/verbs.ts"),
-    rollback: deploy,
+    status: machines,
+    ps: machines,
+    logs: machines,
+    ssh: machines,
     scale: deploy,
-    apps: () => import("./apps/verbs.ts"),
     secrets: () => import("./secrets/verbs.ts"),
+    releases: () => import("./releases/verbs.ts"),
+  },
+  "Run:": { machines, apps: () => import("./apps/verbs.ts") },
+  "Deploy:": {
+    diff: deploy,
+    rollback: deploy,
     images: () => import("./images/verbs.ts"),
     registry: () => import("./registry/verbs.ts"),
     builds: () => import("./builds/verbs.ts"),
@@ -33,6 +40,7 @@ const GROUPS: Record<string, Record<string, Home>> = {
   },
   "Inspect:": {
     dashboard: platform,
+    top: machines,
     metrics: () => import("./metrics/index.ts"),
     services: network,
     explain: platform,

@@ -13,7 +13,7 @@ export function closest(word: string, known: readonly string[]): string | undefi
 }
 
 /** Levenshtein distance between `a` and `b`. */
-function edits(a: string, b: string): number {
+export function edits(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, i) => i);
   for (let i = 1; i <= a.length; i++) {
     const next = [i];

@@ -9,10 +9,11 @@ import { type Context, type Input, neededApp, textOption, UsageError, type Verb 
 import { BUILD_OPTIONS, buildForDeploy, buildInput, builtImage } from "./build.ts";
 import type { Definition } from "./definition.ts";
 import { gitState } from "./git.ts";
-import { APP, DRY_RUN, MESSAGE, rollback, scale, told } from "./history.ts";
+import { APP, DRY_RUN, MESSAGE, rollback, told } from "./history.ts";
 import { pinned, referenceText } from "./image.ts";
 import { differences, planLines, type Running } from "./plan.ts";
 import { plan, release, strategyOf } from "./release.ts";
+import { scale } from "./scale.ts";
 import { TIMING_OPTIONS, timingOf } from "./timing.ts";
 
 const FILE: readonly [string, string] = ["-f, --file <path>", "the file (default: hangar.toml, or fly.toml, here)"];

@@ -1,6 +1,6 @@
 import { createInterface } from "node:readline/promises";
-import type { Context, Verb } from "../verb.ts";
-import { APP, type Found, findMachine, MACHINE } from "./find.ts";
+import { type Context, type Input, neededApp, type Result, textOption, UsageError, type Verb } from "../verb.ts";
+import { APP, type Found, findMachine } from "./find.ts";
 import { attach, isTerminal } from "./terminal.ts";
 
 /** Runs a line where the last one ended, and tells where it ended itself, behind a sign that no program prints. */
@@ -23,12 +23,17 @@ interface Ran {
 export const ssh: Verb = {
   words: "ssh",
   summary: "Open an interactive shell in a machine; without a terminal, run the lines of stdin",
-  arguments: [MACHINE],
-  options: [APP],
+  arguments: [["[machine]", "id or name (default: a running machine of the app)"]],
+  options: [APP, ["-C, --command <line>", "run this line of shell instead"]],
   completes: "machines",
-  examples: ["echo 'uname -s' | hangar ssh $MACHINE"],
+  examples: ["echo 'uname -s' | hangar ssh $MACHINE", "hangar ssh $MACHINE --command 'uname -s'"],
   async run(context, input) {
-    const found = await findMachine(context, input);
+    const found = await findMachine(
+      context,
+      input.args[0] ? input : { ...input, args: [await anyRunning(context, input)] },
+    );
+    const command = textOption(input, "command");
+    if (command !== undefined) return await runOnce(context, found, command);
     if (isTerminal()) return await attach(context, found);
     const ran: Ran[] = [];
     const directory = (): string => ran.at(-1)?.directory ?? "/";
@@ -42,6 +47,21 @@ export const ssh: Verb = {
     return { data: ran, text: "", exit: ran.at(-1)?.exit_code ?? 0 };
   },
 };
+
+/** A running machine of the app, for whoever names only the app. */
+async function anyRunning({ client }: Context, input: Input): Promise<string> {
+  const app_name = neededApp(input);
+  const query = { summary: true, state: ["started"] };
+  for await (const { id } of client.list("GET /v1/apps/:app_name/machines", { params: { app_name }, query })) return id;
+  throw new UsageError(`no machine of ${app_name} is running; \`hangar machines start\` starts one`);
+}
+
+async function runOnce({ client }: Context, { params }: Found, command: string): Promise<Result> {
+  const body = { command: ["sh", "-c", command] };
+  const data = await client.call("POST /v1/apps/:app_name/machines/:machine_id/exec", { params, body });
+  process.stderr.write(data.stderr);
+  return { data, text: data.stdout.replace(/\n$/, ""), raw: true, exit: data.exit_code };
+}
 
 async function runLine({ client }: Context, { params }: Found, directory: string, command: string): Promise<Ran> {
   const body = { command: ["sh", "-c", SCRIPT, "sh", directory, command] };

@@ -4,8 +4,7 @@ import { systemClock } from "#core/clock.ts";
 import { count } from "#core/words.ts";
 import { collect } from "../lists.ts";
 import { ago, facts, table } from "../output.ts";
-import { type Context, neededApp, type Verb } from "../verb.ts";
-import { APP } from "./find.ts";
+import { type Context, firstArgument, type Verb } from "../verb.ts";
 import { machinesList } from "./verbs.ts";
 
 export const ps: Verb = {
@@ -44,10 +43,11 @@ async function read({ client }: Context, app_name: string) {
 export const status: Verb = {
   words: "status",
   summary: "Show an app: its URL, its release, its machines and their checks",
-  options: [APP],
-  examples: ["hangar status --app web"],
+  arguments: [["<app>", "the app"]],
+  completes: "apps",
+  examples: ["hangar status web"],
   async run(context, input) {
-    const found = await read(context, neededApp(input));
+    const found = await read(context, firstArgument(input));
     const { app, machines, services, release } = found;
     const now = systemClock.now();
     const problems = services.flatMap(({ problems: list }) => list);
