@@ -65,7 +65,7 @@ interface Group {
   flags: string[];
 }
 
-interface Wish {
+interface RunInput {
   tier: Tier;
   /** Also what a push does without. */
   all?: boolean;
@@ -74,7 +74,7 @@ interface Wish {
   watching?: Watching | undefined;
 }
 
-interface Run extends Wish {
+interface Run extends RunInput {
   folder: RunFolder;
   /** The first process of each group that runs. */
   running: Set<number>;
@@ -94,7 +94,7 @@ export interface Watching {
 /** Runs the files whose path holds one of these texts, or those of the tier. Answers whether all went well. */
 export async function runTests(
   wanted: readonly string[],
-  { tier, all = tier !== "push", only, watching }: Wish,
+  { tier, all = tier !== "push", only, watching }: RunInput,
 ): Promise<boolean> {
   const isLeftOut = (file: string): boolean => !all && isSystem(file) && NIGHT.has(nameOf(file));
   const files = ["src", "test"].flatMap((folder) => testFiles(folder, { wanted, isLeftOut }));

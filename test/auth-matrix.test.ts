@@ -14,7 +14,7 @@ type Expected = "pass" | 401 | 403 | 404;
 function expected(row: Row, who: Who): Expected {
   if (row.access === "open") return "pass";
   // Machines are known by where they call from; no token helps.
-  if (row.access === "inside") return 401;
+  if (row.access === "machine") return 401;
   if (who === "none" || who === "garbage" || who === "revoked") return 401;
   if (who === "full" || row.access === "any") return "pass";
   const [action, scope] = row.access.split(" ");

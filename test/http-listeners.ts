@@ -34,9 +34,9 @@ export async function openChannel(t: TestContext): Promise<{ address: string; se
   const sealer = new Sealer(randomBytes(32));
   const calls = { ping: async () => "pong" };
   const listen = { host: "127.0.0.1", port: 0 };
-  const door = await listenForPeers({ listen, sealer, calls, streams: {}, clock: systemClock, log: silentLog });
-  t.after(() => door.close());
-  return { address: door.address, sealer };
+  const listener = await listenForPeers({ listen, sealer, calls, streams: {}, clock: systemClock, log: silentLog });
+  t.after(() => listener.close());
+  return { address: listener.address, sealer };
 }
 
 /** A connection to the hosts' channel, by hand. */

@@ -38,7 +38,7 @@ async function harness(t: TestContext, listener: RequestListener, upgrade?: (soc
     body: { config: { image: "web:1", services } },
   });
   await platform.ask(`GET /v1/apps/web/machines/${body.id}/wait?state=started`);
-  await until("the door is open", () => opens(port));
+  await until("the listener is open", () => opens(port));
   return {
     platform,
     port,

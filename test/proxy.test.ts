@@ -11,7 +11,7 @@ interface Rig {
   /** Creates a machine whose port 8080 is a server of the test's. */
   machine(service: object, more?: object): Promise<string>;
   get(path?: string, host?: string): Promise<Response>;
-  /** Resolves when the app answers at its door. */
+  /** Resolves when the app answers on its port. */
   served(): Promise<void>;
   until(what: () => Promise<boolean>): Promise<void>;
 }

@@ -26,7 +26,7 @@ export function gatewayRoutes({ gateway, store, oauth, sprites_base_url }: Parts
     route("GET /v1/gateway/list", {
       summary: "Connectors this machine may use, and available providers",
       part: "connectors",
-      access: "inside",
+      access: "machine",
       response: { status: 200, schema: schema.GatewayList },
       async handle({ caller }) {
         const sprite = spriteOf(caller);
@@ -60,7 +60,7 @@ export function gatewayRoutes({ gateway, store, oauth, sprites_base_url }: Parts
         description:
           "For machines: over their own socket, from their private address, or with an identity token whose audience is `{sprites_base_url}/v1/gateway`. Method, query, body and the provider's own headers pass; the answer is the provider's, as it comes.",
         part: "connectors",
-        access: "inside",
+        access: "machine",
         response: { status: 200, type: "*/*" },
         errors: [
           "connector_denied",

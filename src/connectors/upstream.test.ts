@@ -33,7 +33,7 @@ suite("upstream addresses of connectors", () => {
 
   test("a name that changes to a private address between two lookups is never connected to (G4)", async (t) => {
     let connects = 0;
-    const server = createServer((_request, response) => void response.end("inside"));
+    const server = createServer((_request, response) => void response.end("machine"));
     server.on("connection", () => connects++);
     await once(server.listen(0, "127.0.0.1"), "listening");
     const { port } = server.address() as AddressInfo;

@@ -13,7 +13,7 @@ import type { Prefetched } from "#core/prefetched.ts";
  *   The organization comes from `org_slug` (path, query or body; else the token's own, else `personal`), the
  *   app from `:app_name`, the machine from `:machine_id`.
  */
-export type Access = "open" | "any" | "inside" | `${Action} ${Scope}`;
+export type Access = "open" | "any" | "machine" | `${Action} ${Scope}`;
 export type Scope = "account" | "org" | "app" | "machine";
 
 /**
@@ -69,7 +69,7 @@ export interface Guard {
   /** Fails with `unauthorized` unless the header has a valid token in the right scheme. */
   identify(authorization: string | undefined, rule: SchemeRule, request: IncomingMessage): Promise<Caller>;
   /** Fails with `forbidden` when the token does not allow it, with `not_found` when the caller may not see it. */
-  admit(caller: Caller, access: Exclude<Access, "open" | "inside">, target: Target): Promise<Admitted>;
+  admit(caller: Caller, access: Exclude<Access, "open" | "machine">, target: Target): Promise<Admitted>;
 }
 
 /** Authenticates machines that call the platform. Implemented by the identity module. */

@@ -67,7 +67,7 @@ export function handler(row: Row, parts: HandlerParts, ending: AbortSignal): Han
 
 /** Prefetches what the request names, where the database is a round trip away. */
 function prefetching(row: Row, { guard }: HandlerParts, work: Handler): Handler {
-  if (!guard.prefetch || row.access === "open" || row.access === "inside") return work;
+  if (!guard.prefetch || row.access === "open" || row.access === "machine") return work;
   const prefetch = guard.prefetch.bind(guard);
   return async (request, reply) => {
     const { org_slug, app_name, machine_id } = request.params as Target;
@@ -100,7 +100,7 @@ async function callerOf(
   request: FastifyRequest,
 ): Promise<Caller> {
   if (row.access === "open") return NOBODY;
-  if (row.access !== "inside") {
+  if (row.access !== "machine") {
     const token = request.headers.authorization ?? (row.websocket && webSocketToken(request.raw));
     return await guard.identify(token, row.scheme ?? "any", request.raw);
   }
@@ -116,7 +116,7 @@ async function admittedTo(row: Row, { guard }: ServerParts, caller: Caller, inpu
       "forbidden",
       "the credential of a connector cannot make credentials, webhooks or connectors, or change who may use them",
     );
-  return access === "open" || access === "inside" ? {} : await guard.admit(caller, access, targetOf(input));
+  return access === "open" || access === "machine" ? {} : await guard.admit(caller, access, targetOf(input));
 }
 
 async function relayed(
@@ -191,7 +191,7 @@ async function handleWebSocket(
 
 /** Uploads are not stored for comparison, so they cannot be repeated. */
 const isRepeatable = ({ method, access, style, upload }: Row): boolean =>
-  method === "POST" && access !== "open" && access !== "inside" && !style && !upload;
+  method === "POST" && access !== "open" && access !== "machine" && !style && !upload;
 
 /** The same request with the same key gets the first response. */
 async function once(

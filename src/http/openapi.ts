@@ -128,7 +128,7 @@ function queryParameters(row: Row): object[] {
 }
 
 function headerParameters(row: Row): object[] {
-  if (row.method !== "POST" || row.access === "open" || row.access === "inside" || row.upload) return [];
+  if (row.method !== "POST" || row.access === "open" || row.access === "machine" || row.upload) return [];
   const description = "The same key again within 24 hours gets the first answer instead of doing it twice.";
   return [parameter("header", "idempotency-key", { type: "string", description }, false)];
 }

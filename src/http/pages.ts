@@ -74,7 +74,7 @@ ${special.length > 0 ? `<p class="dim">Beyond the usual errors: ${special.map((n
 function accessWords({ access }: Row): string {
   if (access === "open") return "anyone, no token";
   if (access === "any") return "any token";
-  if (access === "inside") return "a machine itself";
+  if (access === "machine") return "a machine itself";
   const [action, scope] = access.split(" ");
   return scope === "account" ? "full-access token" : `${action} on the ${scope}`;
 }

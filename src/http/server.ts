@@ -232,8 +232,8 @@ function toApiError(log: Log, thrown: unknown, request_id: string, limit = BODY_
   if ((thrown as { code?: string } | null)?.code === "ECONNRESET")
     return new ApiError("request_timeout", "the request broke off");
   log.error({ error: thrown, request_id }, "a bug: an error that no one expected");
-  return new ApiError("internal", "internal error; the log has it under this request id", {
-    hint: `the log has it under ${request_id}`,
+  return new ApiError("internal", `internal error; see request ${request_id} in the log`, {
+    hint: `search the platform's log for ${request_id}`,
   });
 }
 

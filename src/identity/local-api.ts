@@ -20,8 +20,8 @@ interface LocalParts {
   machine_authenticator: MachineSocketAuthenticator;
   log: Log;
   /** Adds further files to a machine's directory. */
-  furnish(machine_id: string, folder: string): Promise<void>;
-  unfurnish(machine_id: string): void;
+  installFiles(machine_id: string, folder: string): Promise<void>;
+  removeFiles(machine_id: string): void;
   /** Whether the machine still exists. */
   exists(machine_id: string): Promise<boolean>;
 }
@@ -70,7 +70,7 @@ export class MachineLocalApi implements LocalApi {
       this.#listeners.delete(machine_id);
       throw thrown;
     }
-    await this.#parts.furnish(machine_id, folder);
+    await this.#parts.installFiles(machine_id, folder);
     return folder;
   }
 
@@ -81,7 +81,7 @@ export class MachineLocalApi implements LocalApi {
 
   async remove(machine_id: string): Promise<void> {
     await this.#shut(machine_id);
-    this.#parts.unfurnish(machine_id);
+    this.#parts.removeFiles(machine_id);
     rmSync(this.#folder(machine_id), { recursive: true, force: true });
   }
 

@@ -75,8 +75,8 @@ export class IdentityModule {
       dir: parts.dir,
       machine_authenticator: this.machine_authenticator,
       log: parts.log,
-      furnish: (id, folder) => this.#aws.install(id, folder),
-      unfurnish: (id) => this.#aws.remove(id),
+      installFiles: (id, folder) => this.#aws.install(id, folder),
+      removeFiles: (id) => this.#aws.remove(id),
       exists: async (id) => !["destroyed", undefined].includes((await machines.find(id))?.state),
     });
   }
@@ -93,7 +93,7 @@ export class IdentityModule {
     const machine = localGuard(machine_authenticator, tokens);
     const guardOf = (row: Row): Guard => (own.has(row) ? machine : tokens);
     await this.local.start(createServer({ ...parts, rows: [...this.#token_rows, ...rows], guard: machine, guardOf }));
-    const inside = rows.filter(({ access }) => access === "inside");
+    const inside = rows.filter(({ access }) => access === "machine");
     await this.network.start(createServer({ ...parts, rows: inside, guard: machine }));
   }
 
@@ -108,4 +108,4 @@ export class IdentityModule {
  * Access rules that need no token at a machine's socket: machine routes, its own resources, and its app's database
  * leases. Open routes, such as the issuer's keys, are open here too.
  */
-const INSIDE: ReadonlySet<Access> = new Set(["inside", "read machine", "control machine"] as const);
+const INSIDE: ReadonlySet<Access> = new Set(["machine", "read machine", "control machine"] as const);

@@ -104,7 +104,7 @@ export function tokenRoutes({ issuer, clock }: Parts): Row[] {
     route("POST /v1/tokens/oidc", {
       summary: "A new identity token of this machine",
       part: "identity",
-      access: "inside",
+      access: "machine",
       body: schema.TokenInput,
       any_type: true,
       response: { status: 200, type: "text/plain" },

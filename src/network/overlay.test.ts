@@ -20,7 +20,7 @@ const OTHER = "00000000000000b2";
 const machine = (id: string, host_id: string, network = "1:2"): Machine =>
   aMachine({ id, host_id, state: "started", private_ip: `fdaa:${network}:${host_id}:0:0:0:${id}` });
 
-async function aFabric(t: TestContext, machines: readonly Machine[]) {
+async function anOverlay(t: TestContext, machines: readonly Machine[]) {
   const bus = new LocalBus<MachineUpdate>({ onError() {}, onFull: () => assert.fail() });
   const directory = new Directory({ store: { aliveAnywhere: async () => machines } as unknown as MachineStore, bus });
   await directory.start();
@@ -28,7 +28,7 @@ async function aFabric(t: TestContext, machines: readonly Machine[]) {
   const peers = new Map<string, Peer>([[OTHER, { node_id: OTHER, underlay: "10.0.0.2", seen_at: 0, block: 3 }]]);
   const kept: (readonly RemotePeer[])[] = [];
   const broken = { value: false };
-  const fabric = new OverlayNetwork({
+  const overlay = new OverlayNetwork({
     node_id: OWN,
     underlay: "10.0.0.1",
     own: ["aaaa"],
@@ -54,24 +54,24 @@ async function aFabric(t: TestContext, machines: readonly Machine[]) {
     log: silentLog,
   });
   t.after(async () => {
-    await fabric.close();
+    await overlay.close();
     directory.close();
   });
   const say = (one: Machine): void =>
     bus.publish(topics.every, { machine: one, events: [] } as unknown as MachineUpdate);
-  return { fabric, clock, kept, peers, say, broken };
+  return { overlay, clock, kept, peers, say, broken };
 }
 
 suite("overlay network between hosts", () => {
   test("there is a route to each network on each other host, and none to local ones", async (t) => {
-    const { fabric, kept, peers } = await aFabric(t, [
+    const { overlay, kept, peers } = await anOverlay(t, [
       machine("1", "aaaa"),
       machine("2", "bbbb"),
       machine("3", "bbbb"),
       machine("4", "bbbb", "7:8"),
       machine("5", "cccc"),
     ]);
-    await fabric.start();
+    await overlay.start();
     const address = platformAddress(OTHER);
     const nets = ["fdaa:1:2:bbbb::/64", "fdaa:7:8:bbbb::/64"];
     assert.deepEqual(kept, [[{ node_id: OTHER, underlay: "10.0.0.2", address, nets, net4: "100.65.128.0/17" }]]);
@@ -79,8 +79,8 @@ suite("overlay network between hosts", () => {
   });
 
   test("the first machine of a network on a host adds a route; another one there changes nothing", async (t) => {
-    const { fabric, kept, clock, say } = await aFabric(t, []);
-    await fabric.start();
+    const { overlay, kept, clock, say } = await anOverlay(t, []);
+    await overlay.start();
     say(machine("2", "bbbb"));
     await clock.advance(NETWORK_LIMITS.overlay_gather_ms);
     assert.deepEqual(kept.at(-1)?.[0]?.nets, ["fdaa:1:2:bbbb::/64"]);
@@ -91,8 +91,8 @@ suite("overlay network between hosts", () => {
   });
 
   test("failed route updates are retried at the next pass, and routes of departed hosts are removed", async (t) => {
-    const { fabric, kept, clock, peers, broken } = await aFabric(t, [machine("2", "bbbb")]);
-    await fabric.start();
+    const { overlay, kept, clock, peers, broken } = await anOverlay(t, [machine("2", "bbbb")]);
+    await overlay.start();
     broken.value = true;
     peers.delete(OTHER);
     await clock.advance(NETWORK_LIMITS.peer_beat_ms * 2);

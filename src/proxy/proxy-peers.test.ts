@@ -12,10 +12,10 @@ import { PROXY_LIMITS } from "./limits.ts";
 import { ProxyPeers } from "./proxy-peers.ts";
 import type { ProxyStore } from "./store.ts";
 
-interface Door {
+interface Peer {
   peers: ProxyPeers;
   uses: Record<string, number>;
-  /** What gets nothing from this door. */
+  /** What gets nothing from this peer. */
   withdrawn: string[];
 }
 
@@ -35,35 +35,35 @@ function wires() {
   });
 }
 
-/** Two machines of one app, known to all doors. */
+/** Two machines of one app, known to all peers. */
 const MACHINES = new Map(["m1", "m2"].map((id) => [id, { id, app_id: "a1", state: "started" }]));
 
-async function doors(
+async function peers(
   ...names: string[]
-): Promise<{ all: Door[]; clock: VirtualClock; store: ProxyStore; state: (id: string, to: string) => void }> {
+): Promise<{ all: Peer[]; clock: VirtualClock; store: ProxyStore; state: (id: string, to: string) => void }> {
   const database = inlineSqlite();
   await migrate(database);
   const store = sqlProxyStore(database);
   const clock = virtualClock();
   const notifier = wires();
   const known = new Map([...MACHINES].map(([id, machine]) => [id, { ...machine }]));
-  const all = names.map((node_id): Door => {
-    const door: Pick<Door, "uses" | "withdrawn"> = { uses: {}, withdrawn: [] };
+  const all = names.map((node_id): Peer => {
+    const peer: Pick<Peer, "uses" | "withdrawn"> = { uses: {}, withdrawn: [] };
     const peers = new ProxyPeers({
       node_id,
       store,
       notifier: notifier(node_id),
       clock,
       log: silentLog,
-      uses: () => ({ ...door.uses }),
+      uses: () => ({ ...peer.uses }),
       find: (id) => known.get(id) as unknown as Entry,
       async withdraw({ id }) {
-        door.withdrawn.push(id);
-        return () => void door.withdrawn.splice(door.withdrawn.indexOf(id), 1);
+        peer.withdrawn.push(id);
+        return () => void peer.withdrawn.splice(peer.withdrawn.indexOf(id), 1);
       },
     });
     peers.start();
-    return Object.assign(door, { peers });
+    return Object.assign(peer, { peers });
   });
   for (const { peers } of all) await peers.exchange();
   const state = (id: string, to: string): void => void Object.assign(known.get(id) ?? assert.fail(), { state: to });
@@ -74,7 +74,7 @@ const machine = (id: string): Entry => (MACHINES.get(id) ?? assert.fail()) as un
 
 suite("edge proxies of several processes", () => {
   test("an unused machine may be stopped once all proxies agree, and none routes to it meanwhile", async () => {
-    const { all, state } = await doors("n1", "n2", "n3");
+    const { all, state } = await peers("n1", "n2", "n3");
     const [one, two, three] = all;
     assert.ok(one && two && three);
     assert.equal(await one.peers.agree(machine("m1")), true);
@@ -87,7 +87,7 @@ suite("edge proxies of several processes", () => {
 
   test("a machine in recent use through another proxy is not stopped and stays routed", async () => {
     for (const load of [3, 0]) {
-      const { all } = await doors("n1", "n2");
+      const { all } = await peers("n1", "n2");
       const [one, two] = all;
       assert.ok(one && two);
       // Nobody was told of it yet.
@@ -100,7 +100,7 @@ suite("edge proxies of several processes", () => {
   });
 
   test("a machine that was not stopped after all is routed again after a timeout", async () => {
-    const { all, clock } = await doors("n1", "n2");
+    const { all, clock } = await peers("n1", "n2");
     const [one, two] = all;
     assert.ok(one && two);
     assert.equal(await one.peers.agree(machine("m1")), true);
@@ -113,7 +113,7 @@ suite("edge proxies of several processes", () => {
   });
 
   test("of two proxies that each want to stop a machine of an app, only one may", async () => {
-    const { all } = await doors("n1", "n2");
+    const { all } = await peers("n1", "n2");
     const [one, two] = all;
     assert.ok(one && two);
     const agreed = await Promise.all([one.peers.agree(machine("m1")), two.peers.agree(machine("m2"))]);
@@ -121,7 +121,7 @@ suite("edge proxies of several processes", () => {
   });
 
   test("a departed proxy is not asked any more, and one that never responds blocks no stop for good", async () => {
-    const { all, clock, store } = await doors("n1");
+    const { all, clock, store } = await peers("n1");
     const [one] = all;
     assert.ok(one);
     const word = { uses: {}, resting: {}, quiet: [] };

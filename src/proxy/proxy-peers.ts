@@ -123,9 +123,9 @@ export class ProxyPeers {
     this.#told = said;
   }
 
-  #onNotification(doors: readonly ProxyPeer[]): void {
+  #onNotification(peers: readonly ProxyPeer[]): void {
     const now = this.#parts.clock.monotonic();
-    const live = doors.filter(({ node_id, beat }) => {
+    const live = peers.filter(({ node_id, beat }) => {
       if (node_id === this.#parts.node_id) return false;
       const seen = this.#seen.get(node_id);
       if (seen?.beat !== beat) this.#seen.set(node_id, { beat, at: now });

@@ -13,22 +13,22 @@ export interface ProxyReadiness {
  * requests are finished: it was removed from routing before. So a deploy drops no request, whatever the program does
  * with its connections on exit.
  */
-export function readinessDriver(driver: RuntimeDriver, door: ProxyReadiness): RuntimeDriver {
+export function readinessDriver(driver: RuntimeDriver, readiness: ProxyReadiness): RuntimeDriver {
   const changed: Pick<RuntimeDriver, "start" | "resume" | "stop" | "suspend"> = {
     async start(launch, signal, extend) {
-      const [started] = await Promise.all([driver.start(launch, signal, extend), door.opened(launch.id, signal)]);
+      const [started] = await Promise.all([driver.start(launch, signal, extend), readiness.opened(launch.id, signal)]);
       return started;
     },
     async resume(launch, handle, signal) {
-      const [started] = await Promise.all([driver.resume(launch, handle, signal), door.opened(launch.id, signal)]);
+      const [started] = await Promise.all([driver.resume(launch, handle, signal), readiness.opened(launch.id, signal)]);
       return started;
     },
     async stop(ref, how, signal) {
-      await door.quiet(ref.id, how.timeout_ms, signal);
+      await readiness.quiet(ref.id, how.timeout_ms, signal);
       return await driver.stop(ref, how, signal);
     },
     async suspend(ref, signal) {
-      await door.quiet(ref.id, Number.POSITIVE_INFINITY, signal);
+      await readiness.quiet(ref.id, Number.POSITIVE_INFINITY, signal);
       return await driver.suspend(ref, signal);
     },
   };

@@ -92,7 +92,7 @@ process.on("exit", () => {
   for (const emulator of OPEN) emulator.forget();
 });
 
-/** The platform behind the door; another one after each reset. */
+/** The platform behind the listener; another one after each reset. */
 interface Generation {
   dir: string;
   database: Database;

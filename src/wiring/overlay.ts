@@ -15,7 +15,7 @@ import type { DataDir } from "#stores/data-dir.ts";
 import type { Database } from "#stores/database.ts";
 import { sqlPeerStore } from "#stores/sql/peers.ts";
 
-interface FabricNeeds {
+interface OverlayNeeds {
   clock: Clock;
   log: Log;
   sealer: Sealer;
@@ -33,7 +33,7 @@ interface FabricNeeds {
 export function openOverlay(
   database: Database,
   { host: { network, underlay }, role }: Settings,
-  { sealer, dir, hosts, notifier, directory, clock, log, ipv4_block, ipv4_claims }: FabricNeeds,
+  { sealer, dir, hosts, notifier, directory, clock, log, ipv4_block, ipv4_claims }: OverlayNeeds,
 ): Pick<OverlayNetwork, "start" | "close"> | undefined {
   if (network === "off") return undefined;
   const { node_id } = dir;
@@ -42,7 +42,7 @@ export function openOverlay(
   const tunnel = openTunnel(network, { node_id, underlay, key, ipv4_block, mayRoute });
   const store = sqlPeerStore(database);
   const own = hosts.own;
-  const fabric = new OverlayNetwork({
+  const overlay = new OverlayNetwork({
     node_id,
     underlay,
     own,
@@ -55,9 +55,9 @@ export function openOverlay(
     log,
   });
   return {
-    start: () => fabric.start(),
+    start: () => overlay.start(),
     async close() {
-      await fabric.close();
+      await overlay.close();
       // Machines of a host keep running and stay reachable; without machines the tunnel is not needed.
       if (role === "control") await tunnel.remove();
     },

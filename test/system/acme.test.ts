@@ -16,7 +16,7 @@ import { freePort } from "#proxy/fixtures.ts";
 import type { AcmeAccount } from "#proxy/store.ts";
 import { selfSigned } from "#proxy/x509.ts";
 import { tempDir } from "../support.ts";
-import { openDoor, until } from "./front-door.ts";
+import { openEdgeProxy, until } from "./edge-proxy-harness.ts";
 
 const PROGRAMS: readonly [string, string][] = [
   ["pebble", "-h"],
@@ -130,7 +130,7 @@ suite("certificates from an ACME authority", { skip }, () => {
     const at = await anAuthority(t);
     process.env["HANGAR_MASTER_KEY"] = "0".repeat(64);
     t.after(() => delete process.env["HANGAR_MASTER_KEY"]);
-    const { platform, secure } = await openDoor(t, (_request, response) => response.end("ok"), {
+    const { platform, secure } = await openEdgeProxy(t, (_request, response) => response.end("ok"), {
       HANGAR_ACME_DIRECTORY: at.directory,
       HANGAR_ACME_CA: at.ca,
       HANGAR_ACME_DNS_HOOK: at.hook,

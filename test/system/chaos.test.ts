@@ -120,7 +120,7 @@ async function write({ port }: Scene, app: string, path: string, told: Told): Pr
   const said = await promise.catch(() => undefined);
   if (said === undefined) {
     told.refused++;
-    // A door that is shut answers at once: the box has better things to do.
+    // A closed port is refused at once, so wait before the next request.
     return await delay(20);
   }
   const { app: from, machine, start } = JSON.parse(said) as Record<"app" | "machine" | "start", string>;
@@ -132,7 +132,7 @@ async function write({ port }: Scene, app: string, path: string, told: Told): Pr
 /** Clients that write through the edge proxy and through the API until they are told to stop. */
 function beginClients(scene: Scene, told: Told): { end(): Promise<void> } {
   let over = false;
-  const door = async (app: string, client: number): Promise<void> => {
+  const visitor = async (app: string, client: number): Promise<void> => {
     for (let n = 0; !over; n++) await write(scene, app, `/${app}/${client}/${n}`, told);
   };
   const api = async (app: string): Promise<void> => {
@@ -142,7 +142,7 @@ function beginClients(scene: Scene, told: Told): { end(): Promise<void> } {
       await delay(50);
     }
   };
-  const all = APPS.flatMap((app) => [api(app), ...Array.from({ length: CLIENTS_PER_APP }, (_, n) => door(app, n))]);
+  const all = APPS.flatMap((app) => [api(app), ...Array.from({ length: CLIENTS_PER_APP }, (_, n) => visitor(app, n))]);
   return {
     async end() {
       over = true;

@@ -70,18 +70,18 @@ suite("autostop with several controls", { skip: postgresMissing() }, () => {
 
     const store = await openPostgres(database);
     t.after(() => store.close());
-    const { peers: doors } = sqlProxyStore(store);
+    const { peers } = sqlProxyStore(store);
     const ask = async (): Promise<string | undefined> => {
       const answered = await fetch(`http://${HERE}:${PORT}/`).catch(() => undefined);
       return answered?.ok ? await answered.text() : undefined;
     };
-    const request = until("the door is open, and it is served", ask);
+    const request = until("the listener is open, and it is served", ask);
     // Whichever comes first: a request that is never served says why.
     await Promise.race([asked, request]);
-    const before = await doors();
-    assert.equal(before.length, 2, "both doors are known to each other");
+    const before = await peers();
+    assert.equal(before.length, 2, "both peers are known to each other");
     await until("both have looked often enough", async () => {
-      const beats = new Map((await doors()).map(({ node_id, beat }) => [node_id, beat]));
+      const beats = new Map((await peers()).map(({ node_id, beat }) => [node_id, beat]));
       return before.every(({ node_id, beat }) => (beats.get(node_id) ?? 0) >= beat + LOOKS);
     });
     assert.equal(await state(), "started", "it is in use");

@@ -50,7 +50,7 @@ const once = (script: string) => ({
 
 type Get = <Data>(path: string) => Promise<Data>;
 type Value = (query: string) => Promise<number>;
-interface Doors {
+interface Ports {
   plain: number;
   secure: number;
 }
@@ -63,11 +63,11 @@ test("every series of the specification exists and agrees with the kernel", {
   busyboxLayer(join(platform.images, "busybox"));
   const caller = await platform.start();
   const { get, value } = asking(caller);
-  const doors = { plain: await freePort(), secure: await freePort() };
-  const { id, instance_id, private_ip, volume } = await busyMachine(caller, doors);
+  const ports = { plain: await freePort(), secure: await freePort() };
+  const { id, instance_id, private_ip, volume } = await busyMachine(caller, ports);
   await machinesThatEnd(caller, value);
   await until("traffic is taken", () => send(private_ip, 9000, SENT));
-  await visit(doors);
+  await visit(ports);
 
   // The round after the traffic has everything that was done before it.
   await until("the traffic shows", async () => (await value('svc_instance_net_recv_bytes{device="eth0"}')) >= SENT);
@@ -110,7 +110,7 @@ function asking(caller: Caller): { get: Get; value: Value } {
 }
 
 /** The machine that works, with a volume, open to the outside on two ports. */
-async function busyMachine(caller: Caller, { plain, secure }: Doors) {
+async function busyMachine(caller: Caller, { plain, secure }: Ports) {
   const ask = async (method: string, path: string, body?: object): Promise<Record<string, string>> =>
     (await must(caller, method, path, body)) as Record<string, string>;
   await ask("POST", "/v1/apps", { app_name: "web" });
@@ -158,8 +158,8 @@ async function machinesThatEnd(caller: Caller, value: Value): Promise<void> {
 }
 
 /** A known number of requests and handshakes, one of which fails. */
-async function visit({ plain, secure }: Doors): Promise<void> {
-  await until("the door is open", () => send("127.0.0.1", plain, 0));
+async function visit({ plain, secure }: Ports): Promise<void> {
+  await until("the listener is open", () => send("127.0.0.1", plain, 0));
   const place = { host: "127.0.0.1", path: "/page", headers: { host: "web.localhost" }, agent: false } as const;
   for (let i = 0; i < REQUESTS; i++) assert.equal(await bodySize(request({ ...place, port: plain })), PAGE);
   const trusting = { servername: "web.localhost", rejectUnauthorized: false };

@@ -38,11 +38,11 @@ const TWISTS: ((query: string) => [query: string, fields?: Record<string, string
 ];
 
 /** A platform that one organization is asked about, with that organization's own token. */
-interface Asker {
+interface Tenant {
   ask(path: string, fields?: Record<string, string>): Promise<string>;
 }
 
-async function platformWith(t: TestContext, fill: Record<string, readonly Buffer[]>): Promise<Asker> {
+async function platformWith(t: TestContext, fill: Record<string, readonly Buffer[]>): Promise<Tenant> {
   const platform = await testPlatform(t, { HANGAR_METRICS_RETENTION_DAYS: "36500" });
   for (const [name, bodies] of Object.entries(fill)) {
     const { id } = (await platform.ask("POST /v1/orgs", { body: { name } })).body;

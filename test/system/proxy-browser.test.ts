@@ -8,7 +8,7 @@ import { text } from "node:stream/consumers";
 import { suite, test } from "node:test";
 import { PATIENCE_MS, runs } from "../support.ts";
 import { noBrowser, openBrowser } from "./browser.ts";
-import { openDoor } from "./front-door.ts";
+import { openEdgeProxy } from "./edge-proxy-harness.ts";
 import { ownNetwork } from "./own-network.ts";
 
 const GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
@@ -38,7 +38,7 @@ function echo(socket: Duplex, key: string): void {
 if (await ownNetwork(import.meta.filename)) {
   suite("edge proxy with a browser and wrk", () => {
     test("a page and its WebSocket work in a browser", { skip: noBrowser }, async (t) => {
-      const { plain, secure } = await openDoor(t, (asked, response) => {
+      const { plain, secure } = await openEdgeProxy(t, (asked, response) => {
         // The server of the fixture, to which the test adds what it needs.
         const { server } = asked.socket as unknown as { server: Server };
         if (server.listenerCount("upgrade") === 0)
@@ -76,7 +76,7 @@ if (await ownNetwork(import.meta.filename)) {
       // When wrk ends it leaves requests behind: their places are free again before we have heard that they are gone.
       let counted_until = 0;
       const concurrency = { type: "requests", soft_limit: 2, hard_limit: HARD };
-      const { plain } = await openDoor(
+      const { plain } = await openEdgeProxy(
         t,
         (_asked, response) => {
           seen++;

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { suite, test } from "node:test";
 import { selfSigned } from "#proxy/x509.ts";
 import { PATIENCE_MS, runs, tempDir } from "../support.ts";
-import { openDoor, until } from "./front-door.ts";
+import { openEdgeProxy, until } from "./edge-proxy-harness.ts";
 
 const missing = (program: string, flag = "--version"): string | undefined =>
   spawnSync(program, [flag]).error ? `there is no ${program} (apt-get install ${program})` : undefined;
@@ -28,7 +28,7 @@ suite("edge proxy with foreign clients", () => {
   test("curl works with HTTP/1.0, 1.1 and 2, uploads, and a custom certificate", {
     skip: missing("curl"),
   }, async (t) => {
-    const { platform, plain, secure } = await openDoor(t, (request, response) => {
+    const { platform, plain, secure } = await openEdgeProxy(t, (request, response) => {
       let bytes = 0;
       request.on("data", (chunk: Buffer) => {
         bytes += chunk.length;
@@ -67,7 +67,7 @@ suite("edge proxy with foreign clients", () => {
   });
 
   test("hundreds of slow connections are closed, and others are served meanwhile (P2)", async (t) => {
-    const { plain } = await openDoor(t, (_request, response) => response.end("ok"));
+    const { plain } = await openEdgeProxy(t, (_request, response) => response.end("ok"));
     const count = runs(500, 2000, 2000);
     const sockets: Socket[] = [];
     let closed = 0;
@@ -96,7 +96,7 @@ suite("edge proxy with foreign clients", () => {
   });
 
   test("five hundred requests to a stopped machine cause one start and get five hundred responses (P5)", async (t) => {
-    const { platform, plain, machine } = await openDoor(
+    const { platform, plain, machine } = await openEdgeProxy(
       t,
       (_request, response) => response.end("awake"),
       {},

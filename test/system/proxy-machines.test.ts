@@ -10,7 +10,7 @@ import { freePort } from "#proxy/fixtures.ts";
 import { type TestPlatform, testPlatform } from "../platform.ts";
 import { realMachinesMissing } from "../rootfs.ts";
 import { runs, tempDir } from "../support.ts";
-import { until } from "./front-door.ts";
+import { until } from "./edge-proxy-harness.ts";
 import { nodeIdOf } from "./leaks.ts";
 import { load } from "./load.ts";
 

@@ -25,7 +25,7 @@ function pour(into: Writable, mib: number, look: () => void): void {
 }
 
 /** The data plane in a process of its own, in front of a server that gives and takes large bodies. */
-async function door(t: TestContext): Promise<{ port: number; rss_mib(): number }> {
+async function openProxy(t: TestContext): Promise<{ port: number; rss_mib(): number }> {
   const { port: upstream } = await aBackend(t, (asked, response) => {
     if (asked.method === "PUT") {
       let bytes = 0;
@@ -80,7 +80,7 @@ async function upload(port: number, mib: number, look: () => void): Promise<numb
 
 suite("memory of large bodies", { skip: process.platform === "linux" ? false : "memory is read from /proc" }, () => {
   test(`${BODY_MIB} MiB down and up take at most ${MORE_MIB} MiB of memory (P4)`, async (t) => {
-    const { port, rss_mib } = await door(t);
+    const { port, rss_mib } = await openProxy(t);
     // Warm: code is compiled and buffers are there.
     await download(port, 16, () => {});
     await upload(port, 16, () => {});
@@ -98,7 +98,7 @@ suite("memory of large bodies", { skip: process.platform === "linux" ? false : "
   });
 
   test("a slow reader slows the machine down instead of using memory (P4)", async (t) => {
-    const { port, rss_mib } = await door(t);
+    const { port, rss_mib } = await openProxy(t);
     await download(port, 16, () => {});
     const before = rss_mib();
     const answers = await Promise.all(Array.from({ length: 20 }, () => ask(port, { path: `/${BODY_MIB}` })));

@@ -11,7 +11,7 @@ import { realMachinesMissing } from "../rootfs.ts";
 import { runs, tempDir } from "../support.ts";
 import { startProgram } from "./child.ts";
 import { startDaemon } from "./daemon.ts";
-import { until } from "./front-door.ts";
+import { until } from "./edge-proxy-harness.ts";
 import { nodeIdOf } from "./leaks.ts";
 import { load } from "./load.ts";
 

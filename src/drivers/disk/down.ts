@@ -19,9 +19,9 @@ export async function takeDownVolumes(root: string): Promise<number> {
   // In reverse order: the decrypted view is mounted over the encrypted one.
   for (const point of ours.toReversed()) {
     await unmountSoon(point).catch(() => {});
-    await letGo(point);
+    await removeEmpty(point);
   }
-  for (const name of await readdir(folder).catch((): string[] => [])) await letGo(join(folder, name));
+  for (const name of await readdir(folder).catch((): string[] => [])) await removeEmpty(join(folder, name));
   const { mapped, loops } = await blockDevicesOf((file) => file.startsWith(`${root}/`));
   // Deferred: a device in use is closed by its last user.
   for (const { of } of mapped) await run("cryptsetup", ["close", "--deferred", of]).catch(() => {});
@@ -31,4 +31,4 @@ export async function takeDownVolumes(root: string): Promise<number> {
 }
 
 /** Removing a directory also unmounts it in every other mount namespace. */
-const letGo = (point: string): Promise<void> => rmdir(point).catch(() => {});
+const removeEmpty = (point: string): Promise<void> => rmdir(point).catch(() => {});

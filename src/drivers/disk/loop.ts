@@ -135,7 +135,7 @@ export class LoopDisk implements VolumeDisk {
     for (const { close } of Object.values(LAYERS)) await close?.(point);
     if (await mountAt(point)) await unmountSoon(point);
     for (const { unmap } of Object.values(LAYERS)) await unmap?.(volume_id);
-    await this.#letGo(point);
+    await this.#unmountAndRemove(point);
     await (await this.#images()).remove("volumes", volume_id);
   }
 
@@ -164,14 +164,14 @@ export class LoopDisk implements VolumeDisk {
     await layer.close?.(point);
     if (await mountAt(point)) await (layer.close ? unmountSoon(point) : run("umount", [point]));
     await layer.unmap?.(id);
-    await this.#letGo(point);
+    await this.#unmountAndRemove(point);
   }
 
   /**
    * Removing the directory also unmounts it in other mount namespaces: a machine that was starting has a copy of all
    * mounts, which would keep the file system, and its unwritten data, alive.
    */
-  async #letGo(point: string): Promise<void> {
+  async #unmountAndRemove(point: string): Promise<void> {
     await rmdir(point).catch(() => {});
   }
 
@@ -274,7 +274,7 @@ export class LoopDisk implements VolumeDisk {
       await work();
     } finally {
       await run("umount", [point]);
-      await this.#letGo(point);
+      await this.#unmountAndRemove(point);
     }
   }
 

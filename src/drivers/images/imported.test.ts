@@ -1,4 +1,4 @@
-/** Imported images among several processes: what one took in, the others boot, by way of a store or of its own door. */
+/** Imported images among several processes: what one took in, the others boot, through an object store or from the process that imported them. */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
@@ -39,7 +39,7 @@ async function platform(t: TestContext, { shared }: { shared: boolean }) {
   await migrate(database);
   const names = sqlImportedImages(database);
   const sealer = new Sealer(randomBytes(32));
-  const doors = new Map<string, string>();
+  const listeners = new Map<string, string>();
   const channel = new Channel(sealer, systemClock);
   t.after(() => channel.close());
   const everyone = tempStore(t);
@@ -47,7 +47,7 @@ async function platform(t: TestContext, { shared }: { shared: boolean }) {
     const own = tempStore(t);
     const packed = shared ? everyone : join(own, "imported");
     const remote = async (id: string) => {
-      const address = doors.get(id);
+      const address = listeners.get(id);
       return address === undefined ? undefined : { address, layer_store: remoteLayerStore(channel, address) };
     };
     const sharing = { names, node_id, objects: new LocalObjects(packed), ...(shared ? {} : { remote }) };
@@ -55,13 +55,13 @@ async function platform(t: TestContext, { shared }: { shared: boolean }) {
     const images = await openImages(join(own, "images"), settings, systemClock, silentLog, { sharing, ...limits });
     const { calls, streams } = images.layer_store ?? assert.fail();
     const listen = { host: "127.0.0.1", port: 0 };
-    const door = await listenForPeers({ listen, sealer, calls, streams, clock: systemClock, log: silentLog });
-    doors.set(node_id, door.address);
+    const listener = await listenForPeers({ listen, sealer, calls, streams, clock: systemClock, log: silentLog });
+    listeners.set(node_id, listener.address);
     let open = true;
     const close = async (): Promise<void> => {
       if (!open) return;
       open = false;
-      await door.close();
+      await listener.close();
       await images.close();
     };
     t.after(close);

@@ -1,6 +1,6 @@
 /**
  * Imported images as they were sent, packed, where other processes of the platform can get them: in the object store
- * that all of them share, or on the disk of the one that took them in, which hands them out (far-shelf.ts). What is
+ * that all of them share, or on the disk of the one that took them in, which hands them out (remote-layer-store.ts). What is
  * fetched is believed no more than what a registry sends: documents and layers are what their digests say, or refused.
  */
 import { createReadStream, createWriteStream } from "node:fs";

@@ -25,7 +25,7 @@ interface DnsParts {
   egress?: Pick<EgressEnforcer, "mayAsk" | "answered"> | undefined;
 }
 
-interface Asker {
+interface QuerySource {
   /** An address of a machine in the network that is listened on. */
   network: string;
   from: string;
@@ -106,7 +106,7 @@ export class DnsServer {
     for (const socket of this.#connections) socket.destroy();
   }
 
-  async #answer(message: Buffer, { network, from, tcp }: Asker): Promise<Buffer | undefined> {
+  async #answer(message: Buffer, { network, from, tcp }: QuerySource): Promise<Buffer | undefined> {
     const question = readQuestion(message);
     if (!question) return undefined;
     try {
@@ -145,7 +145,7 @@ export class DnsServer {
   }
 
   /** Forwards a public name if the machine's policy allows it; its addresses are opened before the response is sent. */
-  async #outside(message: Buffer, question: Question, { from, tcp }: Asker): Promise<Buffer> {
+  async #outside(message: Buffer, question: Question, { from, tcp }: QuerySource): Promise<Buffer> {
     const { egress, directory } = this.#parts;
     if (!egress) return await this.#forward(message, question, tcp);
     const machine = directory.find(machineAt(from));

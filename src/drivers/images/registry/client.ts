@@ -23,12 +23,12 @@ export class Transient extends Error {
   override readonly name = "Transient";
   readonly retry_after_ms: number | undefined;
   /** Unreachable: an immediate retry is pointless. */
-  readonly hopeless: boolean;
+  readonly is_unreachable: boolean;
 
   constructor(message: string, options: { retry_after_ms?: number | undefined; cause?: unknown } = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.retry_after_ms = options.retry_after_ms;
-    this.hopeless = /ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|bad port|CERT/.test(message);
+    this.is_unreachable = /ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|bad port|CERT/.test(message);
   }
 }
 

@@ -30,7 +30,7 @@ export async function retrying<T>(
       if (!(thrown instanceof Transient)) throw thrown;
       if (progress() > best) tried = 1;
       best = Math.max(best, progress());
-      if (tried >= limits.tries || (thrown.hopeless && best === 0)) unreachable(reference, thrown);
+      if (tried >= limits.tries || (thrown.is_unreachable && best === 0)) unreachable(reference, thrown);
       const pause = Math.max(limits.retry_ms * 2 ** (tried - 1), thrown.retry_after_ms ?? 0);
       await clock.sleep(Math.min(pause, limits.retry_max_ms), signal);
     }

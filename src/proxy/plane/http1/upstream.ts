@@ -66,8 +66,8 @@ export class Upstream implements UpstreamConnection {
   #keep_ms = 0;
   /** The current chunk is in the buffer that the next read overwrites. */
   #in_place = false;
-  /** None of it was passed on yet. */
-  #untold = false;
+  /** Nothing of the current chunk was passed on yet. */
+  #unpassed = false;
   /** Part of it is still in use. */
   #unsent = false;
   /** Whether the request was written completely. */
@@ -181,7 +181,7 @@ export class Upstream implements UpstreamConnection {
     }
     this.#inbox.settle();
     this.#in_place = true;
-    this.#untold = !this.#pending;
+    this.#unpassed = !this.#pending;
     this.#read(chunk);
     this.#in_place = false;
   }
@@ -259,8 +259,8 @@ export class Upstream implements UpstreamConnection {
     const exchange = this.#exchange;
     if (!exchange) return;
     if (!exchange.unsent) this.#buffers?.returned();
-    exchange.data(chunk, this.#in_place && this.#untold ? chunk.byteOffset : 0);
-    this.#untold = false;
+    exchange.data(chunk, this.#in_place && this.#unpassed ? chunk.byteOffset : 0);
+    this.#unpassed = false;
     this.#unsent ||= this.#in_place && exchange.unsent;
   }
 

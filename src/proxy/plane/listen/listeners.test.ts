@@ -74,7 +74,7 @@ suite("ports that cannot be opened", () => {
     serve("greedy", { since: 2, shared: false, addresses: ["127.73.0.1"], ports: [many] });
     const port = await freePort();
     serve("late", { since: 3, ports: [one(listener.port), one(port)] });
-    await until("the port is told as shut", () => told(listener)?.length === 1);
+    await until("the port is reported as closed", () => told(listener)?.length === 1);
     const problem = `127.0.0.1 port ${port} is not open: at most 2048 are, on all addresses together (limit listeners)`;
     assert.deepEqual(told(listener), [{ protocol: "tcp", address: "127.0.0.1", port, problem }]);
     assert.match(await listener.raw("GET / HTTP/1.1\r\nhost: late.localhost\r\nconnection: close\r\n\r\n"), /shared/);

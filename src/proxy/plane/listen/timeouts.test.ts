@@ -13,7 +13,7 @@ import type { PortOptions } from "../../table.ts";
 const MINUTE = 60_000;
 const REQUEST = "GET / HTTP/1.1\r\nhost: web.localhost\r\nconnection: close\r\n\r\n";
 
-/** A machine that answers as the test says, behind a door whose time can be moved. */
+/** A machine that answers as the test says, behind a listener with a virtual clock. */
 async function house(t: TestContext, listener: RequestListener, options: Partial<PortOptions> = {}) {
   const asked = Promise.withResolvers<void>();
   const backend = await aBackend(t, (request, response) => {

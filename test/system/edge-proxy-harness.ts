@@ -9,7 +9,7 @@ export async function until(what: () => Promise<boolean> | boolean): Promise<voi
   await patient(what.toString(), what, { every_ms: 20 });
 }
 
-interface Door {
+interface EdgeProxy {
   platform: TestPlatform;
   plain: number;
   secure: number;
@@ -17,12 +17,12 @@ interface Door {
 }
 
 /** An app with one machine, whose port 8080 is a server of the test's, open on a plain and a TLS port. */
-export async function openDoor(
+export async function openEdgeProxy(
   t: TestContext,
   listener: Parameters<typeof aBackend>[1],
   env: Record<string, string> = {},
   service: object = {},
-): Promise<Door> {
+): Promise<EdgeProxy> {
   const backend = await aBackend(t, listener);
   const [plain, secure] = [await freePort(), await freePort()];
   const platform = await testPlatform(t, env, { reach: () => ({ host: "127.0.0.1", port: backend.port }) });
