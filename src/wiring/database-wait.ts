@@ -61,16 +61,22 @@ export class DatabaseWait {
 
   /** Starts the platform, with retries while the database is unreachable. */
   async start<T>(attempt: () => Promise<T>): Promise<T> {
-    for (;;) {
-      try {
-        await this.#probe();
-        return await attempt();
-      } catch (thrown) {
-        if (!this.#isAway(thrown)) throw thrown;
-        await this.#serve(thrown);
+    // A host listens nowhere yet: nothing else would keep its process alive between two attempts.
+    const alive = setInterval(() => {}, LIMITS.database_wait_ms);
+    try {
+      for (;;) {
+        try {
+          await this.#probe();
+          return await attempt();
+        } catch (thrown) {
+          if (!this.#isAway(thrown)) throw thrown;
+          await this.#serve(thrown);
+        }
+        await this.#known?.confirm();
+        await this.#parts.clock.sleep(LIMITS.database_wait_ms);
       }
-      await this.#known?.confirm();
-      await this.#parts.clock.sleep(LIMITS.database_wait_ms);
+    } finally {
+      clearInterval(alive);
     }
   }
 

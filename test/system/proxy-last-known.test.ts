@@ -3,7 +3,7 @@
  * over TLS too, the API says what is the matter, and everything goes on without a restart when the database is back.
  */
 import assert from "node:assert/strict";
-import { readFileSync, statSync, utimesSync } from "node:fs";
+import { existsSync, readFileSync, statSync, utimesSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -19,6 +19,7 @@ import { selfSigned } from "#proxy/x509.ts";
 import { postgresMissing, startPostgres } from "../postgres.ts";
 import { tempDir, until } from "../support.ts";
 import { type Child, startProgram } from "./child.ts";
+import { startDaemon } from "./daemon.ts";
 
 const skip = postgresMissing() ?? (process.env["HANGAR_TEST_POSTGRES_URL"] ? "needs a server of its own" : undefined);
 const NAME = "shop.example";
@@ -177,5 +178,25 @@ suite("edge proxy started while the database is unreachable", { skip }, () => {
     assert.notEqual(code, 0);
     assert.match(first.complaints, /the database cannot be reached/);
     assert.doesNotMatch(first.lines.join("\n"), /waiting/);
+  });
+
+  test("a host waits for the database and is ready when it is back, without a restart", async (t) => {
+    const postgres = await startPostgres();
+    t.after(() => postgres.stop());
+    const shared = ["--driver", "sim", "--database", await postgres.database(), "--log-level", "error"];
+    const control = await startDaemon(t, tempDir(), ["--role", "control", ...shared]);
+    const { body } = await control.call("POST", "/v1/platform/host_join_tokens");
+    const data_dir = tempDir();
+    const args = ["--role", "host", "--data-dir", data_dir, ...shared];
+    const start = (...more: string[]): Child => startProgram(t, "src/main.ts", [...args, ...more]);
+    const first = start("--join-token", String(body["token"]));
+    await first.until(/ is ready /);
+    await until("it was ready once", () => existsSync(join(data_dir, "last-known-routes")));
+    await postgres.crash();
+    await first.kill();
+    const second = start();
+    await until("it says what it waits for", () => second.complaints.includes("; waiting for it."));
+    await postgres.start();
+    await second.until(/ is ready /);
   });
 });
