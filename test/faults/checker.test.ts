@@ -139,6 +139,20 @@ suite("history checker", () => {
     const [first, second] = history.operations;
     assert.ok(first && second && first.ended >= first.invoked && second.invoked >= first.ended);
     assert.deepEqual([first.outcome, second.outcome], ["ok", "unknown"]);
+    const answer = Promise.withResolvers<{ outcome: "ok" }>();
+    const third = history.record({ kind: "write", process: "c1", key: "x", value: "c" }, () => answer.promise);
+    assert.deepEqual(
+      history.soFar().map(({ value, outcome }) => [value, outcome]),
+      [
+        ["a", "ok"],
+        ["b", "unknown"],
+        ["c", "unknown"],
+      ],
+      "one without an answer yet may have been seen",
+    );
+    answer.resolve({ outcome: "ok" });
+    await third;
+    assert.deepEqual(history.soFar(), history.operations);
     const up = history.takeDown("c1");
     assert.equal(history.down[0]?.to, Number.POSITIVE_INFINITY);
     up();

@@ -38,6 +38,7 @@ export class History {
   /** Answers that should never come, such as an internal error. */
   readonly unexpected: string[] = [];
   readonly #down: Down[] = [];
+  readonly #unanswered = new Set<Asked & Pick<Operation, "invoked">>();
 
   get down(): readonly Down[] {
     return this.#down;
@@ -45,10 +46,19 @@ export class History {
 
   /** Carries out one operation and writes down both its ends. */
   async record(asked: Asked, call: () => Promise<Told>): Promise<Told> {
-    const invoked = performance.now();
+    const begun = { ...asked, invoked: performance.now() };
+    this.#unanswered.add(begun);
     const told = await call().catch((): Told => ({ outcome: "unknown" }));
-    this.operations.push({ ...asked, ...told, invoked, ended: performance.now() });
+    this.#unanswered.delete(begun);
+    this.operations.push({ ...begun, ...told, ended: performance.now() });
     return told;
+  }
+
+  /** All operations until now, with those that have no answer yet: others may have seen what they do. */
+  soFar(): Operation[] {
+    const ended = performance.now();
+    const open = Array.from(this.#unanswered, (one): Operation => ({ ...one, ended, outcome: "unknown" }));
+    return [...this.operations, ...open];
   }
 
   /** The process answers nobody from now on; what it answers with ends that. */

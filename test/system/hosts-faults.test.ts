@@ -105,7 +105,7 @@ const ANY_STATE = ["created", "starting", "started", "stopping", "stopped"];
 
 /** Nothing that was seen so far is wrong. */
 function judge({ cluster, history }: Scene, when: string): void {
-  assert.deepEqual(problemsOf(check(history.operations, { down: history.down, answer_ms: ANSWER_MS })), [], when);
+  assert.deepEqual(problemsOf(check(history.soFar(), { down: history.down, answer_ms: ANSWER_MS })), [], when);
   assert.deepEqual(twice(cluster.spans()), [], `no machine could run in two places at once: ${when}`);
 }
 
