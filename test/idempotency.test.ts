@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { suite, test } from "node:test";
 import { systemClock } from "#core/clock.ts";
+import { ApiError } from "#core/errors.ts";
 import { MovingClock } from "#core/moving-clock.ts";
 import { Sealer } from "#core/sealer.ts";
 import { Idempotency } from "#http/idempotency.ts";
@@ -55,6 +56,29 @@ suite("Idempotency-Key", () => {
       (await ask("POST /v1/apps", { body: { app_name: "x" }, headers: { "idempotency-key": "bad key" } })).status,
       400,
     );
+  });
+
+  test("a refusal after a run with an unknown outcome keeps the key, so that the next run finds what the first one made", async () => {
+    const database = inlineSqlite();
+    await migrate(database);
+    const clock = new MovingClock({});
+    const parts = { store: sqlIdempotencyStore(database), sealer: new Sealer(randomBytes(32)), clock };
+    const request = { caller: "c", method: "POST", path: "/", key: "k", body: "{}", recorded: true };
+    const idempotency = new Idempotency({ ...parts, runner: "node1" });
+    const made: string[] = [];
+    const attempt = async (error?: ApiError) =>
+      await idempotency.once(request, async (ids) => {
+        made.push(ids.short());
+        if (error) throw error;
+        return { status: 201, body: "{}" };
+      });
+    for (const code of ["storage_failed", "insufficient_capacity"] as const) {
+      await assert.rejects(attempt(new ApiError(code, "")), { code });
+      clock.jump(1000);
+    }
+    assert.equal((await attempt()).status, 201);
+    assert.equal(new Set(made).size, 1, "always the same ids");
+    await database.close();
   });
 
   test("a request that crashed is run again with the same ids, by its own process at once", async () => {

@@ -116,8 +116,9 @@ export class Idempotency {
       await store.finish(key, sealer.seal(`idempotency:${key}`, recorded ? JSON.stringify(answer) : UNRECORDED));
       return { ...answer, repeated: kept !== null };
     } catch (thrown) {
-      // A refusal changed nothing, so the next attempt may succeed. Other failures keep the key.
-      if (isRefusal(thrown)) await store.forget(key);
+      // A refusal changed nothing, so the next attempt may succeed. Other failures keep the key, and so does the refusal of
+      // a later run: the first one may have done its work, and its ids are the ones to find it by.
+      if (isRefusal(thrown) && entry.started_at === now) await store.forget(key);
       throw thrown;
     }
   }
