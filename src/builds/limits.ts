@@ -21,6 +21,10 @@ export const BUILD_LIMITS = {
   builds_per_org: 20,
   /** Builds that run at a time in one process; the others wait. One organization has one at a time. */
   builds_parallel: 2,
+  /** A process with builds looks this often whether one was cancelled through another process; a notification is sooner. */
+  cancel_look_ms: 2000,
+  /** How long a cancel waits for the build to end; then it is answered as it is. */
+  cancel_wait_ms: 10_000,
   /** How long a build may run; then it is ended and `failed`. */
   build_ms: 30 * MINUTE,
   /** What a build may write to its log; the rest is left out, and the log says so. */

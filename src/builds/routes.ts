@@ -7,11 +7,13 @@ import type { StreamItem } from "#http/stream.ts";
 import { BUILD_LIMITS } from "./limits.ts";
 import * as schema from "./schema.ts";
 import type { BuildService } from "./service.ts";
+import type { BuildSite } from "./site.ts";
 import type { BuildStore } from "./store.ts";
 import { ENDED } from "./types.ts";
 
 interface Parts {
   builds: BuildService;
+  siteOf(org_id: string): Promise<BuildSite>;
   apps: Pick<AppService, "get">;
   store: Pick<BuildStore, "log">;
   clock: Clock;
@@ -26,7 +28,7 @@ export function buildRoutes(parts: Parts): Row[] {
   return [...contextRoutes(parts), ...ownRoutes(parts), ...logRoutes(parts)];
 }
 
-function contextRoutes({ builds, apps }: Parts): Row[] {
+function contextRoutes({ siteOf, apps }: Parts): Row[] {
   return [
     route(`POST ${PATH}/files/missing`, {
       summary: "Ask which files of a build context have to be uploaded",
@@ -38,7 +40,7 @@ function contextRoutes({ builds, apps }: Parts): Row[] {
       errors: ["build_refused"],
       async handle({ body, ...admitted }) {
         const { org_id } = await apps.get(appOf(admitted).name);
-        return { missing: builds.missing(org_id, body.files) };
+        return { missing: await (await siteOf(org_id)).missing(org_id, body.files) };
       },
     }),
     route(`POST ${PATH}/files`, {
@@ -51,13 +53,13 @@ function contextRoutes({ builds, apps }: Parts): Row[] {
       errors: ["build_refused", "limit_reached", "storage_full"],
       async handle({ upload, ...admitted }) {
         const { org_id } = await apps.get(appOf(admitted).name);
-        return await builds.receive(org_id, upload);
+        return await (await siteOf(org_id)).receive(org_id, upload);
       },
     }),
   ];
 }
 
-function ownRoutes({ builds, apps }: Parts): Row[] {
+function ownRoutes({ builds, siteOf, apps }: Parts): Row[] {
   return [
     route(`POST ${PATH}`, {
       summary: "Build an image from a Dockerfile; answers when the build is queued",
@@ -72,7 +74,8 @@ function ownRoutes({ builds, apps }: Parts): Row[] {
         const app = await apps.get(appOf(admitted).name);
         const { dockerfile = "Dockerfile", args = {}, secrets = {}, no_cache = false } = body;
         const wanted = { ...body, dockerfile, args, secrets, no_cache };
-        return schema.buildResponse(await builds.create(app, caller.name, wanted, ids));
+        const site = await siteOf(app.org_id);
+        return schema.buildResponse(await site.create(app, caller.name, wanted, ids.hex(14)));
       },
     }),
     route(`GET ${PATH}`, {
@@ -96,10 +99,10 @@ function ownRoutes({ builds, apps }: Parts): Row[] {
     }),
     route(`POST ${PATH}/:build_id/cancel`, {
       summary: "Cancel a build; one that has ended stays as it is",
+      description: "Waits until the build has ended, 10 seconds at most.",
       part: "apps",
       access: "write app",
       response: { status: 200, schema: schema.BuildResponse },
-      errors: ["conflict"],
       handle: async ({ params, ...admitted }) =>
         schema.buildResponse(await builds.cancel(appOf(admitted).id, params.build_id)),
     }),

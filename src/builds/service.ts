@@ -5,16 +5,17 @@ import { messageOf } from "#core/assert.ts";
 import type { Clock } from "#core/clock.ts";
 import type { EgressPolicy } from "#core/egress-policy.ts";
 import { ApiError, fail } from "#core/errors.ts";
-import type { Ids } from "#core/ids.ts";
 import type { Log } from "#core/log.ts";
+import type { Notifier } from "#core/notifier.ts";
 import { type Builder, BuildFailed } from "./builder.ts";
 import { type ContextFiles, missingFiles } from "./context-files.ts";
 import { checkContext } from "./context-list.ts";
 import { baseImages, checkPlatform } from "./dockerfile.ts";
 import type { BuildLimits } from "./limits.ts";
 import { LogWriter } from "./log-writer.ts";
+import type { BuildSite } from "./site.ts";
 import type { BuildStore } from "./store.ts";
-import { type Build, type BuildOptions, type ContextEntry, ENDED } from "./types.ts";
+import { type Build, ENDED, type NewBuild } from "./types.ts";
 
 export interface BuildParts {
   store: BuildStore;
@@ -23,17 +24,14 @@ export interface BuildParts {
   /** Where contexts are while they are built. */
   dir: string;
   node_id: string;
+  /** Wakes the process that runs a build; absent where there is no other one. */
+  notifier: Pick<Notifier, "send" | "listen"> | undefined;
   /** The address of a build in the network of its app. */
   address(app: App, id: string): Promise<string>;
   egress(app_id: string): Promise<EgressPolicy>;
   clock: Clock;
   log: Log;
   limits: BuildLimits;
-}
-
-export interface NewBuild extends BuildOptions {
-  files: readonly ContextEntry[];
-  platform?: string | undefined;
 }
 
 /** A build that waits or runs here. Its secrets are nowhere else. */
@@ -54,14 +52,19 @@ class Stopped extends Error {
 }
 
 const RESTARTED = "the platform was restarted while the image was being built; start the build again";
+const LOST = "the host that built the image was lost; start the build again";
+const CANCELLED = "cancelled";
+/** How often a cancel looks whether the build has ended. */
+const POLL_MS = 200;
 const FILES_HINT = "build it elsewhere and push it: hangar registry login, then docker push; or hangar images import";
 
 /** Builds of images: taken in, queued, run one at a time per organization, and found again. */
-export class BuildService {
+export class BuildService implements BuildSite {
   readonly #parts: BuildParts;
-  readonly #waiting: Job[] = [];
+  readonly #closing = new AbortController();
+  #unlisten = (): void => {};
+  #waiting: Job[] = [];
   readonly #running = new Map<string, { job: Job; done: Promise<void> }>();
-  #closed = false;
 
   constructor(parts: BuildParts) {
     this.#parts = parts;
@@ -69,34 +72,44 @@ export class BuildService {
 
   /** What an earlier process left behind goes, and its builds have failed. */
   async start(): Promise<void> {
-    const { store, builder, dir, node_id, clock } = this.#parts;
+    const { builder, dir, node_id, notifier } = this.#parts;
     rmSync(dir, { recursive: true, force: true });
     mkdirSync(dir, { recursive: true, mode: 0o700 });
     await builder.clear();
-    for (const { id } of await store.unfinished(node_id))
-      await store.change(id, ["queued", "running"], { state: "failed", error: RESTARTED, ended_at: clock.now() });
+    await this.#failAll(node_id, RESTARTED);
+    if (!notifier) return;
+    this.#unlisten = notifier.listen("builds", (word) => {
+      if (word === node_id) void this.#look();
+    });
+    void this.#keepLooking();
+  }
+
+  /** Nobody else ends the builds of a process whose host is lost. If it still runs, it stops them when it finds out. */
+  async hostLost({ node_id }: { node_id: string }): Promise<void> {
+    await this.#failAll(node_id, LOST);
   }
 
   /** Ends what runs, and waits until nothing of it is left. */
   async close(): Promise<void> {
-    this.#closed = true;
+    this.#closing.abort();
+    this.#unlisten();
     const stopped = new Stopped("failed", "the platform was stopped while the image was being built");
     for (const job of this.#waiting.splice(0)) await this.#end(job, { state: "failed", error: stopped.message });
     for (const { job } of this.#running.values()) job.stop.abort(stopped);
     await Promise.allSettled([...this.#running.values()].map(({ done }) => done));
   }
 
-  missing(org_id: string, digests: readonly string[]): string[] {
+  async missing(org_id: string, digests: readonly string[]): Promise<string[]> {
     this.#refuseUnable();
     return this.#parts.files.missing(org_id, digests);
   }
 
-  receive(org_id: string, upload: AsyncIterable<Uint8Array>): Promise<{ files: number; bytes: number }> {
+  async receive(org_id: string, upload: AsyncIterable<Uint8Array>): Promise<{ files: number; bytes: number }> {
     this.#refuseUnable();
-    return this.#parts.files.receive(org_id, upload);
+    return await this.#parts.files.receive(org_id, upload);
   }
 
-  async create(app: App, created_by: string, wanted: NewBuild, ids: Ids): Promise<Build> {
+  async create(app: App, created_by: string, wanted: NewBuild, id: string): Promise<Build> {
     const { store, files, limits, clock, node_id } = this.#parts;
     this.#refuseUnable();
     checkContext(wanted.files, wanted.dockerfile);
@@ -113,11 +126,12 @@ export class BuildService {
         },
       );
     const build: Build = {
-      id: ids.hex(14),
+      id,
       app_id: app.id,
       org_id: app.org_id,
       state: "queued",
       node_id,
+      cancel_requested: false,
       dockerfile: wanted.dockerfile,
       target: wanted.target ?? null,
       no_cache: wanted.no_cache,
@@ -145,24 +159,54 @@ export class BuildService {
 
   list: BuildStore["list"] = (app_id, page) => this.#parts.store.list(app_id, page);
 
-  /** A build that has ended stays as it is. */
+  /**
+   * A build that has ended stays as it is. One that waits is cancelled at once, by whatever process was asked; one that runs
+   * is ended by the process that runs it, and answered as it is when that takes long.
+   */
   async cancel(app_id: string, id: string): Promise<Build> {
-    const build = await this.get(app_id, id);
-    if (ENDED.includes(build.state)) return build;
-    const waiting = this.#waiting.findIndex((job) => job.build.id === id);
-    const running = [...this.#running.values()].find(({ job }) => job.build.id === id);
-    const reason = "cancelled";
-    if (waiting >= 0) {
-      for (const job of this.#waiting.splice(waiting, 1)) await this.#end(job, { state: "cancelled", error: reason });
-    } else if (running) {
-      running.job.stop.abort(new Stopped("cancelled", reason));
-      await running.done;
-    } else {
-      fail("conflict", `build ${id} runs in another process of the platform`, {
-        hint: "cancel it there, or wait until it ends",
-      });
+    const { store, clock, limits, notifier } = this.#parts;
+    const { node_id } = await this.get(app_id, id);
+    const cancelled = { state: "cancelled", error: CANCELLED, ended_at: clock.now() } as const;
+    if (!(await store.change(id, ["queued"], cancelled))) await store.requestCancel(id);
+    notifier?.send("builds", node_id);
+    await this.#look();
+    const until = clock.monotonic() + limits.cancel_wait_ms;
+    for (;;) {
+      const build = await this.get(app_id, id);
+      if (ENDED.includes(build.state) || clock.monotonic() >= until) return build;
+      await clock.sleep(POLL_MS);
     }
-    return await this.get(app_id, id);
+  }
+
+  async #keepLooking(): Promise<void> {
+    const { clock, limits } = this.#parts;
+    const { signal } = this.#closing;
+    while (!signal.aborted) {
+      await clock.sleep(limits.cancel_look_ms, signal).catch(() => {});
+      if (!signal.aborted) await this.#look();
+    }
+  }
+
+  /** Ends the builds of here that were cancelled, or counted as lost, through another process. */
+  async #look(): Promise<void> {
+    const { store, node_id, log } = this.#parts;
+    // Before the database is read: one that comes meanwhile is not missing in it.
+    const jobs = [...this.#waiting, ...Array.from(this.#running.values(), ({ job }) => job)];
+    if (jobs.length === 0) return;
+    try {
+      const open = new Map((await store.unfinished(node_id)).map((build) => [build.id, build]));
+      for (const { build, stop } of jobs)
+        if (open.get(build.id)?.cancel_requested ?? true) stop.abort(new Stopped("cancelled", CANCELLED));
+      this.#waiting = this.#waiting.filter(({ stop }) => !stop.signal.aborted);
+    } catch (error) {
+      log.warn({ error }, "cancelled builds could not be looked for");
+    }
+  }
+
+  async #failAll(node_id: string, error: string): Promise<void> {
+    const { store, clock } = this.#parts;
+    for (const { id } of await store.unfinished(node_id))
+      await store.change(id, ["queued", "running"], { state: "failed", error, ended_at: clock.now() });
   }
 
   #refuseUnable(): void {
@@ -173,7 +217,7 @@ export class BuildService {
   /** Starts what may start now. */
   #next(): void {
     const { limits, log } = this.#parts;
-    while (!this.#closed && this.#running.size < limits.builds_parallel) {
+    while (!this.#closing.signal.aborted && this.#running.size < limits.builds_parallel) {
       const at = this.#waiting.findIndex(({ build }) => !this.#running.has(build.org_id));
       const [job] = at < 0 ? [] : this.#waiting.splice(at, 1);
       if (!job) return;

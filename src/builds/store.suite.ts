@@ -9,6 +9,7 @@ const BUILD: Build = {
   org_id: "o1",
   state: "queued",
   node_id: "n1",
+  cancel_requested: false,
   dockerfile: "Dockerfile",
   target: null,
   no_cache: true,
@@ -56,6 +57,18 @@ export function buildStoreSuite(
       const ended = { state: "failed", error: "why", digest: "sha256:1", ended_at: 9 } as const;
       assert.equal(await store.change(build(1).id, ["queued", "running"], ended), true);
       assert.deepEqual(await store.find("a1", build(1).id), build(1, { ...ended, started_at: 7 }));
+      await close();
+    });
+
+    test("the end of a running build is asked for, of no other", async () => {
+      const { store, close } = await open();
+      await store.insert(build(1), 10);
+      assert.equal(await store.requestCancel(build(1).id), false, "it waits");
+      await store.change(build(1).id, ["queued"], { state: "running" });
+      assert.equal(await store.requestCancel(build(1).id), true);
+      assert.deepEqual(await store.unfinished("n1"), [build(1, { state: "running", cancel_requested: true })]);
+      await store.change(build(1).id, ["running"], { state: "cancelled" });
+      assert.equal(await store.requestCancel(build(1).id), false, "it has ended");
       await close();
     });
 

@@ -18,6 +18,8 @@ export interface BuildStore {
   list(app_id: string, page: PageRequest<readonly [created_at: number, id: string]>): Promise<Build[]>;
   /** False when the build is in none of these states. */
   change(id: string, from: readonly BuildState[], change: BuildChange): Promise<boolean>;
+  /** Asks the process that runs the build to end it. False when the build does not run. */
+  requestCancel(id: string): Promise<boolean>;
   /** Builds of a process that have not ended. */
   unfinished(node_id: string): Promise<Build[]>;
   /** How many builds of the organization have not ended, in all processes. */

@@ -9,8 +9,10 @@ export interface Build {
   app_id: string;
   org_id: string;
   state: BuildState;
-  /** Which process runs it: when that one is started anew, the build has failed. */
+  /** Which process runs it: when that one is lost or started anew, the build has failed. */
   node_id: string;
+  /** Somebody cancelled it while it ran; the process that runs it ends it. */
+  cancel_requested: boolean;
   dockerfile: string;
   target: string | null;
   no_cache: boolean;
@@ -45,4 +47,9 @@ export interface BuildOptions {
   /** In memory alone, until the build has ended. */
   secrets: Readonly<Record<string, string>>;
   no_cache: boolean;
+}
+
+export interface NewBuild extends BuildOptions {
+  files: readonly ContextEntry[];
+  platform?: string | undefined;
 }

@@ -231,14 +231,14 @@ export interface Api {
     params: Record<string, never>;
     query: { limit?: number | undefined; cursor?: string | undefined };
     body: undefined;
-    answer: { hosts: ({ id: string; region: string; zone: string; cpus: number; memory_mb: number; state: string; used_cpus: number; used_memory_mb: number; cordoned: boolean; draining: boolean; held: boolean; lease_seconds: number; address: string; driver: string; version: string; last_seen: string })[]; next_cursor?: string | undefined };
+    answer: { hosts: ({ id: string; region: string; zone: string; cpus: number; memory_mb: number; state: string; used_cpus: number; used_memory_mb: number; cordoned: boolean; draining: boolean; held: boolean; lease_seconds: number; address: string; driver: string; builds: string; version: string; last_seen: string })[]; next_cursor?: string | undefined };
   };
   /** One host. */
   "GET /v1/platform/hosts/:host_id": {
     params: { host_id: string };
     query: Record<string, never>;
     body: undefined;
-    answer: { id: string; region: string; zone: string; cpus: number; memory_mb: number; state: string; used_cpus: number; used_memory_mb: number; cordoned: boolean; draining: boolean; held: boolean; lease_seconds: number; address: string; driver: string; version: string; last_seen: string };
+    answer: { id: string; region: string; zone: string; cpus: number; memory_mb: number; state: string; used_cpus: number; used_memory_mb: number; cordoned: boolean; draining: boolean; held: boolean; lease_seconds: number; address: string; driver: string; builds: string; version: string; last_seen: string };
   };
   /** Delete a host without machines whose process has stopped. */
   "DELETE /v1/platform/hosts/:host_id": {

@@ -13,4 +13,4 @@ export interface Notifier {
   close(): Promise<void>;
 }
 
-export type NotificationChannel = "machines" | "volumes" | "hosts" | "network" | "doors" | "egress";
+export type NotificationChannel = "machines" | "volumes" | "hosts" | "network" | "doors" | "egress" | "builds";

@@ -130,7 +130,8 @@ async function handleStream(session: WebSocketSession, open: StreamHandlers[stri
   }
 }
 
-interface CallReply {
+/** What the other end answers with: the result, or a refusal. */
+export interface CallReply {
   result?: unknown;
   code?: string;
   error?: string;
@@ -141,7 +142,7 @@ const refusal = (thrown: unknown): CallReply => ({
   error: messageOf(thrown),
 });
 
-function refused({ code, error }: CallReply): never {
+export function refused({ code, error }: CallReply): never {
   if (code) throw new ApiError(code as ErrorCode, error ?? "");
   throw new Error(error);
 }

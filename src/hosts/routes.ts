@@ -23,6 +23,7 @@ const HostResponse = Type.Object({
   }),
   address: Type.String({ description: "Where other processes reach it; empty when it does not listen." }),
   driver: Type.String(),
+  builds: Type.String({ description: "`yes` when it can build images, or why not; empty when it has not said." }),
   version: Type.String(),
   last_seen: Type.String({ description: "By its own clock; empty for a host without a lease." }),
 });
@@ -153,12 +154,12 @@ function hostResponse(host: Host, hosts: Pick<HostService, "status">) {
   const state = host.state === "ok" && hosts.status(host.id) === "unknown" ? "unknown" : host.state;
   const { id, region, zone, cpus, memory_mb, used_cpus, used_memory_mb, cordoned, draining, held } = host;
   const { address, facts } = host;
-  const { driver = "", version = "" } = facts;
+  const { driver = "", builds = "", version = "" } = facts;
   const wishes = { cordoned, draining, held };
   const last_seen = host.lease_ms > 0 ? isoTime(host.seen_at) : "";
   const size = { cpus, memory_mb, used_cpus, used_memory_mb };
   const lease_seconds = Math.round(host.lease_ms / 1000);
-  return { id, region, zone, ...size, state, ...wishes, lease_seconds, address, driver, version, last_seen };
+  return { id, region, zone, ...size, state, ...wishes, lease_seconds, address, driver, builds, version, last_seen };
 }
 
 /** The smallest machine, with one CPU. */

@@ -43,6 +43,8 @@ export interface HostFacts {
   driver?: string;
   /** `yes` when machines are suspended by snapshot; otherwise the kind, or `no`, and why. */
   suspend?: string;
+  /** `yes` when it can build images, or why not. */
+  builds?: string;
   /** Whether machines can have swap, or why not. */
   swap?: string;
   disk_gb?: number;

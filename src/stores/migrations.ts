@@ -138,6 +138,11 @@ export const MIGRATIONS: readonly Migration[] = [
       "ALTER TABLE releases ADD COLUMN failure TEXT",
     ],
   },
+  {
+    id: 29,
+    name: "builds cancelled through another process",
+    statements: ["ALTER TABLE builds ADD COLUMN cancel_requested BIGINT NOT NULL DEFAULT 0"],
+  },
 ];
 
 /** All tables with data, parents before children: the order of a restore. */

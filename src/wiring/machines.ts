@@ -5,6 +5,7 @@ import { AppService } from "#apps/service.ts";
 import type { AppStore } from "#apps/store.ts";
 import type { AuthStore } from "#auth/store.ts";
 import type { TokenService } from "#auth/tokens.ts";
+import type { BuildService } from "#builds/service.ts";
 import type { Clock } from "#core/clock.ts";
 import { randomIds } from "#core/ids.ts";
 import { LIMITS } from "#core/limits.ts";
@@ -55,7 +56,7 @@ import { sqlWebhookStore } from "#stores/sql/webhooks.ts";
 import { VolumeModule } from "#volumes/module.ts";
 import { volumeRoutes } from "#volumes/routes.ts";
 import type { Grown } from "#volumes/scheduler.ts";
-import { type BuilderNeeds, openBuilder, openBuilds } from "./builds.ts";
+import { type BuilderNeeds, buildDuties, openBuilder, openBuilds } from "./builds.ts";
 import { databaseRoutes } from "./databases.ts";
 import { openEgress } from "./egress.ts";
 import type { Emulated } from "./emulated.ts";
@@ -135,18 +136,18 @@ export async function openMachines(database: Database, settings: Settings, needs
     ...needs,
     readiness: readinessOfProxy(() => proxy),
     withNames: (private_ip, work) => proxy.withNames(private_ip, work),
+    builds: () => builds,
   });
   const { images, registry, hosts, hostStore, volumes, store, duty, notifier, machines_module } = opened;
   const apps = openApps(needs, machines_module, volumes);
-  const { builds, rows: build_rows } = openBuilds(database, { ...needs, ...opened, apps, host_ids: hosts.own });
-  const { bus } = machines_module;
+  const { builds, rows: build_rows } = openBuilds(database, { ...needs, ...opened, apps });
   const webhooks = openWebhooks(database, settings, needs, machines_module);
-  const egress = openEgress(settings, { ...needs, ...opened, bus });
+  const egress = openEgress(settings, { ...needs, ...opened, bus: machines_module.bus });
   const served = { machines_module, hosts, images, notifier, egress: egress.keeper };
   const proxy = openProxy(database, settings, { ...needs, ...served });
   const overlay =
     notifier && openOverlay(database, settings, { ...needs, ...opened, notifier, directory: proxy.directory });
-  const running = new MeasuredMachines({ host_ids: hosts.own, store, bus });
+  const running = new MeasuredMachines({ host_ids: hosts.own, store, bus: machines_module.bus });
   const sources = await openSources({ ...needs, machines: running, proxy, host_ids: hosts.own });
   const measuring = openMetrics(settings, {
     ...needs,
@@ -248,7 +249,12 @@ async function openIpv4(database: Database, { dir, sealer }: MachineNeeds, has_p
 async function openModule(
   database: Database,
   settings: Settings,
-  needs: MachineNeeds & { readiness: ProxyReadiness; withNames: BuilderNeeds["withNames"] },
+  needs: MachineNeeds & {
+    readiness: ProxyReadiness;
+    withNames: BuilderNeeds["withNames"];
+    /** Available slightly later. */
+    builds: () => BuildService;
+  },
 ) {
   const { clock, log, sealer, secrets, choice, dir, local_api } = needs;
   const { hosts, store: hostStore, notifier } = await openHosts(database, settings, { clock, log, dir });
@@ -288,6 +294,7 @@ async function openModule(
   const for_machines = builder?.around(opened) ?? opened;
   const driver = readinessDriver(needs.around?.(for_machines) ?? for_machines, needs.readiness);
   const fence = needs.fence ?? (leased ? await openFence(choice, own) : undefined);
+  const building = buildDuties(builder, needs.builds);
   const shared = {
     hosts,
     store: hostStore,
@@ -296,9 +303,11 @@ async function openModule(
     fence,
     channel,
     more: {
-      calls: { ...images.layer_store?.calls, ...registry.handlers.calls },
-      streams: { ...images.layer_store?.streams, ...registry.handlers.streams },
+      calls: { ...images.layer_store?.calls, ...registry.handlers.calls, ...building.handlers.calls },
+      streams: { ...images.layer_store?.streams, ...registry.handlers.streams, ...building.handlers.streams },
     },
+    builds: building.builds,
+    onLost: building.onLost,
   };
   const beats = notifier && (await openBeats(settings, hostStore));
   const duty = notifier && beats && new Duty({ ...shared, beats, settings, notifier, clock, log, dir, sealer });
@@ -316,7 +325,7 @@ async function openModule(
     egress: (app_id) => needs.appStore.egress(app_id),
     ...(duty ? { shared: { notifier, holds: (id: string) => duty.holds(id) } } : {}),
   });
-  const kept = { images, registry, hosts, hostStore, volumes, store, networks };
+  const kept = { images, registry, hosts, hostStore, volumes, store, networks, channel };
   return { ...kept, duty, notifier, machines_module, ipv4_block, ipv4_claims, driver, builder };
 }
 

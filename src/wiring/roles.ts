@@ -142,6 +142,10 @@ interface DutyParts {
   channel: Channel;
   /** Further calls for other processes. */
   more: { calls: CallHandlers; streams: StreamHandlers } | undefined;
+  /** Whether images can be built here, or why not. */
+  builds: string;
+  /** Called for a lost host, after its machines. */
+  onLost(host: Host): Promise<void>;
 }
 
 /** Duties of a process among several: leases of its hosts, host watch, and the channel to its machines. */
@@ -199,7 +203,10 @@ export class Duty {
     this.#started = true;
     const judges = settings.role !== "host";
     const judging = {
-      onLost: (host: Host): Promise<void> => machines_module.hostLost(host),
+      onLost: async (host: Host): Promise<void> => {
+        await machines_module.hostLost(host);
+        await this.#parts.onLost(host);
+      },
       onLeaving: (leaving: readonly Host[]): Promise<void> => machines_module.relocation.again(leaving),
     };
     this.#watch = new HostWatch({ hosts, store, notifier, clock, log, ...(judges ? judging : {}) });
@@ -227,12 +234,12 @@ export class Duty {
   }
 
   #lease(host_id: string, lease_ms: number): HostLease {
-    const { dir, store, beats, clock, log, hosts, notifier, driver, fence } = this.#parts;
+    const { dir, store, beats, clock, log, hosts, notifier, driver, fence, builds } = this.#parts;
     return new HostLease({
       host_id,
       node_id: dir.node_id,
       lease_ms,
-      arrival: () => ({ address: this.#address(), facts: factsOf(driver, dir) }),
+      arrival: () => ({ address: this.#address(), facts: { ...factsOf(driver, dir), builds } }),
       store: { find: store.find, take: store.take, renew: beats.renew, leave: store.leave },
       clock,
       log,

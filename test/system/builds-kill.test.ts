@@ -1,24 +1,23 @@
 /** The platform is killed while it builds an image: nothing of the build is left, and the build says what happened. */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { createHash } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test } from "node:test";
-import { TAR_END, tarHeader, tarPadding } from "#archive/tar.ts";
 import { systemClock } from "#core/clock.ts";
 import { silentLog } from "#core/log.ts";
 import { buildahMissing } from "#drivers/builds/builder-root.ts";
 import { takeDown } from "#drivers/runtime/runc/down.ts";
 import { busyboxLayer, realMachinesMissing } from "../rootfs.ts";
 import { tempDir, until } from "../support.ts";
+import { digestOf, tarOf } from "./build-context.ts";
 import { type Daemon, startDaemon } from "./daemon.ts";
 import { command } from "./foreign-machines.ts";
 import { nodeIdOf } from "./leaks.ts";
 
 const SLEEP = "sleep 123456";
 const DOCKERFILE = Buffer.from(`FROM base:1\nRUN echo begun; ${SLEEP}\n`);
-const sha256 = createHash("sha256").update(DOCKERFILE).digest("hex");
+const sha256 = digestOf(DOCKERFILE);
 
 async function send({ base_url, token }: Daemon, path: string, bytes: Buffer): Promise<void> {
   const headers = { authorization: `Bearer ${token}`, "content-type": "application/x-tar" };
@@ -39,9 +38,7 @@ suite("a platform killed during a build", { skip: buildahMissing() ?? realMachin
     const first = await startDaemon(t, data_dir, ["--driver", "runc"]);
     await first.call("POST", "/v1/apps", { app_name: "web" });
     await send(first, "/v1/images/import?name=base:1", readFileSync(join(dir, "root.tar")));
-    const size = DOCKERFILE.length;
-    const header = tarHeader({ path: sha256, type: "file", mode: 0o644, uid: 0, gid: 0, mtime: 0, size });
-    await send(first, "/v1/apps/web/builds/files", Buffer.concat([header, DOCKERFILE, tarPadding(size), TAR_END]));
+    await send(first, "/v1/apps/web/builds/files", tarOf([DOCKERFILE]));
     const { body } = await first.call("POST", "/v1/apps/web/builds", { files: [{ path: "Dockerfile", sha256 }] });
     const path = `/v1/apps/web/builds/${String(body["id"])}`;
     await until("a step of the build runs", async () => {

@@ -1,27 +1,14 @@
 /** Images built from Dockerfiles by Debian's buildah, in real containers: what comes out, and what a hostile build cannot do. */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, suite, test } from "node:test";
-import { TAR_END, tarHeader, tarPadding } from "#archive/tar.ts";
 import { buildahMissing } from "#drivers/builds/builder-root.ts";
 import { busyboxLayer, realMachinesMissing } from "../rootfs.ts";
 import { tempDir, until } from "../support.ts";
+import { digestOf, tarOf } from "./build-context.ts";
 import { command, type ForeignMachines, foreignMachines } from "./foreign-machines.ts";
-
-const digestOf = (bytes: Buffer): string => createHash("sha256").update(bytes).digest("hex");
-
-function tarOf(files: readonly Buffer[]): Buffer {
-  const entry = { type: "file", mode: 0o644, uid: 0, gid: 0, mtime: 0 } as const;
-  const packed = files.flatMap((bytes) => [
-    tarHeader({ ...entry, path: digestOf(bytes), size: bytes.length }),
-    bytes,
-    tarPadding(bytes.length),
-  ]);
-  return Buffer.concat([...packed, TAR_END]);
-}
 
 interface Ended {
   id: string;

@@ -52,6 +52,7 @@ const hostsShow: Verb = {
         ["cpus", size(host.used_cpus, host.cpus, "")],
         ["memory", size(host.used_memory_mb, host.memory_mb, " MB")],
         ["driver", host.driver || "-"],
+        ["builds images", host.builds || "-"],
         ["version", host.version || "-"],
         ["lease", host.lease_seconds === 0 ? "none: it is this process" : `${host.lease_seconds} s`],
         ["heard of", seen(host)],

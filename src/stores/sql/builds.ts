@@ -10,6 +10,7 @@ const COLUMNS = [
   "org_id",
   "state",
   "node_id",
+  "cancel_requested",
   "dockerfile",
   "target",
   "no_cache",
@@ -26,14 +27,19 @@ const COLUMNS = [
 const BUILD = COLUMNS.join(", ");
 const OPEN = "state IN ('queued', 'running')";
 
-type Row = Omit<Build, "no_cache"> & { no_cache: number };
+type Flag = "cancel_requested" | "no_cache";
+type Row = Omit<Build, Flag> & Record<Flag, number>;
 
-const buildOf = (row: Row): Build => ({ ...row, no_cache: row.no_cache === 1 });
+const buildOf = (row: Row): Build => ({
+  ...row,
+  cancel_requested: row.cancel_requested === 1,
+  no_cache: row.no_cache === 1,
+});
 
 export function sqlBuildStore(database: Database): BuildStore {
   return {
     async insert(build, keep) {
-      const row: Row = { ...build, no_cache: build.no_cache ? 1 : 0 };
+      const row: Row = { ...build, cancel_requested: Number(build.cancel_requested), no_cache: Number(build.no_cache) };
       const outcome = await database.write([
         // Locks the app, and fails when it is gone.
         { sql: "UPDATE apps SET name = name WHERE id = ?", args: [build.app_id], rows: 1 },
@@ -73,6 +79,11 @@ export function sqlBuildStore(database: Database): BuildStore {
         },
       ]);
       return outcome.ok;
+    },
+
+    async requestCancel(id) {
+      const sql = "UPDATE builds SET cancel_requested = 1 WHERE id = ? AND state = 'running'";
+      return (await database.write([{ sql, args: [id], rows: 1 }])).ok;
     },
 
     async unfinished(node_id) {
