@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { after, before, suite, test } from "node:test";
 import { promisify } from "node:util";
 import { file, makeImage, tar, writeLayout } from "#drivers/images/fixtures.ts";
+import { postgresMissing, startPostgres } from "../postgres.ts";
 import { busyboxLayer, realMachinesMissing } from "../rootfs.ts";
 import { tempDir, until } from "../support.ts";
 import { startDaemon } from "./daemon.ts";
@@ -184,5 +185,60 @@ suite("registry after kill -9", { skip: missing }, () => {
     );
     const { body } = await second.call("GET", "/v1/registry/repositories");
     assert.equal((body["repositories"] as unknown[]).length, 1);
+  });
+});
+
+suite("registry of several control processes without a shared object store", {
+  skip: missing ?? postgresMissing(),
+}, () => {
+  test("skopeo pushes, pulls and deletes through alternating processes, whichever has the bytes", async (t) => {
+    const dir = tempDir();
+    const postgres = await startPostgres();
+    t.after(() => postgres.stop());
+    const flags = ["--role", "control", "--database", await postgres.database(), "--log-level", "error"];
+    const one = await startDaemon(t, tempDir(), flags);
+    const { body } = await one.call("POST", "/v1/platform/host_join_tokens");
+    const other_dir = tempDir();
+    const other = await startDaemon(t, other_dir, [...flags, "--join-token", String(body["token"])]);
+    const shared = tar(file("shared", randomBytes(3_000_000).toString("base64")));
+    const layout = (name: string): string =>
+      writeLayout(join(dir, name), makeImage([shared, tar(file("version", name))], { Cmd: [name] }));
+    const pulled = async (from: Registry, name: string): Promise<string[]> => {
+      const out = join(dir, `${name.replaceAll(/[/:]/g, "-")}-of-${new URL(from.base_url).port}`);
+      await skopeo("copy", "-q", ...login(from, "src-"), address(from, name), `oci:${out}:1`);
+      return readdirSync(join(out, "blobs/sha256")).sort();
+    };
+
+    await push(one, layout("first"), "personal/web:1");
+    await push(other, layout("second"), "personal/web:2");
+    await push(one, layout("third"), "personal/api:1");
+    const stored = readdirSync(join(other_dir, "registry/objects"), { recursive: true, encoding: "utf8" });
+    const sizes = stored.map((name) => statSync(join(other_dir, "registry/objects", name)).size);
+    assert.ok(Math.max(...sizes) < 1_000_000, "the layer that the other process has was not sent again");
+    for (const name of ["personal/web:1", "personal/web:2", "personal/api:1"]) {
+      const blobs = await pulled(one, name);
+      assert.equal(blobs.length, 4, "manifest, config and two layers");
+      assert.deepEqual(await pulled(other, name), blobs, `${name} is the same through both`);
+    }
+    const listed = JSON.parse(await skopeo("list-tags", ...login(other, ""), address(other, "personal/web")));
+    assert.deepEqual(listed.Tags, ["1", "2"]);
+
+    const headers = { authorization: `Bearer ${other.token}` };
+    const begun = await fetch(`${one.base_url}/v2/personal/web/blobs/uploads/`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${one.token}` },
+    });
+    const place = begun.headers.get("location") ?? "";
+    const strange = await fetch(`${other.base_url}${place}`, { method: "PATCH", headers, body: "bytes" });
+    assert.equal(strange.status, 404, "an upload belongs to the process that began it");
+    assert.match(await strange.text(), /BLOB_UPLOAD_UNKNOWN.*another control process/s);
+
+    await skopeo("delete", ...login(other, ""), address(other, "personal/web:1"));
+    await assert.rejects(pulled(one, "personal/web:1"), /manifest unknown/);
+    assert.equal((await pulled(one, "personal/api:1")).length, 4, "what another manifest needs stays");
+
+    await other.child.kill();
+    await assert.rejects(pulled(one, "personal/web:2"), /on the disk of process|does not respond|image_elsewhere|503/);
+    assert.equal((await pulled(one, "personal/api:1")).length, 4);
   });
 });
