@@ -114,6 +114,13 @@ suite("history checker", () => {
   for (const [name, [operations, expected]] of Object.entries(REFUSED))
     test(`the checker refuses: ${name}`, () => assert.match(problems(operations).join("\n"), expected));
 
+  test("attempts at a create are judged by their process, not all of them as one answer", () => {
+    const create = op({ kind: "create", value: "m1", process: "any" }, [0, 3000]);
+    const attempt = (at: [number, number], process: string) => op({ kind: "attempt", value: "m1", process }, at);
+    assert.deepEqual(problems([create, attempt([0, 900], "c1"), attempt([2500, 3000], "c2")]), []);
+    assert.match(problems([create, attempt([0, 2000], "c1")]).join("\n"), /c1 took 2000 ms for attempt/);
+  });
+
   test("a stopped process is not reported as late, another one is", () => {
     const down = [{ process: "c1", from: 500, to: 600 }];
     assert.deepEqual(problems([write("a", [0, 2000])], down), []);

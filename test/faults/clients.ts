@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import type { ControlNode } from "./cluster.ts";
-import type { History, Outcome, Told } from "./history.ts";
+import { ANY, type History, type Outcome, type Told } from "./history.ts";
 
 export const MACHINES = "/v1/apps/web/machines";
 const LEASE_TTL_S = 3;
@@ -77,16 +77,18 @@ export class Clients {
     const key = { "idempotency-key": randomUUID() };
     let id = "";
     const control = this.#pick(this.#controls);
-    await this.history.record({ kind: "create", process: "any", key: "machines" }, async () => {
+    await this.history.record({ kind: "create", process: ANY, key: "machines" }, async () => {
       const until = performance.now() + GIVE_UP_MS * 2;
       for (let tries = 0; performance.now() < until && !this.#given_up; tries++) {
         const asked = tries === 0 ? control : this.#pick(this.#controls);
-        const answer = await this.#call(asked, "POST", MACHINES, { config: { ...CONFIG, ...config } }, key).catch(
-          () => undefined,
-        );
-        if (answer?.status === 200) {
-          id = String(answer.body["id"]);
-          return { outcome: "ok", value: id };
+        const attempt = { kind: "attempt", process: asked.name, key: "machines" } as const;
+        const told = await this.history.record(attempt, async () => {
+          const answer = await this.#call(asked, "POST", MACHINES, { config: { ...CONFIG, ...config } }, key);
+          return { outcome: outcomeOf(answer), value: String(answer.body["id"]) };
+        });
+        if (told.outcome === "ok") {
+          id = told.value ?? "";
+          return told;
         }
         await delay(200);
       }

@@ -18,6 +18,8 @@ export const LEASE_S = 2;
 /** Enough for a server's files and its log, and soon full. */
 const DATABASE_MB = 224;
 const PROCESS_MB = 24;
+/** Log lines of each process that a failed test shows. */
+const LOGGED = 6;
 
 /** Moves the wall clock of a process, and leaves the one that counts alone. */
 export const [clockLibrary] = globSync("/usr/lib/*/faketime/libfaketimeMT.so.1");
@@ -79,6 +81,9 @@ export async function startFaultCluster(
     for (const { name, child } of [...cluster.controls, ...cluster.hosts]) {
       const lines = child.complaints.split("\n").filter((line) => line !== "" && !line.startsWith("{"));
       if (lines.length > 0) t.diagnostic(`${name}: ${lines.slice(0, 20).join("\n")}`);
+      // What a process logged last says more than that nothing came of it.
+      if (!(t as TestContext & { passed: boolean }).passed)
+        t.diagnostic(`${name} logged last: ${child.complaints.trimEnd().split("\n").slice(-LOGGED).join("\n")}`);
     }
   });
   const token = async (): Promise<string[]> => {

@@ -3,11 +3,13 @@
  * (it did not happen, and never will) or `unknown` (no answer, or one that leaves it open).
  */
 
+export const ANY = "any";
+
 export type Outcome = "ok" | "fail" | "unknown";
 
 export interface Operation {
-  kind: "write" | "read" | "acquire" | "release" | "create" | "list" | "stop" | "start";
-  /** The process that was asked. */
+  kind: "write" | "read" | "acquire" | "release" | "create" | "attempt" | "list" | "stop" | "start";
+  /** The process that was asked; of a create, whose attempts go to several, `ANY`. */
   process: string;
   /** What it is about: a register, a machine, or the list of machines. */
   key: string;

@@ -88,7 +88,7 @@ async function untilWell(
         const machine = machines.get(id);
         return machine && machine.host_status === "ok" && allowed(id).includes(machine.state)
           ? []
-          : [machine ?? { id }];
+          : [machine ? shortOf(machine) : { id }];
       });
       return missing.length === 0 && (await fetch(`${control.base_url}/readyz`)).ok;
     };
@@ -100,6 +100,8 @@ async function untilWell(
     await until(`${what}: it reads`, async () => (await clients.read(control, register(id))).outcome === "ok");
   }
 }
+
+const shortOf = ({ id, state, host, host_status }: Machine): Machine => ({ id, state, host, host_status });
 
 const ANY_STATE = ["created", "starting", "started", "stopping", "stopped"];
 
