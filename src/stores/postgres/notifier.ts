@@ -6,6 +6,7 @@ import type { NotificationChannel, Notifier } from "#core/notifier.ts";
 import { parsePostgresUrl } from "#core/postgres-url.ts";
 import { Connector, deadlineIn, type PostgresConnection } from "./connection.ts";
 import { type Statement, statement, unnamed } from "./statements.ts";
+import { storeError, troubleOf } from "./trouble.ts";
 
 const NAME = "hangar";
 
@@ -16,7 +17,12 @@ const NAME = "hangar";
  */
 export async function openPostgresNotifier(url: string, parts: { clock: Clock; log: Log }): Promise<Notifier> {
   const wire = new PostgresNotifier(url, parts);
-  await wire.connect();
+  try {
+    await wire.connect();
+  } catch (thrown) {
+    // As for every other call: a start waits for a database that is away, or ends with one line that says so.
+    throw storeError(thrown, troubleOf(thrown));
+  }
   return wire;
 }
 
