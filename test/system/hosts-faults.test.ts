@@ -196,6 +196,7 @@ if (await ownMounts(import.meta.filename)) {
       judge(scene, "at the end");
       assert.deepEqual(history.unexpected, [], "no request failed in a way that nobody foresaw");
       const recovery = [...took].map(([name, seconds]) => `${name} ${Math.max(...seconds).toFixed(1)} s`).sort();
+      t.diagnostic(`leases of ${LEASE_S} s`);
       t.diagnostic(`well again at most so long after a fault was over: ${recovery.join(", ")}`);
       const { length } = history.operations;
       t.diagnostic(
