@@ -47,9 +47,10 @@ export const remoteBuilds = (channel: Channel, address: string): BuildSite => ({
     // A refusal comes in the middle of the upload.
     let answered = false;
     const answering = session.messages().next();
-    void answering.then(() => {
+    const stop = (): void => {
       answered = true;
-    });
+    };
+    answering.then(stop, stop);
     try {
       for await (const piece of upload) {
         for (let at = 0; at < piece.length; at += PIECE_BYTES) await session.send(piece.subarray(at, at + PIECE_BYTES));
