@@ -1,6 +1,7 @@
 /**
  * What a running machine takes in the memory of the control process, on the sim driver: the heap after a full garbage
- * collection with a few machines and with many, and the difference by machine. `--machines` says how many.
+ * collection with a few machines and with many, and the difference by machine; then a query over all of them, and how long
+ * the platform takes to stop. `--machines` says how many.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { parseArgs } from "node:util";
@@ -27,6 +28,32 @@ export async function run(report: Report): Promise<void> {
   report.section("control process");
   const value = (all - few) / (many - FEW) / 1024;
   report.add({ what: "heap per running machine", value, unit: "KiB", at_most: 10 });
+  await stopWith(many, platform, made, report);
+}
+
+/** What their metrics say, and how long the end of the platform takes with all of them running. */
+async function stopWith(
+  many: number,
+  { ask }: TestPlatform,
+  made: AsyncDisposableStack,
+  report: Report,
+): Promise<void> {
+  report.section(`${many} running machines`);
+  let began = performance.now();
+  const { body } = await ask(
+    `GET /prometheus/personal/api/v1/query?query=${encodeURIComponent("sum(svc_instance_up)")}`,
+  );
+  report.add({ what: "query over the metrics of all, cold", value: performance.now() - began, unit: "ms" });
+  const [{ value: [, up] = [0, "0"] } = {}] = body.data.result as { value?: [number, string] }[];
+  report.add({ what: "machines that the metrics show as up", value: Number(up), unit: "", at_least: many });
+  report.add({
+    what: "resident memory with the metrics engine",
+    value: process.memoryUsage().rss / 2 ** 20,
+    unit: "MiB",
+  });
+  began = performance.now();
+  await made.disposeAsync();
+  report.add({ what: "stop of the platform", value: performance.now() - began, unit: "ms", at_most: 10_000 });
 }
 
 /** The heap when so many machines run, after two rounds of metrics. */

@@ -53,12 +53,16 @@ export async function measureScale(report: Report, { machines, hosts, seconds }:
   let daemon = await start();
   const template = await makeTemplate(daemon);
   let filled = 0;
+  const found: AtRest[] = [];
   for (const size of [machines / 4, machines / 2, machines].map(Math.floor)) {
     await stop(daemon);
     await fillMachines(url, template, filled, size);
     filled = size;
-    daemon = await atSize(report, size, start);
+    const began = performance.now();
+    daemon = await start();
+    found.push(await atSize(report, { size, ready_ms: performance.now() - began }, daemon));
   }
+  addGrowth(report, found);
   return await mixed(report, daemon, { machines, hosts, seconds });
 }
 
@@ -80,25 +84,50 @@ async function stop(daemon: Daemon): Promise<number> {
   return performance.now() - began;
 }
 
-async function atSize(report: Report, size: number, start: () => Promise<Daemon>): Promise<Daemon> {
+/** What other load on the box does not change, of a process with so many machines at rest. */
+interface AtRest {
+  size: number;
+  start_cpu_ms: number;
+  page_cpu_ms: number;
+  resident_mib: number;
+}
+
+/** What each doubling of the machines multiplies: 1 is nothing, 2 is in proportion. */
+function addGrowth(report: Report, found: readonly AtRest[]): void {
+  report.section("growth per doubling of the machines at rest");
+  const kinds = {
+    start_cpu_ms: "processor time of a start",
+    page_cpu_ms: "of a page",
+    resident_mib: "resident memory",
+  };
+  for (const [index, { size, ...after }] of found.entries()) {
+    const before = found[index - 1];
+    if (!before) continue;
+    for (const [kind, what] of Object.entries(kinds) as [keyof typeof kinds, string][])
+      report.add({ what: `${what}, ${before.size} to ${size}`, value: after[kind] / before[kind], unit: "×" });
+  }
+}
+
+async function atSize(
+  report: Report,
+  { size, ready_ms }: { size: number; ready_ms: number },
+  daemon: Daemon,
+): Promise<AtRest> {
   report.section(`${size} machines at rest`);
-  const began = performance.now();
-  const daemon = await start();
   const { pid } = daemon.child;
-  report.add({ what: `start to ready at ${size} machines`, value: performance.now() - began, unit: "ms" });
-  report.add({ what: `processor time of that at ${size} machines`, value: cpuMs(pid), unit: "ms" });
+  const start_cpu_ms = cpuMs(pid);
+  report.add({ what: `start to ready at ${size} machines`, value: ready_ms, unit: "ms" });
+  report.add({ what: `processor time of that at ${size} machines`, value: start_cpu_ms, unit: "ms" });
   const before = cpuMs(pid);
   const { pages, last } = await readPages(daemon);
-  report.add({
-    what: `processor time of a page at ${size} machines`,
-    value: (cpuMs(pid) - before) / PAGES,
-    unit: "ms",
-  });
+  const page_cpu_ms = (cpuMs(pid) - before) / PAGES;
+  report.add({ what: `processor time of a page at ${size} machines`, value: page_cpu_ms, unit: "ms" });
   report.add({ what: `first ${PAGES} pages of 100 at ${size} machines, p50`, value: median(pages), unit: "ms" });
   const far = await timed(daemon, `${LIST}&cursor=${await cursorFar(daemon, last)}`);
   report.add({ what: `a page in the second half at ${size} machines, p50`, value: far, unit: "ms" });
-  report.add({ what: `resident memory at ${size} machines`, value: residentMib(pid), unit: "MiB" });
-  return daemon;
+  const resident_mib = residentMib(pid);
+  report.add({ what: `resident memory at ${size} machines`, value: resident_mib, unit: "MiB" });
+  return { size, start_cpu_ms, page_cpu_ms, resident_mib };
 }
 
 async function readPages(daemon: Daemon): Promise<{ pages: number[]; last: string }> {
