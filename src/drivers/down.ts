@@ -5,6 +5,7 @@ import { messageOf } from "#core/assert.ts";
 import type { Clock } from "#core/clock.ts";
 import type { KernelInventory } from "#core/kernel-objects.ts";
 import type { Log } from "#core/log.ts";
+import { BuildCaches } from "./builds/build-caches.ts";
 import { takeDownVolumes } from "./disk/down.ts";
 import { type Installation, kernelInventory } from "./inventory/inventory.ts";
 import { takeDown } from "./runtime/runc/down.ts";
@@ -37,6 +38,11 @@ export async function takeDownInstallation(of: Installation & { clock: Clock; lo
   };
   const [machines = 0] = await Promise.all(installations.map((one) => attempt(() => takeDown({ ...of, ...one }))));
   const volumes = await attempt(() => takeDownVolumes(join(of.data_dir, "volumes")));
+  // Disks of builds that the platform was killed in.
+  await attempt(async () => {
+    await BuildCaches.in(of.data_dir).clear();
+    return 0;
+  });
   for (const end = clock.monotonic() + SETTLE_MS; ; await clock.sleep(LOOK_MS)) {
     const left = await Promise.all(installations.map((one) => kernelInventory(one, { before })));
     const objects = left.flatMap((one) => one.objects);

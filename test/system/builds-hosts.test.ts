@@ -11,7 +11,7 @@ import { suite, type TestContext, test } from "node:test";
 import { systemClock } from "#core/clock.ts";
 import { silentLog } from "#core/log.ts";
 import { buildahMissing } from "#drivers/builds/builder-root.ts";
-import { takeDown } from "#drivers/runtime/runc/down.ts";
+import { takeDownInstallation } from "#drivers/down.ts";
 import { postgresMissing, startPostgres } from "../postgres.ts";
 import { busyboxLayer, realMachinesMissing } from "../rootfs.ts";
 import { until } from "../support.ts";
@@ -47,9 +47,15 @@ async function startScene(t: TestContext): Promise<{ controls: [Daemon, Daemon];
   assert.equal(refused.status, 201, JSON.stringify(refused.body));
 
   const data_dir = join(dir, "host");
-  made.defer(
-    async () => void (await takeDown({ data_dir, node_id: nodeIdOf(data_dir), clock: systemClock, log: silentLog })),
-  );
+  made.defer(async () => {
+    const of = { data_dir, node_id: nodeIdOf(data_dir), clock: systemClock, log: silentLog };
+    const { objects, problems } = await takeDownInstallation(of);
+    assert.deepEqual(
+      [objects, problems],
+      [[], []],
+      "nothing of it is left, also of the build that its host was lost in",
+    );
+  });
   const flags = ["--role", "host", "--data-dir", data_dir, ...shared, ...(await token())];
   const host = startProgram({ after: () => {} }, "src/main.ts", flags);
   made.defer(async () => void (await host.kill()));

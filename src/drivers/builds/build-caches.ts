@@ -21,6 +21,11 @@ export class BuildCaches {
     this.#bytes = bytes;
   }
 
+  /** Those of an installation whose platform does not run: nothing is made there. */
+  static in(data_dir: string): BuildCaches {
+    return new BuildCaches(join(data_dir, "builds", "cache"), 0);
+  }
+
   static readonly idOf = (org_id: string): string => `${PREFIX}${org_id}`;
 
   /** The volumes of machines, and these. */
