@@ -28,7 +28,6 @@ const OWN_NEEDS = ["libc6", "libstdc++6", "mount", "init-system-helpers"];
 const POSTINST = `#!/bin/sh
 set -e
 [ "$1" = configure ] || exit 0
-deb-systemd-helper unmask ${SERVICE.unit} > /dev/null || true
 if deb-systemd-helper --quiet was-enabled ${SERVICE.unit}; then
   deb-systemd-helper enable ${SERVICE.unit} > /dev/null || true
 else
@@ -53,14 +52,10 @@ const POSTRM = `#!/bin/sh
 set -e
 case "$1" in
   remove)
-    if [ -x /usr/bin/deb-systemd-helper ]; then deb-systemd-helper mask ${SERVICE.unit} > /dev/null || true; fi
     rm -rf ${SERVICE.cache_dir}
     ;;
   purge)
-    if [ -x /usr/bin/deb-systemd-helper ]; then
-      deb-systemd-helper purge ${SERVICE.unit} > /dev/null || true
-      deb-systemd-helper unmask ${SERVICE.unit} > /dev/null || true
-    fi
+    if [ -x /usr/bin/deb-systemd-helper ]; then deb-systemd-helper purge ${SERVICE.unit} > /dev/null || true; fi
     rm -rf --one-file-system ${SERVICE.data_dir} ${SERVICE.cache_dir} ${SERVICE.config_dir}
     claims=${CLAIMS_DIR}
     if [ -d $claims ]; then

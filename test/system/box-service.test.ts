@@ -10,7 +10,8 @@ const NEXT = "0.1.1";
 
 suite(`${BOX.title}: the service`, { skip: noBox }, () => {
   let guest: Guest;
-  let packages: { deb: string; next: string; tar: string };
+  let dir = "";
+  let packages: { deb: string; tar: string };
   let machine = "";
 
   const main = async (): Promise<number> => Number(await guest.must("systemctl show hangar -p MainPID --value"));
@@ -28,11 +29,10 @@ suite(`${BOX.title}: the service`, { skip: noBox }, () => {
   };
 
   before(async () => {
-    const dir = tempDir("hangar-box");
+    dir = tempDir("hangar-box");
     say("packing …");
     const [deb = "", tar = ""] = pack(dir, "--format", "deb,tar");
-    const [next = ""] = pack(dir, "--format", "deb", "--version", NEXT);
-    packages = { deb, next, tar };
+    packages = { deb, tar };
     guest = await Guest.boot(BOX, say);
     for (const file of Object.values(packages)) await guest.put(file, `/root/${basename(file)}`);
     await guest.must("apt-get -qq update");
@@ -128,8 +128,10 @@ suite(`${BOX.title}: the service`, { skip: noBox }, () => {
 
   test(`${BOX.name}: an upgrade and a rollback of the package keep machines running (B4)`, async (t) => {
     await installed();
+    const [next = ""] = pack(dir, "--format", "deb", "--version", NEXT);
+    await guest.put(next, `/root/${basename(next)}`);
     await uninterrupted(t, `upgrade to ${NEXT}`, async () => {
-      await guest.must(install(packages.next));
+      await guest.must(install(next));
       await eventually("the new version", isReady);
       assert.match(await guest.must(health), /0\.1\.1/);
     });

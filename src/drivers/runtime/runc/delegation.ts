@@ -140,7 +140,7 @@ function ownUnit(): string | undefined {
 export async function endDelegation(node_id: string, clock: Clock): Promise<void> {
   removeCgroup(machinesCgroup(node_id));
   if (machinesCgroup(node_id) === plainPath(node_id)) return;
-  const stopping = ownUnit() !== undefined;
+  const stopping = await isStopping(ownUnit());
   // systemd ends the scope after our own service, by the order above: a service that is being stopped would wait for itself.
   if (existsSync(unitDir(scopePath(node_id))))
     await program("systemctl", ["stop", ...(stopping ? ["--no-block"] : []), scopeName(node_id)]);
@@ -150,6 +150,12 @@ export async function endDelegation(node_id: string, clock: Clock): Promise<void
     const isEmpty = existsSync(slice) && !readdirSync(slice).some((name) => name.endsWith(".scope"));
     if (isEmpty) await program("systemctl", ["stop", SLICE]);
   });
+}
+
+/** Not every service that we are part of is our own: a shell over SSH may be in that of the SSH server. */
+async function isStopping(unit: string | undefined): Promise<boolean> {
+  if (unit === undefined) return false;
+  return (await program("systemctl", ["show", unit, "--property=ActiveState", "--value"])).trim() === "deactivating";
 }
 
 /** One at a time on a host: systemd keeps an empty slice, and stopping it ends a scope that another process makes just now. */
