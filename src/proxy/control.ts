@@ -197,6 +197,7 @@ export class Control {
           slot: (machine_id, port) => this.#slot(machine_id, port),
           layers: (machine) => layers.of(machine),
           resting: this.#resting,
+          now: this.#parts.clock.now(),
         })
       : undefined;
     if (!table) {

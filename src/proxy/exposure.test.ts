@@ -5,11 +5,14 @@ import type { Entry } from "#network/directory.ts";
 import type { IpAssignment } from "#network/types.ts";
 import { appTable, ownAddresses } from "./exposure.ts";
 import { OPTIONS } from "./fixtures.ts";
+import { PROXY_LIMITS } from "./limits.ts";
 import type { AppTable, PortOptions } from "./table.ts";
 
 type Port = NonNullable<ServiceConfig["ports"]>[number];
 
 const SHARED = { ip: "127.0.0.1", type: "shared_v4", shared: true } as IpAssignment;
+
+const NOW = 1_000_000;
 
 /** The table of an app whose one machine says this of its ports. */
 function exposed(
@@ -36,6 +39,7 @@ function exposed(
     slot: () => 1,
     layers: () => undefined,
     resting: new Set(),
+    now: NOW,
   });
 }
 
@@ -106,6 +110,17 @@ suite("ports exposed to the internet", () => {
       assert.equal(targets({ state }), 0);
     assert.equal(targets({ cordoned: true }), 0);
     assert.equal(targets({ checks: { web: { status: "critical" } } }), 0);
+  });
+
+  test("requests wait for a machine that has just started and fails its checks, and not for one that fails later", () => {
+    const awaited = (ago: number, change: Partial<Record<keyof Entry, unknown>> = {}): number | undefined => {
+      const machine = { started_at: NOW - ago, checks: { web: { status: "critical" } }, ...change };
+      return exposed([{ port: 80, handlers: ["http"] }], [SHARED], machine)?.ports[0]?.startable.length;
+    };
+    assert.equal(awaited(PROXY_LIMITS.warm_up_ms - 1), 1);
+    assert.equal(awaited(PROXY_LIMITS.warm_up_ms), 0);
+    assert.equal(awaited(0, { cordoned: true }), 0);
+    assert.equal(awaited(0, { checks: {} }), 0, "it gets requests already");
   });
 
   test("a failing informational check does not remove a machine from routing", () => {

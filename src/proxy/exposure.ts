@@ -42,6 +42,7 @@ interface ExposureParts {
   layers(machine: Entry): ImageLayer[] | undefined;
   /** Machines about to be stopped or suspended: they get no more requests, and requests wait for the outcome. */
   resting: Pick<ReadonlySet<string>, "has">;
+  now: number;
 }
 
 /** Builds the routing table of an app; undefined when it has no address or no open port. */
@@ -109,7 +110,7 @@ function portTable(parts: ExposureParts, group: readonly Offer[], https_port: nu
   // The newest version decides the port's behaviour, so a deploy changes it with its first machine.
   const newest = group.reduce((a, b) => (b.machine.instance_id > a.machine.instance_id ? b : a));
   const rests = ({ machine }: Offer): boolean => parts.resting.has(machine.id);
-  const startable = group.filter((offer) => canStart(offer) || rests(offer));
+  const startable = group.filter((offer) => canStart(offer) || rests(offer) || warmsUp(offer, parts.now));
   return {
     protocol: newest.service.protocol,
     ...rangeOf(newest.port),
@@ -139,6 +140,16 @@ export function canStart({ machine, service }: Pick<Offer, "machine" | "service"
   const { state, cordoned, config } = machine;
   if (cordoned || config.disable_machine_autostart === true) return false;
   return COMING.includes(state) || (service.autostart === true && RESTING.includes(state));
+}
+
+/**
+ * Whether a machine that has just started may still become healthy: its first checks came before its program listened.
+ * Requests wait for it, as they did while it was starting.
+ */
+function warmsUp({ machine }: Offer, now: number): boolean {
+  const { state, cordoned, started_at } = machine;
+  if (state !== "started" || cordoned || isServing({ machine })) return false;
+  return now - (started_at ?? 0) < PROXY_LIMITS.warm_up_ms;
 }
 
 /** The service of a machine that is exposed at a port. */

@@ -70,6 +70,8 @@ export const PROXY_LIMITS = {
   queue_length: 1024,
   /** Time a request waits in the queue. Past it: 503 with the reason. */
   queue_ms: 60 * SECOND,
+  /** Time after its start in which requests wait for a machine whose checks fail. Past it: 503 at once, unless others serve. */
+  warm_up_ms: 60 * SECOND,
   /** Interval at which queued requests look for capacity freed by another worker. */
   poll_ms: 3,
   /** Minimum interval between two autostart requests of one service. */
