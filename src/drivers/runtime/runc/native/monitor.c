@@ -268,6 +268,9 @@ static long start_runc(void) {
   else {
     checked(call(SYS_pipe2, out, O_CLOEXEC, 0, 0), "pipe ");
     checked(call(SYS_pipe2, err, O_CLOEXEC, 0, 0), "pipe ");
+    /* Programs open /dev/stdout by its name too, as nginx does for its logs, and the pipes belong to a user outside. */
+    call(SYS_fchmod, out[1], 0666, 0, 0);
+    call(SYS_fchmod, err[1], 0666, 0, 0);
   }
   long pid = checked(call6(SYS_clone, SIGCHLD, 0, 0, 0, 0, 0), "runc ");
   if (pid == 0) {
