@@ -79,6 +79,18 @@ export function releaseStoreSuite(
       await close();
     });
 
+    test("images of process groups are listed beside the release's own", async () => {
+      const { store, close } = await open();
+      const [web, db] = ["1", "2"].map((digit) => `sha256:${digit.repeat(64)}`);
+      const groups = [web, db].map((digest) => ({ config: { image: `x:1@${digest}` } }));
+      await store.insertRelease({ ...RELEASE, image_digest: web ?? "", definition: JSON.stringify({ groups }) }, 50);
+      assert.deepEqual(
+        (await store.releaseImages(3)).map(({ version, digest }) => [version, digest]),
+        [web, db].map((digest) => [1, digest]),
+      );
+      await close();
+    });
+
     test("of concurrent inserts on the same base version exactly one succeeds", async () => {
       const { store, close } = await open();
       const results = await Promise.all(Array.from({ length: 8 }, () => store.insertRelease(RELEASE, 50, 0)));

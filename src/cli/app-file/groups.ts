@@ -13,6 +13,8 @@ import { gigabytes, megabytes, splitWords, time } from "./units.ts";
 /** Machines with the same config. */
 export interface Group {
   name: string;
+  /** Its machine runs to its end before the groups after it are deployed, and is destroyed. */
+  once?: boolean;
   /** Everything but the volume, which each machine has its own. */
   config: MachineConfig;
   mount?: { volume_name: string; size_gb: number; snapshot_retention?: number; rest: Mount };
@@ -21,26 +23,48 @@ export interface Group {
 type Mount = NonNullable<MachineConfig["mounts"]>[number];
 type Table = Record<string, unknown>;
 
+/** What a process group has of its own, beside the sections that name it. */
+export interface Process {
+  command?: string | string[];
+  entrypoint?: string | string[];
+  image?: string;
+  build?: { context?: string; dockerfile?: string } & Table;
+  env?: Table;
+  schedule?: string;
+  once?: boolean;
+  kill_signal?: string;
+  kill_timeout?: string | number;
+}
+
 export const GROUP_KEY = "fly_process_group";
 const DEFAULT_GROUP = "app";
 
+/** The process groups that the file has, in the order in which they are started. */
+export function processesOf({ values }: Pick<AppFile, "values">): [name: string, process: Process][] {
+  const named = Object.entries((values["processes"] ?? {}) as Record<string, string | Process>);
+  const all = named.map(([name, own]): [string, Process] => [name, typeof own === "string" ? { command: own } : own]);
+  return all.length > 0 ? all : [[DEFAULT_GROUP, {}]];
+}
+
+/** `image` is of the groups that have none of their own; a built one is filled in later. */
 export function groupsOf(file: AppFile, image: string): Group[] {
-  const processes = file.values["processes"] as Record<string, string> | undefined;
-  const commands = Object.entries(processes ?? {});
-  const named = commands.length > 0 ? commands : [[DEFAULT_GROUP, undefined] as const];
+  const named = processesOf(file);
   refuseUnknownGroups(file, new Set(named.map(([name]) => name)));
-  return named.map(([name, command], index) => groupOf(file, image, { name, command, first: index === 0 }));
+  return named.map(([name, process], index) =>
+    groupOf(file, process.image ?? image, { name, process, first: index === 0 }),
+  );
 }
 
 interface Wanted {
   name: string;
-  command: string | undefined;
+  process: Process;
   /** Sections without a group apply to all, services to the first. */
   first: boolean;
 }
 
 function groupOf(file: AppFile, image: string, wanted: Wanted): Group {
   const { values } = file;
+  const { process } = wanted;
   const mine = (section: string): Table[] => tables(values[section]).filter((one) => isFor(one, wanted.name));
   const services = servicesOf(values).filter(({ processes }) => processes?.includes(wanted.name) ?? wanted.first);
   const only = (section: string): Table | undefined => onlyOne(section, mine(section), wanted.name, file.path);
@@ -48,8 +72,8 @@ function groupOf(file: AppFile, image: string, wanted: Wanted): Group {
   const config: MachineConfig = {
     image,
     metadata: { [GROUP_KEY]: wanted.name },
-    ...filled("env", textsOf(values["env"])),
-    ...filled("init", initOf(values, wanted.command)),
+    ...filled("env", { ...textsOf(values["env"]), ...textsOf(process.env) }),
+    ...filled("init", initOf(values, process)),
     ...guestOf(only("vm")),
     ...filled(
       "services",
@@ -61,11 +85,17 @@ function groupOf(file: AppFile, image: string, wanted: Wanted): Group {
       mine("files").map((one) => fileOf(one, file)),
     ),
     ...filled("statics", wanted.first ? (tables(values["statics"]) as unknown as never[]) : []),
-    ...filled("stop_config", stopOf(values)),
+    ...filled("stop_config", stopOf({ ...values, ...process })),
+    ...scheduleOf(wanted, file.path),
     ...restartOf(only("restart")),
     ...metricsOf(only("metrics")),
   };
-  return { name: wanted.name, config, ...(mount ? { mount: mountOf(mount, file.path) } : {}) };
+  return {
+    name: wanted.name,
+    config,
+    ...(process.once ? { once: true } : {}),
+    ...(mount ? { mount: mountOf(mount, file.path) } : {}),
+  };
 }
 
 /** For sections that a machine has once: one for its group takes precedence. */
@@ -108,12 +138,29 @@ function textsOf(table: unknown): Record<string, string> {
   );
 }
 
-function initOf(values: Table, command: string | undefined): NonNullable<MachineConfig["init"]> {
+const SCHEDULES = ["hourly", "daily", "weekly", "monthly"] as const;
+
+/** A machine that is started again and again; in between it rests. */
+function scheduleOf({ name, process: { schedule } }: Wanted, path: string): Partial<MachineConfig> {
+  if (schedule === undefined) return {};
+  const known = SCHEDULES.find((one) => one === schedule.replace(/^@/, ""));
+  if (known) return { schedule: known, restart: { policy: "no" } };
+  const hint = "cron expressions are not read: a machine's interval begins when it is created";
+  throw new UsageError(
+    `${path}: processes.${name}.schedule is one of ${SCHEDULES.join(", ")}, not ${schedule}; ${hint}`,
+  );
+}
+
+function initOf(values: Table, process: Process): NonNullable<MachineConfig["init"]> {
   const { cmd, entrypoint, exec } = (values["experimental"] ?? {}) as Record<string, string | string[] | undefined>;
   const words = (value: string | string[] | undefined): string[] | undefined =>
     typeof value === "string" ? splitWords(value) : value;
   const swap = values["swap_size_mb"];
-  const wanted = { cmd: words(command ?? cmd), entrypoint: words(entrypoint), exec: words(exec) };
+  const wanted = {
+    cmd: words(process.command ?? cmd),
+    entrypoint: words(process.entrypoint ?? entrypoint),
+    exec: words(exec),
+  };
   return {
     ...Object.fromEntries(Object.entries(wanted).filter(([, value]) => value !== undefined)),
     ...(typeof swap === "number" ? { swap_size_mb: swap } : {}),
@@ -136,8 +183,8 @@ function checksOf(checks: unknown, group: string): NonNullable<MachineConfig["ch
   return Object.fromEntries(own.map(([name, check]) => [name, checkOf(check)]));
 }
 
-function fileOf({ guest_path, local_path, raw_value, secret_name }: Table, { dir, path }: AppFile) {
-  const base = { guest_path: String(guest_path) };
+function fileOf({ guest_path, local_path, raw_value, secret_name, mode }: Table, { dir, path }: AppFile) {
+  const base = { guest_path: String(guest_path), ...(typeof mode === "number" ? { mode } : {}) };
   if (typeof secret_name === "string") return { ...base, secret_name };
   if (typeof raw_value === "string") return { ...base, raw_value };
   try {

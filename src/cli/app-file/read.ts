@@ -4,7 +4,7 @@ import { parse } from "smol-toml";
 import { messageOf } from "#core/assert.ts";
 import { UsageError } from "../verb.ts";
 import { APP_FILES } from "./names.ts";
-import { FILE, type Findings, inspect, isTable, NAMED_CHECK } from "./shape.ts";
+import { FILE, type Findings, inspect, isTable, NAMED_CHECK, PROCESS } from "./shape.ts";
 
 /** A validated app configuration file. */
 export interface AppFile {
@@ -56,10 +56,20 @@ export function parseAppFile(text: string, path: string): AppFile {
   for (const [name, check] of Object.entries(isTable(checks) ? checks : {})) {
     inspect(check, NAMED_CHECK, `checks.${name}`, found);
   }
+  inspectProcesses(values["processes"], found);
   if (found.problems.length > 0) {
     throw new UsageError(`${path} cannot be used:\n${found.problems.map((problem) => `  ${problem}`).join("\n")}`);
   }
   return { path, dir: dirname(path), values, warnings: found.warnings };
+}
+
+/** A process group is a command line, or a table. */
+function inspectProcesses(processes: unknown, found: Findings): void {
+  if (processes !== undefined && !isTable(processes)) found.problems.push("processes must be a table");
+  for (const [name, process] of Object.entries(isTable(processes) ? processes : {})) {
+    if (isTable(process)) inspect(process, PROCESS, `processes.${name}`, found);
+    else if (typeof process !== "string") found.problems.push(`processes.${name} must be a command or a table`);
+  }
 }
 
 /** A list of tables, or a single table. */

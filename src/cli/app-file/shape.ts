@@ -92,6 +92,27 @@ const VM = {
   persist_rootfs: "text",
 } as const satisfies Shape;
 
+const BUILD = {
+  dockerfile: "text",
+  args: "map",
+  ignorefile: "text",
+  target: "text",
+  platform: "text",
+} as const satisfies Shape;
+
+/** An entry of `[processes]` that is a table: what one process group has of its own. */
+export const PROCESS: Shape = {
+  command: "words",
+  entrypoint: "words",
+  image: "text",
+  build: { ...BUILD, context: "text" },
+  env: "map",
+  schedule: "text",
+  once: "flag",
+  kill_signal: "text",
+  kill_timeout: "time",
+};
+
 const RESTART = { ...OF_GROUPS, policy: "text", retries: "whole" } as const satisfies Shape;
 const METRICS = { ...OF_GROUPS, port: "whole", path: "text", https: "flag" } as const satisfies Shape;
 
@@ -103,16 +124,8 @@ export const FILE: Shape = {
   kill_timeout: "time",
   swap_size_mb: "whole",
   console_command: "text",
-  build: {
-    image: "text",
-    dockerfile: "text",
-    builder: "text",
-    buildpacks: "texts",
-    args: "map",
-    ignorefile: "text",
-    target: "text",
-    platform: "text",
-  },
+  build: { ...BUILD, image: "text", builder: "text", buildpacks: "texts" },
+  compose: { file: "text", profiles: "texts" },
   deploy: {
     strategy: "text",
     release_command: "text",
@@ -122,7 +135,7 @@ export const FILE: Shape = {
   },
   egress: { policy: "text", allow: "texts" },
   env: "map",
-  processes: "map",
+  processes: "any",
   experimental: { cmd: "words", entrypoint: "words", exec: "words", enable_consul: "flag" },
   http_service: { ...SERVICE, force_https: "flag", checks: [CHECK], http_options: "any", tls_options: "any" },
   services: [
@@ -151,7 +164,9 @@ export const FILE: Shape = {
   restart: [RESTART],
   metrics: [METRICS],
   statics: [{ guest_path: "text", url_prefix: "text", tigris_bucket: "text", index_document: "text" }],
-  files: [{ ...OF_GROUPS, guest_path: "text", local_path: "text", raw_value: "text", secret_name: "text" }],
+  files: [
+    { ...OF_GROUPS, guest_path: "text", local_path: "text", raw_value: "text", secret_name: "text", mode: "whole" },
+  ],
 };
 
 /** The shape of one entry of `[checks]`, whose keys are names. */

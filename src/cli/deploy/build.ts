@@ -1,7 +1,8 @@
 /** Builds the image of a deploy from the folder's Dockerfile. */
 import { existsSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { ClientError } from "#client/client.ts";
+import { type Process, processesOf } from "../app-file/groups.ts";
 import type { AppFile } from "../app-file/read.ts";
 import { type BuildInput, type BuildResult, buildImage } from "../builds/build.ts";
 import { type Context, type Input, listOption, textOption, UsageError } from "../verb.ts";
@@ -14,7 +15,9 @@ export const BUILD_OPTIONS: readonly (readonly [string, string])[] = [
   ["--build-target <stage>", "build this stage (default: the file's, else the last)"],
 ];
 
+/** `[build]`, or that of one process group. */
 interface BuildSection {
+  context?: string;
   dockerfile?: string;
   target?: string;
   ignorefile?: string;
@@ -26,13 +29,22 @@ interface BuildSection {
 export const builtImage = (app_name: string): string => `builds/${app_name}:latest`;
 
 /** What is to be built; undefined in a folder without a Dockerfile. */
-export function buildInput({ values, dir, path }: AppFile, input: Input): BuildInput | undefined {
-  const section = (values["build"] ?? {}) as BuildSection;
+export function buildInput(file: AppFile, input: Input): BuildInput | undefined {
+  const section = (file.values["build"] ?? {}) as BuildSection;
+  if (section.dockerfile === undefined && !existsSync(join(file.dir, "Dockerfile"))) return undefined;
+  return sectionInput(file, { section, name: "[build]" }, input);
+}
+
+/** The build of a section, whose paths are relative to the file; its Dockerfile is relative to the context. */
+function sectionInput(
+  { dir: base, path }: AppFile,
+  { section, name }: { section: BuildSection; name: string },
+  input: Input,
+): BuildInput {
+  const dir = resolve(base, section.context ?? ".");
   const dockerfile = section.dockerfile?.replace(/^\.\//, "") ?? "Dockerfile";
-  if (!existsSync(join(dir, dockerfile))) {
-    if (section.dockerfile === undefined) return undefined;
-    throw new UsageError(`${path}: [build] dockerfile names ${dockerfile}, which does not exist in ${dir}`);
-  }
+  if (!existsSync(join(dir, dockerfile)))
+    throw new UsageError(`${path}: ${name} names ${dockerfile}, which does not exist in ${dir}`);
   const args = Object.entries(section.args ?? {}).map(([name, value]): [string, string] => [name, String(value)]);
   return {
     dir,
@@ -44,6 +56,23 @@ export function buildInput({ values, dir, path }: AppFile, input: Input): BuildI
     secrets: secretsOf(input),
     no_cache: input.options["cache"] === false || input.options["noCache"] === true,
   };
+}
+
+/** Builds of process groups that have one of their own, by group. Two groups of one build share its input. */
+export function groupBuilds(file: AppFile, input: Input): Map<string, BuildInput> {
+  const known = new Map<string, BuildInput>();
+  const own = processesOf(file).flatMap(([name, { image, build }]): [string, Process["build"]][] =>
+    build && image === undefined ? [[name, build]] : [],
+  );
+  return new Map(
+    own.map(([name, section]) => {
+      const made = sectionInput(file, { section: section as BuildSection, name: `processes.${name}.build` }, input);
+      const key = JSON.stringify(made);
+      const shared = known.get(key) ?? made;
+      known.set(key, shared);
+      return [name, shared];
+    }),
+  );
 }
 
 function pairs(input: Input, option: string, flag: string): Record<string, string> {
@@ -65,13 +94,13 @@ function secretsOf(input: Input): Record<string, string> {
   );
 }
 
-/** Builds; an app that was only made for this goes again when the build fails. */
+/** Builds one after the other; an app that was only made for this goes again when the build fails. */
 export async function buildForDeploy(
   context: Context,
   app_name: string,
-  wanted: BuildInput,
+  wanted: readonly BuildInput[],
   org_slug: string | undefined,
-): Promise<BuildResult> {
+): Promise<Map<BuildInput, BuildResult>> {
   const { client } = context;
   const params = { app_name };
   const made = await client.call("GET /v1/apps/:app_name", { params }).then(
@@ -83,7 +112,9 @@ export async function buildForDeploy(
     },
   );
   try {
-    return await buildImage(context, app_name, wanted);
+    const built = new Map<BuildInput, BuildResult>();
+    for (const one of new Set(wanted)) built.set(one, await buildImage(context, app_name, one));
+    return built;
   } catch (thrown) {
     if (made) await client.call("DELETE /v1/apps/:app_name", { params, query: { force: true } });
     throw thrown;

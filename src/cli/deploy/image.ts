@@ -5,14 +5,23 @@ import type { Definition } from "./definition.ts";
 
 const DIGEST_CHARS = 12;
 
-/** Adds the digest that the image resolves to now; an existing digest stays. */
+/** Adds the digests that the images resolve to now; existing digests stay. */
 export async function pinned({ client }: Context, app_name: string, definition: Definition): Promise<Definition> {
-  const image = definition.reference ?? definition.image;
-  const { digest, reference } = await client.call("GET /v1/apps/:app_name/images/resolve", {
-    params: { app_name },
-    query: { image },
-  });
-  const groups = definition.groups.map((group): Group => ({ ...group, config: { ...group.config, image: reference } }));
+  const known = new Map<string, { digest: string; reference: string }>();
+  const resolved = async (image: string) => {
+    const found =
+      known.get(image) ??
+      (await client.call("GET /v1/apps/:app_name/images/resolve", { params: { app_name }, query: { image } }));
+    known.set(image, found);
+    return found;
+  };
+  const groups: Group[] = [];
+  for (const group of definition.groups) {
+    const { image } = group.config;
+    const given = image === definition.image ? (definition.reference ?? image) : image;
+    groups.push({ ...group, config: { ...group.config, image: (await resolved(given)).reference } });
+  }
+  const { digest, reference } = await resolved(definition.reference ?? definition.image);
   return { ...definition, groups, digest, reference };
 }
 

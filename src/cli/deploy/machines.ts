@@ -5,6 +5,7 @@ import type { Group } from "../app-file/groups.ts";
 import { collect } from "../lists.ts";
 import { machineFailed } from "./failure.ts";
 import { endReason } from "./health.ts";
+import { oneOffConfig } from "./one-off.ts";
 import type { Place } from "./place.ts";
 import type { Running } from "./plan.ts";
 import { untilEnded, untilHealthy } from "./wait.ts";
@@ -42,9 +43,9 @@ export async function update(
     const updated = await context.client.call("POST /v1/apps/:app_name/machines/:machine_id", {
       params,
       headers,
-      body: { config },
+      body: { config, skip_launch: isScheduled(config) },
     });
-    if (wait) await untilHealthy(place, updated, wait);
+    if (wait && !isScheduled(config)) await untilHealthy(place, updated, wait);
   } finally {
     await context.client
       .call("DELETE /v1/apps/:app_name/machines/:machine_id/lease", { params, headers })
@@ -56,12 +57,20 @@ export async function update(
 /** Does not wait: the caller must register it before anything can fail. */
 export async function create(place: Place, { config, mount }: Group): Promise<Machine> {
   const { context, app_name, region } = place;
-  const mounts = mount ? { mounts: [{ ...mount.rest, volume: await freeVolume(place, mount) }] } : {};
+  const mounts = mount ? { mounts: [await mountFor(place, mount)] } : {};
   return await context.client.call("POST /v1/apps/:app_name/machines", {
     params: { app_name },
-    body: { ...(region ? { region } : {}), config: { ...config, ...mounts } },
+    // What has a schedule runs when its time has come, not at each deploy.
+    body: { ...(region ? { region } : {}), skip_launch: isScheduled(config), config: { ...config, ...mounts } },
   });
 }
+
+export const isScheduled = ({ schedule }: MachineConfig): boolean => schedule !== undefined;
+
+const mountFor = async (place: Place, mount: NonNullable<Group["mount"]>) => ({
+  ...mount.rest,
+  volume: await freeVolume(place, mount),
+});
 
 /** An unattached volume of that name, or a new one. */
 async function freeVolume(
@@ -112,26 +121,26 @@ export async function cordon({ context, app_name }: Place, machine_id: string): 
   });
 }
 
-/** Runs a command in a temporary machine; fails unless it succeeds. */
-export async function runOnce(place: Place, group: Group, command: readonly string[]): Promise<void> {
+export interface OneOff {
+  /** For messages. */
+  what: string;
+  /** Instead of the group's own. */
+  command?: readonly string[];
+}
+
+/** Runs a command in a temporary machine, listed by `hangar runs`; fails unless it succeeds. */
+export async function runOnce(place: Place, group: Group, { what, command }: OneOff): Promise<void> {
   const { context, app_name, region } = place;
-  const { services: _, checks: __, statics: ___, metrics: ____, ...config } = group.config;
+  const config = oneOffConfig(group.config, command);
+  const mounts = group.mount && command === undefined ? { mounts: [await mountFor(place, group.mount)] } : {};
   const machine = await context.client.call("POST /v1/apps/:app_name/machines", {
     params: { app_name },
-    body: {
-      ...(region ? { region } : {}),
-      config: {
-        ...config,
-        metadata: { release_command: "true" },
-        init: { ...config.init, cmd: [...command] },
-        restart: { policy: "no" as const },
-      },
-    },
+    body: { ...(region ? { region } : {}), config: { ...config, ...mounts } },
   });
   try {
     const ended = await untilEnded(place, machine);
     const reason = endReason(ended);
-    if (reason) throw await machineFailed(place, machine, { what: "the release command did not succeed", reason });
+    if (reason) throw await machineFailed(place, machine, { what: `${what} did not succeed`, reason });
   } finally {
     await destroy(place, machine.id);
   }

@@ -13,6 +13,8 @@ export type Running = Pick<Machine, "id" | "name" | "region" | "state" | "instan
 
 export interface Plan {
   strategy: Strategy;
+  /** Only the number of machines changes. */
+  keep: boolean;
   groups: GroupPlan[];
   /** Machines of process groups that were removed from the file. */
   gone: Running[];
@@ -46,6 +48,7 @@ export function planOf(groups: readonly Group[], machines: readonly Running[], o
   const known = new Set(groups.map(({ name }) => name));
   return {
     strategy: options.strategy,
+    keep: options.keep,
     groups: groups.map((group) => {
       const there = managed.filter((machine) => groupName(machine) === group.name);
       return groupPlan(group, there, options);
@@ -55,6 +58,8 @@ export function planOf(groups: readonly Group[], machines: readonly Running[], o
 }
 
 function groupPlan(group: Group, there: readonly Running[], options: PlanOptions): GroupPlan {
+  // A new machine for each release, gone when its program has ended.
+  if (group.once) return { group, update: [], create: 0, remove: [...there], at_once: 1 };
   const wanted = options.counts[group.name] ?? Math.max(1, there.length);
   if (options.strategy === "bluegreen" && group.mount && !options.keep) {
     throw new UsageError(
@@ -74,6 +79,7 @@ export function planLines(plan: Plan): string[] {
   const lines = plan.groups.flatMap(({ group, update, create, remove }) => {
     const verb = plan.strategy === "bluegreen" ? "replace" : "update ";
     return [
+      ...(group.once ? [`run     group ${group.name} to its end`] : []),
       ...update.map((machine) => `${verb} ${name(machine)}, group ${group.name}`),
       ...Array.from({ length: create }, () => `create  a machine, group ${group.name}${volumeWords(group)}`),
       ...remove.map((machine) => `destroy ${name(machine)}, group ${group.name} has too many`),

@@ -31,6 +31,8 @@ interface ReleaseOptions extends ScaleOptions {
   message?: string | undefined;
   git?: GitState;
   timing: Timing;
+  /** Set before anything of the release runs. */
+  secrets?: Readonly<Record<string, string>>;
   /** Creates the app if missing, in this organization or the token's own. */
   new_app?: { org_slug: string | undefined };
 }
@@ -86,6 +88,11 @@ export async function release(
   await plan(context, app_name, given, options);
   try {
     if (options.new_app) await ensureApp(place, options.new_app.org_slug);
+    if (Object.keys(options.secrets ?? {}).length > 0)
+      await context.client.call("POST /v1/apps/:app_name/secrets", {
+        params: { app_name },
+        body: { values: { ...options.secrets } },
+      });
     const definition = await pinned(context, app_name, given);
     if (definition.egress) await setEgress(place, definition.egress);
     const released = await carryOut(place, definition, options);
@@ -112,7 +119,10 @@ async function carryOut(place: Place, definition: Definition, options: ReleaseOp
   if (definition.release_command && first && !options.keep) {
     status.say(`Release command: ${definition.release_command}`);
     const wait_ms = releaseCommandMs(definition, options.timing);
-    await runOnce({ ...place, wait_ms }, first, splitWords(definition.release_command));
+    await runOnce({ ...place, wait_ms }, first, {
+      what: "the release command",
+      command: splitWords(definition.release_command),
+    });
   }
   const made = await plan(context, app_name, definition, options);
   const rollout = new Rollout(place, version);

@@ -4,7 +4,7 @@
  */
 import type { Machine, MachineConfig } from "#client/api.ts";
 import type { Group } from "../app-file/groups.ts";
-import { configFor, cordon, create, destroy, update } from "./machines.ts";
+import { configFor, cordon, create, destroy, isScheduled, runOnce, update } from "./machines.ts";
 import type { Place } from "./place.ts";
 import type { GroupPlan, Plan, Running, Strategy } from "./plan.ts";
 import { untilHealthy } from "./wait.ts";
@@ -21,8 +21,12 @@ export class Rollout {
   }
 
   async run(plan: Plan): Promise<void> {
-    for (const group of plan.groups) await STRATEGY[plan.strategy](this, group);
-    for (const { group, create: count } of plan.groups) await this.make(group, count);
+    for (const planned of plan.groups) {
+      const { group, create: count } = planned;
+      if (group.once && !plan.keep) await this.#toItsEnd(group);
+      await STRATEGY[plan.strategy](this, planned);
+      await this.make(group, count);
+    }
   }
 
   /** Removes replaced machines once everything new runs; there is no rollback after this. */
@@ -55,11 +59,25 @@ export class Rollout {
       undo.add(`machine ${machine.name} (${machine.id})`, () => destroy(this.#place, machine.id));
       made.push(machine);
     }
+    if (isScheduled(group.config)) {
+      for (const { name, id } of made) status.log(`created ${name} (${id}), runs ${group.config.schedule}`);
+      return made;
+    }
     await sideBySide(made, async (machine, failing) => {
       await untilHealthy(this.#place, machine, failing);
       status.log(`created ${machine.name} (${machine.id}), healthy`);
     });
     return made;
+  }
+
+  async #toItsEnd(group: Group): Promise<void> {
+    this.#place.status.say(`Running ${group.name} to its end`);
+    await runOnce(
+      this.#place,
+      { ...group, config: this.#stamped(group.config) },
+      { what: `process group ${group.name}` },
+    );
+    this.#place.status.log(`${group.name} has ended well`);
   }
 
   async remove({ id, name }: Pick<Running, "id" | "name">): Promise<void> {

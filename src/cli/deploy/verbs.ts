@@ -1,12 +1,13 @@
 import { dirname } from "node:path";
 import type { MachineConfig } from "#client/api.ts";
 import { ClientError } from "#client/client.ts";
-import { groupsOf } from "../app-file/groups.ts";
+import { type Group, groupsOf, processesOf } from "../app-file/groups.ts";
 import { type AppFile, readAppFile } from "../app-file/read.ts";
-import type { BuildInput } from "../builds/build.ts";
+import type { BuildInput, BuildResult } from "../builds/build.ts";
+import { inProject, withCompose } from "../compose/app-file.ts";
 import { egressBody } from "../network/egress.ts";
 import { type Context, type Input, neededApp, textOption, UsageError, type Verb } from "../verb.ts";
-import { BUILD_OPTIONS, buildForDeploy, buildInput, builtImage } from "./build.ts";
+import { BUILD_OPTIONS, buildForDeploy, buildInput, builtImage, groupBuilds } from "./build.ts";
 import type { Definition } from "./definition.ts";
 import { gitState } from "./git.ts";
 import { APP, DRY_RUN, MESSAGE, rollback, told } from "./history.ts";
@@ -25,35 +26,31 @@ interface DeployInput {
   app_name: string;
   file: AppFile;
   definition: Definition;
-  /** What is to be built first, when no image is named. */
-  build: BuildInput | undefined;
+  /** What is to be built first, for the groups that have it. */
+  builds: Map<string, BuildInput>;
+  /** Secrets that the app gets before its machines: files of a compose file. */
+  secrets: Record<string, string>;
 }
 
 function asked(context: Context, input: Input): DeployInput {
-  const file = readAppFile(textOption(input, "file") ?? textOption(input, "config"), process.cwd());
+  const written = readAppFile(textOption(input, "file") ?? textOption(input, "config"), process.cwd());
+  const { file, secrets, project } = withCompose(written);
   for (const warning of file.warnings) context.say(`warning: ${warning}`);
   const { primary_region } = file.values as { primary_region?: string };
   const app_name = neededApp(input);
-  const { image: named, build: section } = file.values as { image?: string; build?: { image?: string } };
-  const given = textOption(input, "image") ?? named ?? section?.image;
-  const build = given === undefined ? buildInput(file, input) : undefined;
-  const image = given ?? (build && builtImage(app_name));
-  if (!image) {
-    throw new UsageError(
-      `${file.path} names no image, and there is no Dockerfile in ${file.dir}: write one, or image = "name", or use --image`,
-    );
-  }
+  const { image, builds } = imagesOf(file, input, app_name);
   const deploy = (file.values["deploy"] ?? {}) as Record<string, string | number | undefined>;
   const { release_command, release_command_timeout, wait_timeout, max_unavailable } = deploy;
   return {
     app_name,
     file,
-    build,
+    builds,
+    secrets,
     definition: {
       image,
       strategy: strategyOf(textOption(input, "strategy") ?? (deploy["strategy"] as string | undefined)),
       ...(primary_region === undefined ? {} : { region: primary_region }),
-      groups: groupsOf(file, image),
+      groups: groupsOf(file, image).map((group) => (project ? inProject(group, app_name) : group)),
       ...(typeof release_command === "string" ? { release_command } : {}),
       ...(release_command_timeout === undefined ? {} : { release_command_timeout: String(release_command_timeout) }),
       ...(wait_timeout === undefined ? {} : { wait_timeout: String(wait_timeout) }),
@@ -61,6 +58,24 @@ function asked(context: Context, input: Input): DeployInput {
       ...(typeof max_unavailable === "number" ? { max_unavailable } : {}),
     },
   };
+}
+
+/** The image of the groups without one of their own, and what is built first, by group. */
+function imagesOf(file: AppFile, input: Input, app_name: string): Pick<DeployInput, "builds"> & { image: string } {
+  const { image: named, build: section } = file.values as { image?: string; build?: { image?: string } };
+  const given = textOption(input, "image") ?? named ?? section?.image;
+  const builds = groupBuilds(file, input);
+  const processes = processesOf(file);
+  const plain = processes.filter(([name, { image }]) => image === undefined && !builds.has(name));
+  if (given !== undefined) return { image: given, builds };
+  if (plain.length === 0) return { image: processes[0]?.[1].image ?? builtImage(app_name), builds };
+  const build = buildInput(file, input);
+  if (!build)
+    throw new UsageError(
+      `${file.path} names no image, and there is no Dockerfile in ${file.dir}: write one, or image = "name", or use --image`,
+    );
+  for (const [name] of plain) builds.set(name, build);
+  return { image: builtImage(app_name), builds };
 }
 
 /** `[egress]`: `policy = "all"` or `"none"`, or `allow` with what may be reached. */
@@ -90,25 +105,46 @@ const deploy: Verb = {
   ],
   examples: ["hangar deploy --dry-run", "hangar deploy"],
   async run(context, input) {
-    const { app_name, file, definition, build: wanted } = asked(context, input);
+    const { app_name, file, definition, builds, secrets } = asked(context, input);
     const org_slug = textOption(input, "org");
-    if (input.options["buildOnly"] === true && !wanted)
+    if (input.options["buildOnly"] === true && builds.size === 0)
       throw new UsageError("--build-only: an image is named, so there is nothing to build");
     if (input.options["dryRun"] === true) return await told(context, app_name, definition);
-    const built = wanted && (await buildForDeploy(context, app_name, wanted, org_slug));
-    const reference = built && `${built.build.image}@${built.build.digest}`;
-    if (input.options["buildOnly"] === true) return { data: { app_name, ...built }, text: reference ?? "" };
-    const done = await release(context, app_name, reference ? { ...definition, reference } : definition, {
+    const built =
+      builds.size === 0 ? new Map() : await buildForDeploy(context, app_name, [...builds.values()], org_slug);
+    const results: BuildResult[] = [...built.values()];
+    if (input.options["buildOnly"] === true)
+      return { data: { app_name, ...results[0], builds: results }, text: results.map(referenceOf).join("\n") };
+    const done = await release(context, app_name, withBuilt(definition, builds, built), {
+      secrets,
       description: "deploy",
       message: textOption(input, "message"),
       git: await gitState(dirname(file.path)),
       timing: timingOf(input),
       new_app: { org_slug },
     });
-    const data = { app_name, ...done, ...(built ? { build: built } : {}) };
+    const data = { app_name, ...done, ...(results[0] ? { build: results[0], builds: results } : {}) };
     return { data, text: `${app_name} runs release ${done.version}` };
   },
 };
+
+const referenceOf = ({ build }: BuildResult): string => `${build.image}@${build.digest}`;
+
+/** The definition with what was built as the images of its groups. */
+function withBuilt(
+  definition: Definition,
+  builds: ReadonlyMap<string, BuildInput>,
+  built: ReadonlyMap<BuildInput, BuildResult>,
+): Definition {
+  const groups = definition.groups.map((group): Group => {
+    const input = builds.get(group.name);
+    const result = input && built.get(input);
+    return result ? { ...group, config: { ...group.config, image: referenceOf(result) } } : group;
+  });
+  const [first] = groups;
+  const is_built = first && builds.has(first.name);
+  return { ...definition, groups, ...(is_built ? { reference: first.config.image } : {}) };
+}
 
 const diff: Verb = {
   words: "diff",

@@ -1,4 +1,5 @@
 /** Base images made of Debian's packages: which packages, and what a machine of them runs. */
+import { START_POSTGRES, START_REDIS } from "./start-scripts.ts";
 
 export interface BaseRecipe {
   summary: string;
@@ -19,51 +20,7 @@ export interface BaseRecipe {
 }
 
 const POSTGRES_PORT = 5432;
-/** Where the volume of a database is mounted. */
-const POSTGRES_VOLUME = "/data";
-
-/**
- * Runs PostgreSQL on a volume. The cluster is made beside its place and renamed into it, so that a crash in the middle
- * leaves nothing that looks like one. The key of its certificate is made here, not in the image, so that no two share it.
- */
-const START_POSTGRES = `#!/bin/sh
-set -eu
-data="\${PGDATA:-${POSTGRES_VOLUME}/postgres}"
-if [ "$(id -u)" = 0 ]; then
-  mkdir -p "$(dirname "$data")" /run/postgresql
-  chown postgres:postgres "$(dirname "$data")" /run/postgresql
-  exec setpriv --reuid=postgres --regid=postgres --init-groups "$0" "$@"
-fi
-programs=$(echo /usr/lib/postgresql/*/bin)
-if [ ! -e "$data" ]; then
-  : "\${POSTGRES_PASSWORD:?is not set: hangar secrets set POSTGRES_PASSWORD=...}"
-  rm -rf "$data.new"
-  password=/run/postgresql/.password
-  umask 077
-  printf '%s\\n' "$POSTGRES_PASSWORD" > "$password"
-  "$programs/initdb" -D "$data.new" -U postgres --pwfile="$password" --auth-local=peer --auth-host=scram-sha-256 \\
-    --encoding=UTF8 --locale=C.UTF-8 --data-checksums
-  rm "$password"
-  openssl req -new -x509 -days 3650 -nodes -subj "/CN=\${SVC_APP_NAME:-postgres}" \\
-    -out "$data.new/server.crt" -keyout "$data.new/server.key" 2>/dev/null
-  chmod 600 "$data.new/server.key"
-  echo 'host all all all scram-sha-256' >> "$data.new/pg_hba.conf"
-  cat >> "$data.new/postgresql.conf" <<CONF
-listen_addresses = '*'
-unix_socket_directories = '/run/postgresql'
-ssl = on
-CONF
-  sync
-  mv "$data.new" "$data"
-fi
-have=$(cat "$data/PG_VERSION")
-need=$("$programs/postgres" -V | sed 's/[^0-9]*\\([0-9]*\\).*/\\1/')
-if [ "$have" != "$need" ]; then
-  echo "the data is of PostgreSQL $have, this image has $need: restore a dump (pg_dumpall) into a new database" >&2
-  exit 1
-fi
-exec "$programs/postgres" -D "$data" "$@"
-`;
+const REDIS_PORT = 6379;
 
 export const BASES: Readonly<Record<string, BaseRecipe>> = {
   debian: {
@@ -81,6 +38,32 @@ export const BASES: Readonly<Record<string, BaseRecipe>> = {
     packages: ["ca-certificates", "python3", "python3-pip", "python3-venv"],
     // Debian keeps pip from its own packages; in an image there is nobody to disturb.
     config: { Cmd: ["python3"], Env: ["PYTHONUNBUFFERED=1", "PIP_BREAK_SYSTEM_PACKAGES=1", "PIP_NO_CACHE_DIR=1"] },
+  },
+  go: {
+    summary: "Debian's Go compiler, to build with",
+    packages: ["ca-certificates", "golang-go"],
+    config: { Cmd: ["bash"], Env: ["GOTOOLCHAIN=local"] },
+  },
+  ruby: {
+    summary: "Debian's Ruby with Bundler, Rack and a compiler for gems",
+    packages: ["ca-certificates", "ruby", "ruby-dev", "bundler", "ruby-rack", "ruby-webrick", "build-essential"],
+    config: { Cmd: ["ruby"] },
+  },
+  php: {
+    summary: "Debian's PHP for the command line, with its own server, and Composer",
+    packages: ["ca-certificates", "php-cli", "composer"],
+    config: { Cmd: ["php", "-a"] },
+  },
+  static: {
+    summary: "BusyBox, whose httpd serves files",
+    packages: ["busybox"],
+    config: { Cmd: ["busybox", "sh"] },
+  },
+  redis: {
+    summary: "Debian's Redis, its data in /data, its password REDIS_PASSWORD if there is one",
+    packages: ["redis-server"],
+    files: { "/usr/local/bin/start-redis": START_REDIS },
+    config: { Entrypoint: ["/usr/local/bin/start-redis"], ExposedPorts: { [`${REDIS_PORT}/tcp`]: {} } },
   },
   postgres: {
     summary: "Debian's PostgreSQL, its data in /data, its password POSTGRES_PASSWORD",

@@ -67,8 +67,7 @@ suite("the kind of an app by its folder", () => {
 
   test("what cannot be run is refused with what is missing", () => {
     const refused: [Record<string, string>, RegExp][] = [
-      [{}, /has none of Dockerfile, package\.json/],
-      [{ "compose.yaml": "" }, /compose\.yaml is not read/],
+      [{}, /has none of Dockerfile, compose\.yaml, package\.json/],
       [{ "package.json": "{}" }, /no start script/],
       [{ "package.json": "{" }, /package\.json cannot be read/],
       [{ "requirements.txt": "x" }, /no manage\.py, main\.py/],

@@ -40,7 +40,16 @@ type Detector = (folder: Folder) => Detected | undefined;
 /** The first that finds its files decides: a Rails app has a package.json too, so Ruby comes before Node. */
 const DETECTORS: readonly Detector[] = [docker, ruby, php, python, node, go, staticFiles];
 
-const COMPOSE = ["compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"];
+const FILES = [
+  "package.json",
+  "requirements.txt",
+  "pyproject.toml",
+  "go.mod",
+  "Gemfile",
+  "composer.json",
+  "index.php",
+  "index.html",
+] as const;
 
 export function detect(path: string): Detected {
   const folder = new Folder(path);
@@ -48,12 +57,12 @@ export function detect(path: string): Detected {
     const found = detector(folder);
     if (found) return found;
   }
-  const compose = folder.first(COMPOSE);
-  throw new UsageError(
-    compose
-      ? `${compose} is not read: write a Dockerfile and a hangar.toml for each service that has an image of its own`
-      : `${path} has none of Dockerfile, package.json, requirements.txt, pyproject.toml, go.mod, Gemfile, composer.json, index.php, index.html: write a Dockerfile`,
-  );
+  throw new UsageError(`${path} has none of Dockerfile, compose.yaml, ${FILES.join(", ")}: write a Dockerfile`);
+}
+
+/** Whether an app can be told by the files of the folder. */
+export function isDetected(path: string): boolean {
+  return new Folder(path).first(["Dockerfile", "manage.py", ...FILES]) !== undefined;
 }
 
 function docker(folder: Folder): Detected | undefined {

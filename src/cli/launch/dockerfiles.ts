@@ -63,7 +63,8 @@ export const rubyImage =
   (base) =>
     lines(
       `FROM ${base}`,
-      "RUN apt-get update && apt-get install -y --no-install-recommends build-essential && rm -rf /var/lib/apt/lists/*",
+      // Some gems are compiled; images of Ruby without a compiler are Debian's.
+      "RUN command -v make || (apt-get update && apt-get install -y --no-install-recommends build-essential)",
       "WORKDIR /app",
       "COPY Gemfile* ./",
       "RUN bundle install",

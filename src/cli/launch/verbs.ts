@@ -2,7 +2,8 @@
 import { existsSync, writeFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { createInterface } from "node:readline/promises";
-import { type Context, type Input, numberOption, textOption, UsageError, type Verb } from "../verb.ts";
+import { type Context, type Input, numberOption, type Result, textOption, UsageError, type Verb } from "../verb.ts";
+import { composeFile, composeFor } from "./compose.ts";
 import { type Detected, detect } from "./detect.ts";
 
 const NAME_CHARS = 63;
@@ -16,6 +17,10 @@ const launch: Verb = {
   arguments: [["[folder]", "the app's folder (default: this one)"]],
   options: [
     ["--name <app>", "the app's name (default: the folder's)"],
+    [
+      "--compose <file>",
+      "deploy the services of this compose file (default: that of the folder, if it has no Dockerfile)",
+    ],
     ["--port <port>", "the port that the app listens on (default: what the Dockerfile exposes, else 8080)"],
     ["--base <image>", "base image of the Dockerfile (default: one of `hangar images base`, else the usual one)"],
     ["--overwrite", "replace files that are there, without asking"],
@@ -24,22 +29,39 @@ const launch: Verb = {
   examples: ["hangar launch --dry-run"],
   async run(context, input) {
     const folder = resolve(input.args[0] ?? ".");
+    const compose = composeFile(folder, textOption(input, "compose"));
+    if (compose !== undefined) {
+      const { name_in_file, file, ...said } = composeFor(folder, compose);
+      const text = `${said.head}app = "${nameOf(input, name_in_file ?? folder)}"\n\n[compose]\nfile = ${JSON.stringify(file)}\n`;
+      return await written(folder, [{ path: "hangar.toml", text }], said, input);
+    }
     const found = detect(folder);
     const base = found.image && (textOption(input, "base") ?? (await ownBase(context, found)) ?? found.image.base);
     const files = filesOf(folder, found, { base, name: nameOf(input, folder), port: portOf(input, found) });
     const data = { kind: found.kind, why: found.why, ...(base === undefined ? {} : { base }), files };
     const told = `This is ${found.kind}: ${found.why}.`;
-    if (input.options["dryRun"] === true) return { data, text: [told, ...files.map(shown)].join("\n\n") };
-    await refuseOverwriting(folder, files, input);
-    for (const { path, text } of files) writeFileSync(join(folder, path), text);
-    const names = files.map(({ path }) => path).join(", ");
-    return { data, text: `${told}\nwrote ${names}\nNext: look at them, then \`hangar deploy\`` };
+    return await written(folder, files, { data, told, next: "look at them, then `hangar deploy`" }, input);
   },
 };
 
 interface WrittenFile {
   path: string;
   text: string;
+}
+
+/** Writes the files, unless they are only to be shown. */
+async function written(
+  folder: string,
+  files: readonly WrittenFile[],
+  { data: facts, told, next }: { data: object; told: string; next: string },
+  input: Input,
+): Promise<Result> {
+  const data = { ...facts, files };
+  if (input.options["dryRun"] === true) return { data, text: [told, ...files.map(shown)].join("\n\n") };
+  await refuseOverwriting(folder, files, input);
+  for (const { path, text } of files) writeFileSync(join(folder, path), text);
+  const names = files.map(({ path }) => path).join(", ");
+  return { data, text: `${told}\nwrote ${names}\nNext: ${next}` };
 }
 
 function filesOf(
@@ -93,7 +115,7 @@ function portOf(input: Input, { port }: Detected): number {
 
 /** A base image that was made on the platform from Debian's packages, so that no registry is needed. */
 async function ownBase({ client, say }: Context, { kind }: Detected): Promise<string | undefined> {
-  const prefix = `hangar/${kind.toLowerCase()}:`;
+  const prefix = `hangar/${kind.toLowerCase().split(" ")[0]}:`;
   try {
     for await (const { name } of client.list("GET /v1/images", {})) if (name.startsWith(prefix)) return name;
   } catch {

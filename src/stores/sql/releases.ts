@@ -1,4 +1,5 @@
 import type { Release, ReleaseStore } from "#apps/release-store.ts";
+import type { ReleaseImage } from "#machines/runtime/image-source.ts";
 import { type Database, readOne } from "../database.ts";
 import { keyset } from "./keyset.ts";
 
@@ -52,17 +53,28 @@ export function sqlReleaseStore(database: Database): ReleaseStore {
       return { ...release, version: Number(outcome.returned[1]?.[0]?.["version"]) };
     },
 
-    releaseImages: (per_app) =>
-      database.read(
-        `SELECT a.org_id, a.name AS app_name, r.version, r.image_digest AS digest FROM releases r JOIN apps a ON a.id = r.app_id
-         WHERE r.image_digest IS NOT NULL
+    async releaseImages(per_app) {
+      const found = await database.read<Omit<ReleaseImage, "digest"> & { digest: string; definition: string }>(
+        `SELECT a.org_id, a.name AS app_name, r.version, r.image_digest AS digest, r.definition
+         FROM releases r JOIN apps a ON a.id = r.app_id WHERE r.image_digest IS NOT NULL
          AND r.version > (SELECT max(version) FROM releases WHERE app_id = r.app_id) - ? ORDER BY a.name, r.version`,
         [per_app],
-      ),
+      );
+      return found.flatMap(({ org_id, app_name, version, digest, definition }) =>
+        [...new Set([digest, ...groupDigests(definition)])].map((one) => ({ org_id, app_name, version, digest: one })),
+      );
+    },
 
     async putStatus(app_id, version, { status, failure }, now) {
       const sql = "UPDATE releases SET status = ?, failure = ?, updated_at = ? WHERE app_id = ? AND version = ?";
       return (await database.write([{ sql, args: [status, failure, now, app_id, version], rows: 1 }])).ok;
     },
   };
+}
+
+/** Process groups may have images of their own, pinned in their machine configs. A definition may be anything. */
+function groupDigests(definition: string): string[] {
+  const { groups } = (JSON.parse(definition) ?? {}) as { groups?: unknown };
+  const list = (Array.isArray(groups) ? groups : []) as ({ config?: { image?: unknown } | null } | null)[];
+  return list.flatMap((group) => /@(sha256:[0-9a-f]{64})$/.exec(String(group?.config?.image))?.[1] ?? []);
 }
