@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
-import { VERBS } from "./postgres/create.ts";
+import { VERBS } from "./postgres/verbs.ts";
 import { type Context, numberOption, UsageError } from "./verb.ts";
 
 const given = (options: Record<string, string>) => ({ args: ["ledger"], rest: [], options });

@@ -52,7 +52,7 @@ const GROUPS: Record<string, Record<string, Home>> = {
     df: volumes,
     gc: volumes,
     db: () => import("./db/verbs.ts"),
-    postgres: () => import("./postgres/create.ts"),
+    postgres: () => import("./postgres/verbs.ts"),
   },
   "Network:": { ips: network, certs: network, egress: network, proxy },
   "Access:": {

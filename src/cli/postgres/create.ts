@@ -1,47 +1,57 @@
 import { randomBytes } from "node:crypto";
+import type { Machine, MachineConfig } from "#client/api.ts";
+import { untilHealthy } from "../deploy/wait.ts";
 import { facts } from "../output.ts";
-import { firstArgument, numberOption, textOption, type Verb } from "../verb.ts";
+import { type Context, firstArgument, type Input, numberOption, textOption, UsageError, type Verb } from "../verb.ts";
+import { PORT, PORT_KEY, placeOf } from "./find.ts";
 
-const PORT = 5432;
+/** Bases of `hangar images base postgres` keep their data here; other images of PostgreSQL there. */
+const OWN_IMAGE = "hangar/postgres:";
+const OWN_PATH = "/data";
+const USUAL_PATH = "/var/lib/postgresql";
+const USUAL_IMAGE = "postgres:17";
+const VOLUME = "postgres_data";
+const SIZE_GB = 1;
+const MEMORY_MB = 512;
+const KEEP_DAYS = 7;
 
 /**
- * A hosted database is an app like any other: a machine with a Postgres image, a password among its secrets, and the
- * mark by which the platform knows to ask it for its metrics.
+ * A hosted database is an app like any other: a machine with a volume, a password among its secrets, and the mark by
+ * which the platform knows to ask it for its metrics.
  */
-const postgresCreate: Verb = {
+export const postgresCreate: Verb = {
   words: "postgres create",
-  summary: "Create an app with a PostgreSQL database and its metrics",
+  summary: "Create an app with a PostgreSQL database on a volume, backed up daily",
   arguments: [["<name>", "the app's name"]],
   options: [
     ["--org <slug>", "the organization (default: the token's own, or personal)"],
+    ["--network <name>", "its private network, that of the apps which use it (default: default)"],
     ["--region <region>", "where it runs"],
-    ["--image <image>", "the image (default: postgres:17)"],
-    ["--memory <mb>", "its memory, a multiple of 256 (default: 512)"],
-    ["--volume <id>", "size of a volume for its data; without one, data is lost with the machine"],
+    ["--image <image>", "the image (default: one of `hangar images base postgres`, else postgres:17)"],
+    ["--memory <mb>", `its memory, a multiple of 256 (default: ${MEMORY_MB})`],
+    ["--size <gb>", `size of the volume for its data (default: ${SIZE_GB})`],
+    ["--volume <id>", "this volume for its data, instead of a new one"],
+    ["--no-volume", "no volume: its data is lost with the machine"],
+    ["--keep <days>", `how long daily backups are kept (default: ${KEEP_DAYS})`],
+    ["--detach", "do not wait until it answers"],
   ],
-  examples: ["hangar postgres create ledger"],
-  async run({ client }, input) {
+  examples: ["hangar postgres create ledger", "hangar postgres create ledger --size 10 --keep 30"],
+  async run(context, input) {
     const app_name = firstArgument(input);
     const password = randomBytes(24).toString("base64url");
-    const memory_mb = numberOption(input, "memory") ?? 512;
-    const volume = textOption(input, "volume");
-    await client.call("POST /v1/apps", { body: { app_name, org_slug: textOption(input, "org") } });
-    const params = { app_name };
-    await client.call("POST /v1/apps/:app_name/secrets", { params, body: { values: { POSTGRES_PASSWORD: password } } });
-    const machine = await client.call("POST /v1/apps/:app_name/machines", {
-      params,
-      body: {
-        region: textOption(input, "region"),
-        config: {
-          image: textOption(input, "image") ?? "postgres:17",
-          guest: { memory_mb },
-          metadata: { hangar_postgres_port: String(PORT) },
-          ...(volume ? { mounts: [{ volume, path: "/var/lib/postgresql" }] } : {}),
-        },
-      },
+    const image = textOption(input, "image") ?? (await ownImage(context)) ?? USUAL_IMAGE;
+    const org_slug = textOption(input, "org");
+    const network = textOption(input, "network");
+    const body = { app_name, ...(org_slug ? { org_slug } : {}), ...(network ? { network } : {}) };
+    await context.client.call("POST /v1/apps", { body });
+    const machine = await started(context, input, { app_name, image, password }).catch(async (thrown: unknown) => {
+      // An app that holds nothing yet; what it is to hold is asked for again with the same command.
+      await context.client.call("DELETE /v1/apps/:app_name", { params: { app_name }, query: { force: true } });
+      throw thrown;
     });
-    const address = `[${machine.private_ip}]:${PORT}`;
-    const url = `postgres://postgres:${password}@${address}/postgres`;
+    const url = `postgres://postgres:${password}@${app_name}.internal:${PORT}/postgres`;
+    const { mounts = [] } = machine.config as unknown as MachineConfig;
+    const volume = mounts[0]?.volume;
     return {
       data: {
         app_name,
@@ -50,18 +60,65 @@ const postgresCreate: Verb = {
         port: PORT,
         user: "postgres",
         password,
-        url,
+        url: `postgres://postgres:${password}@[${machine.private_ip}]:${PORT}/postgres`,
+        internal_url: url,
+        volume: volume ?? null,
+        image,
       },
       text: facts([
         ["app", app_name],
-        ["machine", machine.id],
-        ["address", address],
-        ["user", "postgres"],
-        ["password", `${password}   (shown this once; it is the secret POSTGRES_PASSWORD)`],
-        ["url", url],
+        ["machine", `${machine.id}, ${image}`],
+        ["volume", volume === undefined ? "none: its data is lost with the machine" : `${volume}, a snapshot a day`],
+        ["url", `${url}   (shown this once; the password is the secret POSTGRES_PASSWORD)`],
+        ["next", `hangar postgres attach ${app_name} --app <app>; hangar postgres connect ${app_name}`],
       ]),
     };
   },
 };
 
-export const VERBS: readonly Verb[] = [postgresCreate];
+/** A base that was made on the platform from Debian's packages, so that no registry is needed. */
+async function ownImage({ client }: Context): Promise<string | undefined> {
+  for await (const { name } of client.list("GET /v1/images", {})) if (name.startsWith(OWN_IMAGE)) return name;
+  return undefined;
+}
+
+interface Wanted {
+  app_name: string;
+  image: string;
+  password: string;
+}
+
+async function started(context: Context, input: Input, { app_name, image, password }: Wanted): Promise<Machine> {
+  const { client } = context;
+  const params = { app_name };
+  const region = textOption(input, "region");
+  await client.call("POST /v1/apps/:app_name/secrets", { params, body: { values: { POSTGRES_PASSWORD: password } } });
+  const volume = await volumeFor(context, input, app_name);
+  const path = image.startsWith(OWN_IMAGE) ? OWN_PATH : USUAL_PATH;
+  const config: MachineConfig = {
+    image,
+    guest: { memory_mb: numberOption(input, "memory") ?? MEMORY_MB },
+    metadata: { [PORT_KEY]: String(PORT) },
+    restart: { policy: "always" },
+    // A fast shutdown: open transactions are rolled back, and nothing has to be recovered at the next start.
+    stop_config: { signal: "SIGINT", timeout: "30s" },
+    checks: { postgres: { type: "tcp", port: PORT, interval: "2s", timeout: "2s", grace_period: "1s" } },
+    ...(volume === undefined ? {} : { mounts: [{ volume, path }] }),
+  };
+  const machine = await client.call("POST /v1/apps/:app_name/machines", { params, body: { region, config } });
+  if (input.options["detach"] !== true) await untilHealthy(placeOf(context, app_name), machine);
+  return machine;
+}
+
+async function volumeFor({ client }: Context, input: Input, app_name: string): Promise<string | undefined> {
+  const given = input.options["volume"];
+  if (given === false) return undefined;
+  if (typeof given === "string") return given;
+  const size_gb = numberOption(input, "size") ?? SIZE_GB;
+  const snapshot_retention = numberOption(input, "keep") ?? KEEP_DAYS;
+  if (size_gb < 1) throw new UsageError("--size is at least 1");
+  const region = textOption(input, "region");
+  const body = { name: VOLUME, size_gb, snapshot_retention, require_unique_zone: false, ...(region ? { region } : {}) };
+  const { id } = await client.call("POST /v1/apps/:app_name/volumes", { params: { app_name }, body });
+  return id;
+}

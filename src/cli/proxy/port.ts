@@ -52,7 +52,7 @@ function tell(local: LocalPort, remote: { app_name: string; port: number }, { op
 }
 
 /** Resolves when the person or a program ends the command. */
-async function interrupted(): Promise<void> {
+export async function interrupted(): Promise<void> {
   const ending = new AbortController();
   const { signal } = ending;
   await Promise.race(["SIGINT", "SIGTERM", "SIGHUP"].map((name) => once(process, name, { signal })));
