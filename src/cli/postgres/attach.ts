@@ -8,8 +8,11 @@ const APP: readonly [string, string] = ["-a, --app <app>", "the app that uses th
 const VARIABLE = "DATABASE_URL";
 const MOST_NAME_CHARS = 63;
 
-/** An app `web-shop` has the role, and usually the database, `web_shop`. */
-export const roleOf = (app: string): string => app.replaceAll("-", "_");
+/** An app `web-shop` has the role, and usually the database, `web_shop`. PostgreSQL's own roles are nobody's. */
+export function roleOf(app: string): string {
+  const name = app.replaceAll("-", "_");
+  return /^(postgres$|pg_)/.test(name) ? `app_${name}` : name;
+}
 
 interface Attached {
   postgres: string;
