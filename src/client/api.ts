@@ -849,6 +849,20 @@ export interface Api {
     body: undefined;
     answer: { proxy_id: string; workers: number };
   };
+  /** Get an app's state (healthy, degraded, down, asleep) with its reason, URLs and release. */
+  "GET /v1/apps/:app_name/status": {
+    params: { app_name: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: { app_name: string; state: "healthy" | "degraded" | "down" | "asleep" | "starting" | "empty"; reason: string; urls: string[]; regions: string[]; machines: Record<string, number>; failures: ({ machine_id: string; machine_name: string; reason: string })[]; release: { version: number; status: string; description: string; image: string | null; image_digest: string | null; created_by: string; created_at: string; failure: string | null } | null; last_release: { version: number; status: string; description: string; image: string | null; image_digest: string | null; created_by: string; created_at: string; failure: string | null } | null };
+  };
+  /** List the status of an organization's apps. */
+  "GET /v1/orgs/:org_slug/app_statuses": {
+    params: { org_slug: string };
+    query: { limit?: number | undefined; cursor?: string | undefined };
+    body: undefined;
+    answer: { apps: ({ app_name: string; state: "healthy" | "degraded" | "down" | "asleep" | "starting" | "empty"; reason: string; urls: string[]; regions: string[]; machines: Record<string, number>; failures: ({ machine_id: string; machine_name: string; reason: string })[]; release: { version: number; status: string; description: string; image: string | null; image_digest: string | null; created_by: string; created_at: string; failure: string | null } | null; last_release: { version: number; status: string; description: string; image: string | null; image_digest: string | null; created_by: string; created_at: string; failure: string | null } | null })[]; next_cursor?: string | undefined };
+  };
   /** Evaluate a query at one time. */
   "GET /prometheus/:org_slug/api/v1/query": {
     params: { org_slug: string };

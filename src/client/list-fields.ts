@@ -25,6 +25,7 @@ export const LIST_FIELDS = {
   "GET /v1/apps/:app_name/ip_assignments": "ips",
   "GET /v1/apps/:app_name/certificates": "certificates",
   "GET /v1/apps/:app_name/services": "services",
+  "GET /v1/orgs/:org_slug/app_statuses": "apps",
   "GET /v1/orgs/:org_slug/db_nodes": "nodes",
   "GET /v1/registry/repositories": "repositories",
   "GET /v1/oauth/connections": "connections",

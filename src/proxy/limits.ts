@@ -152,6 +152,14 @@ export const PROXY_LIMITS = {
   /** Its state is deleted after this. */
   peer_kept_ms: 60 * MINUTE,
 
+  // The status of apps.
+  /** Apps whose status is in one page of the list. */
+  status_page: 100,
+  /** Running machines of an app that are asked what their program listens on, for its state. */
+  status_probes: 3,
+  /** Releases looked at for the one that runs. Past it: the status names none. */
+  status_releases: 20,
+
   // Certificates.
   /** Certificates of one app. One more: 422 `limit_reached`. */
   certificates_per_app: 500,

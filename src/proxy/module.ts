@@ -1,4 +1,5 @@
 /** The edge proxy put together: what it is made of, and what starts and stops in which order. */
+import type { ReleaseStore } from "#apps/release-store.ts";
 import type { AppStore } from "#apps/store.ts";
 import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
@@ -28,10 +29,11 @@ import { PROXY_LIMITS } from "./limits.ts";
 import { Listening } from "./listening.ts";
 import { ProxyPeers } from "./proxy-peers.ts";
 import { type ProxySample, Totals } from "./samples.ts";
-import { serviceRoutes } from "./service-routes.ts";
+import { serviceRoutes, urlsOf } from "./service-routes.ts";
 import type { ProxySettings } from "./settings.ts";
 import { Slots } from "./slots.ts";
 import { Starter } from "./starter.ts";
+import { statusRoutes } from "./status-routes.ts";
 import type { ProxyStore } from "./store.ts";
 import type { Report } from "./table.ts";
 import { type Colour, Workers } from "./workers.ts";
@@ -41,7 +43,8 @@ export interface ProxyParts {
   settings: ProxySettings;
   machines: Pick<MachineModule, "machines" | "bus" | "listening">;
   store: MachineStore;
-  apps: Pick<AppStore, "findApp">;
+  apps: Pick<AppStore, "findApp" | "apps">;
+  releases: Pick<ReleaseStore, "releases">;
   /** Whether to answer DNS queries in private networks, and the other services there. */
   names: boolean;
   listeners?: readonly NetworkListener[];
@@ -152,7 +155,7 @@ export class ProxyModule {
   }
 
   #routes(): Row[] {
-    const { settings } = this.#parts;
+    const { settings, apps, releases, store, clock } = this.#parts;
     return [
       ...addressRoutes(this.#addresses),
       ...certificateRoutes({
@@ -165,6 +168,14 @@ export class ProxyModule {
         directory: this.directory,
         listening: this.#listening,
         settings,
+      }),
+      ...statusRoutes({
+        apps,
+        releases,
+        store,
+        clock,
+        listening: this.#listening,
+        urls: (app_id) => urlsOf({ control: this.control, settings }, app_id),
       }),
     ];
   }

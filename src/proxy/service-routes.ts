@@ -104,6 +104,17 @@ function whyShut(bucket: string, buckets: ProxySettings["buckets"]): string | un
   return buckets.closed === bucket ? "that bucket is the platform's own" : undefined;
 }
 
+/** The app's URLs, those for a browser first. */
+export function urlsOf({ control, settings }: Pick<Parts, "control" | "settings">, app_id: string): string[] {
+  const table = control.table(app_id);
+  if (!table) return [];
+  const places = addressesOf(table, settings.listen_host);
+  const rank = ({ options: { http, tls } }: PortTable): number => (http ? (tls ? 0 : 1) : 2);
+  return table.ports
+    .toSorted((a, b) => rank(a) - rank(b))
+    .flatMap((port) => urls(port, port.options.http ? webNames(table, places) : bareNames(table, places)));
+}
+
 type Answer = Static<typeof ServiceResponse>;
 
 async function serviceResponse(parts: Parts, app_id: string, port: PortTable): Promise<Answer> {

@@ -19,6 +19,7 @@ import type { Database } from "#stores/database.ts";
 import { sqlAddressStore } from "#stores/sql/addresses.ts";
 import { sqlMachineStore } from "#stores/sql/machines.ts";
 import { sqlProxyStore } from "#stores/sql/proxy.ts";
+import { sqlReleaseStore } from "#stores/sql/releases.ts";
 
 interface ProxyNeeds {
   clock: Clock;
@@ -47,6 +48,7 @@ export function openProxy(database: Database, settings: Settings, needs: ProxyNe
     log,
     sealer,
     apps: appStore,
+    releases: sqlReleaseStore(database),
     names: choice.name === "runc",
     listeners: needs.network_listeners,
     upstreams: settings.network.dns_servers,

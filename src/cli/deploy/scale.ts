@@ -2,7 +2,7 @@
 import type { MachineConfig } from "#client/api.ts";
 import type { Group } from "../app-file/groups.ts";
 import { megabytes } from "../app-file/units.ts";
-import { type Context, firstArgument, type Input, neededApp, type Result, UsageError, type Verb } from "../verb.ts";
+import { type Context, type Input, neededApp, type Result, UsageError, type Verb } from "../verb.ts";
 import type { Definition } from "./definition.ts";
 import { APP, DRY_RUN, SCALE, told } from "./history.ts";
 import { machinesOf } from "./machines.ts";
@@ -25,7 +25,7 @@ export const scale: Verb = {
   async run(context, input) {
     const app_name = neededApp(input);
     const definition = await newestDefinition(context, app_name);
-    const words = [firstArgument(input), ...input.rest].filter(Boolean);
+    const words = input.rest;
     const resize = SIZES[words[0] ?? ""];
     if (!resize) return await setCounts(context, input, definition, words);
     const [what = "", value, ...more] = words;

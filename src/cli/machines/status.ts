@@ -31,13 +31,13 @@ const stateText = ({ state, waiting }: Listed): string => (waiting ? `${state} (
 
 async function read({ client }: Context, app_name: string) {
   const params = { app_name };
-  const [app, machines, { services }, { releases }] = await Promise.all([
+  const [app, health, machines, { services }] = await Promise.all([
     client.call("GET /v1/apps/:app_name", { params }),
+    client.call("GET /v1/apps/:app_name/status", { params }),
     collect(client.pages("GET /v1/apps/:app_name/machines", { params })),
     client.call("GET /v1/apps/:app_name/services", { params }),
-    client.call("GET /v1/apps/:app_name/releases", { params, query: {} }),
   ]);
-  return { app, machines, services, release: releases[0] };
+  return { app, status: health, machines, services, release: health.last_release ?? undefined };
 }
 
 export const status: Verb = {
@@ -48,11 +48,12 @@ export const status: Verb = {
   examples: ["hangar status web"],
   async run(context, input) {
     const found = await read(context, firstArgument(input));
-    const { app, machines, services, release } = found;
+    const { app, status: health, machines, services, release } = found;
     const now = systemClock.now();
     const problems = services.flatMap(({ problems: list }) => list);
     const about: [string, string][] = [
       ["app", app.name],
+      ["state", `${health.state}: ${health.reason}`],
       ["organization", app.organization.slug],
       ["url", services.flatMap(({ urls }) => urls.slice(0, 1)).join(" ") || "none: no address, or no service"],
       ["release", release ? `${release.version} (${release.status}, ${ago(release.created_at, now)})` : "none"],

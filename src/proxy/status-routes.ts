@@ -1,0 +1,130 @@
+/** The status of apps: one state with its reason, URLs, machines and the current release. */
+import Type, { type Static } from "typebox";
+import type { Release, ReleaseStore } from "#apps/release-store.ts";
+import type { AppStore } from "#apps/store.ts";
+import type { App } from "#apps/types.ts";
+import { type Clock, isoTime } from "#core/clock.ts";
+import { appOf, orgOf } from "#http/access.ts";
+import { inPages } from "#http/list-page.ts";
+import { type Row, route } from "#http/route.ts";
+import { appHealth } from "#machines/health.ts";
+import type { MachineStore } from "#machines/store.ts";
+import type { ShownMachine } from "#machines/types.ts";
+import { PROXY_LIMITS } from "./limits.ts";
+import type { Listening } from "./listening.ts";
+
+const text = Type.String();
+
+const ReleaseSummary = Type.Object({
+  version: Type.Integer(),
+  status: text,
+  description: text,
+  image: Type.Union([text, Type.Null()]),
+  image_digest: Type.Union([text, Type.Null()]),
+  created_by: text,
+  created_at: text,
+  failure: Type.Union([text, Type.Null()]),
+});
+
+const AppStatus = Type.Object({
+  app_name: text,
+  state: Type.Union(
+    [
+      Type.Literal("healthy"),
+      Type.Literal("degraded"),
+      Type.Literal("down"),
+      Type.Literal("asleep"),
+      Type.Literal("starting"),
+      Type.Literal("empty"),
+    ],
+    { description: "One state, computed from machines, checks, exits and what the programs listen on." },
+  ),
+  reason: Type.String({ description: "Why it is in this state." }),
+  urls: Type.Array(text, { description: "Its URLs; none when it has no address or no open port." }),
+  regions: Type.Array(text),
+  machines: Type.Record(Type.String(), Type.Integer(), { description: "How many machines are in each state." }),
+  failures: Type.Array(Type.Object({ machine_id: text, machine_name: text, reason: text }), {
+    description: "Machines that fail, each with its reason.",
+  }),
+  release: Type.Union([ReleaseSummary, Type.Null()], { description: "The newest complete release, which runs." }),
+  last_release: Type.Union([ReleaseSummary, Type.Null()], {
+    description: "The newest release, also one that failed or still runs.",
+  }),
+});
+
+export interface StatusParts {
+  apps: Pick<AppStore, "apps">;
+  releases: Pick<ReleaseStore, "releases">;
+  store: Pick<MachineStore, "list">;
+  listening: Listening;
+  clock: Clock;
+  /** The app's URLs, the one to show first. */
+  urls(app_id: string): string[];
+}
+
+export function statusRoutes(parts: StatusParts): Row[] {
+  return [
+    route("GET /v1/apps/:app_name/status", {
+      summary: "Get an app's state (healthy, degraded, down, asleep) with its reason, URLs and release",
+      part: "apps",
+      access: "read app",
+      response: { status: 200, schema: AppStatus },
+      handle: async (call) => await statusOf(parts, appOf(call)),
+    }),
+    route("GET /v1/orgs/:org_slug/app_statuses", {
+      summary: "List the status of an organization's apps",
+      part: "apps",
+      access: "read org",
+      pages: inPages("apps", ["text"], { size: PROXY_LIMITS.status_page }),
+      response: { status: 200, schema: Type.Object({ apps: Type.Array(AppStatus) }) },
+      async handle({ page, ...call }) {
+        const found = await parts.apps.apps(orgOf(call).id, page.request);
+        const list = page.take(found, ({ name }) => [name]);
+        return { apps: await Promise.all(list.map((app) => statusOf(parts, app))) };
+      },
+    }),
+  ];
+}
+
+async function statusOf(parts: StatusParts, { id, name }: Pick<App, "id" | "name">): Promise<Static<typeof AppStatus>> {
+  const [machines, releases] = await Promise.all([
+    parts.store.list(id, {}),
+    parts.releases.releases(id, { limit: PROXY_LIMITS.status_releases }),
+  ]);
+  const present = machines.filter(({ state }) => state !== "destroyed");
+  const complete = releases.find(({ status }) => status === "complete");
+  return {
+    app_name: name,
+    ...appHealth(present, parts.clock.now(), await listeningProblems(parts.listening, present)),
+    urls: parts.urls(id),
+    regions: [...new Set(present.map(({ region }) => region))].sort(),
+    machines: Object.fromEntries(
+      [...Map.groupBy(present, ({ state }) => state)].map(([state, all]) => [state, all.length]),
+    ),
+    release: complete ? summary(complete) : null,
+    last_release: releases[0] ? summary(releases[0]) : null,
+  };
+}
+
+/** Running machines whose program does not listen where requests go. Only some: machines of an app run the same program. */
+async function listeningProblems(
+  listening: Listening,
+  machines: readonly ShownMachine[],
+): Promise<Map<string, string>> {
+  const open = machines.filter(({ state, config }) => state === "started" && (config.services ?? []).length > 0);
+  const read = open
+    .slice(0, PROXY_LIMITS.status_probes)
+    .map(async ({ id, config }): Promise<[string, string] | undefined> => {
+      for (const { protocol, internal_port } of config.services ?? []) {
+        const problem = await listening.reason(id, protocol, internal_port);
+        if (problem !== undefined) return [id, problem];
+      }
+      return undefined;
+    });
+  return new Map((await Promise.all(read)).filter((one) => one !== undefined));
+}
+
+function summary(release: Omit<Release, "definition">): Static<typeof ReleaseSummary> {
+  const { version, status, description, image, image_digest, created_by, created_at, failure } = release;
+  return { version, status, description, image, image_digest, created_by, created_at: isoTime(created_at), failure };
+}
