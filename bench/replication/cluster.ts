@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { mkdirSync } from "node:fs";
 import { get } from "node:http";
 import { join } from "node:path";
+import { nodeFlags, programEnvironment } from "#cli/program-environment.ts";
 import { freePort } from "#proxy/fixtures.ts";
 import { cpuSeconds } from "../processes.ts";
 
@@ -18,8 +19,11 @@ export interface Wrote {
 
 export const cpuUs = (child: ChildProcess): number => cpuSeconds(child) * 1e6;
 
+/** A program of ours; a node as `hangar db node` starts it. */
 export function start(script: string, ...args: string[]): ChildProcess {
-  return spawn(process.execPath, [script, ...args], { cwd: root, stdio: ["ignore", "pipe", "inherit"] });
+  const command = [...nodeFlags(script.replace("src/", "")), script, ...args];
+  const env = programEnvironment(process.env);
+  return spawn(process.execPath, command, { cwd: root, env, stdio: ["ignore", "pipe", "inherit"] });
 }
 
 export interface Info {

@@ -9,7 +9,7 @@ import { placeNamed, readPlaces } from "./contexts/file.ts";
 import { holdBack } from "./dry-run.ts";
 import { sendOverHttp } from "./http-transport.ts";
 import { installedDataDir } from "./platform/service-unit.ts";
-import { programEnvironment } from "./program-environment.ts";
+import { nodeFlags, programEnvironment } from "./program-environment.ts";
 import { printError } from "./terminal-text.ts";
 import { type Context, UsageError } from "./verb.ts";
 
@@ -117,13 +117,15 @@ async function runProgram(
   data_dir: string,
 ): Promise<{ exit: number; text: string }> {
   const program = fileURLToPath(new URL(`../${file}`, import.meta.url));
-  // With an IPC channel, the child notices when this process is killed.
+  const env = { ...programEnvironment(process.env), HANGAR_DATA_DIR: data_dir };
+  const command = [...nodeFlags(file), program, ...args];
+  // It takes the place of this process, which has nothing left to do but to wait with 60 MiB.
+  if (how === "foreground" && process.execve && !process.connected)
+    return process.execve(process.execPath, [process.execPath, ...command], env);
+  // Under an older Node (bin/hangar.mjs) there is a channel, by which each notices that the one before it was killed.
   const stdio: StdioOptions =
     how === "foreground" ? ["inherit", "inherit", "inherit", "ipc"] : ["ignore", "pipe", "inherit"];
-  const child = spawn(process.execPath, [program, ...args], {
-    stdio,
-    env: { ...programEnvironment(process.env), HANGAR_DATA_DIR: data_dir },
-  });
+  const child = spawn(process.execPath, command, { stdio, env });
   const forward = (signal: NodeJS.Signals): void => void child.kill(signal);
   process.on("SIGINT", forward).on("SIGTERM", forward);
   const output = child.stdout ? text(child.stdout) : Promise.resolve("");

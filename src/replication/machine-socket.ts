@@ -1,5 +1,5 @@
 /** The API every machine has at a socket of its own: its tokens, the keys of their issuer, and the leases of its app. */
-import { request as httpRequest } from "node:http";
+import { request as httpRequest } from "#http/node-http.ts";
 
 const REQUEST_MS = 5000;
 

@@ -1,7 +1,7 @@
 /** `hangar db`: nodes, handovers, backups and restores, as a person does it. */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { type TestContext, test } from "node:test";
@@ -148,6 +148,9 @@ for (const [which, node, skip] of [
     const nodes: Child[] = [];
     const url = await startNode(t, ["--dir", join(tempDir(), "a"), "--primary"], nodes, node);
     assert.equal((await info(url)).isPrimary, true);
+    const command = readFileSync(`/proc/${nodes[0]?.pid}/cmdline`, "utf8");
+    // Under an older Node a process waits for the one that is the node.
+    assert.equal(command.includes("replication/main.ts"), which === "", command);
     await nodes[0]?.kill();
     await until("nobody answers", () =>
       fetch(`${url}/info`).then(

@@ -1,8 +1,9 @@
 /** Requests from one node to another: signed when nodes have credentials, bounded, and with the answer's proof checked. */
 import { createReadStream, createWriteStream, rmSync } from "node:fs";
-import { type ClientRequest, request as httpRequest, type IncomingMessage, type OutgoingHttpHeaders } from "node:http";
+import type { ClientRequest, IncomingMessage, OutgoingHttpHeaders } from "node:http";
 import { pipeline } from "node:stream/promises";
 import type { Clock } from "#core/clock.ts";
+import { request as httpRequest } from "#http/node-http.ts";
 import { BODY_HEADER, type Credentials, headerOf, PROOF_HEADER, sha256 } from "../credentials/credentials.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
 import { RawBody } from "./raw-body.ts";

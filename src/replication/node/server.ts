@@ -14,11 +14,12 @@
  * Everything but the first four must prove that it comes from a node of the cluster, or from somebody with its key.
  * A node without credentials listens on loopback only (see commands.ts), and answers no web page.
  */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { messageOf } from "#core/assert.ts";
 import { isoTime } from "#core/clock.ts";
 import { ApiError, errorBody, fail } from "#core/errors.ts";
 import { trackConnections } from "#http/connections.ts";
+import { createServer } from "#http/node-http.ts";
 import { HTTP_BOUNDS, refuseBytes, strictly } from "#http/strict-server.ts";
 import { uploads } from "#http/upload.ts";
 import { BODY_HEADER, type Credentials, headerOf, PROOF_HEADER, sha256 } from "../credentials/credentials.ts";

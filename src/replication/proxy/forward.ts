@@ -1,5 +1,6 @@
 /** One attempt to have a request answered by a server, and how it ended. */
-import { Agent, type IncomingHttpHeaders, type IncomingMessage, type OutgoingHttpHeaders, request } from "node:http";
+import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from "node:http";
+import { Agent, request } from "#http/node-http.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
 
 export type Outcome =

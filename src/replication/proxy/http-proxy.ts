@@ -3,18 +3,13 @@
  * that has written reads its write everywhere: the answer carries the transaction (`__txid` cookie, `hangar-txid` header), and
  * a node that is behind it waits, or asks the primary. While there is no primary, writes wait for the next one.
  */
-import {
-  createServer,
-  type IncomingMessage,
-  type OutgoingHttpHeaders,
-  type Server,
-  type ServerResponse,
-} from "node:http";
+import type { IncomingMessage, OutgoingHttpHeaders, Server, ServerResponse } from "node:http";
 import { pipeline } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { messageOf } from "#core/assert.ts";
 import { ApiError, errorBody, fail } from "#core/errors.ts";
 import { LIMITS } from "#core/limits.ts";
+import { createServer } from "#http/node-http.ts";
 import { HTTP_BOUNDS, refuseBytes, strictly } from "#http/strict-server.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
 import type { ReplicationNode } from "../node/node.ts";

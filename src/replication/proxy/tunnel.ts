@@ -1,7 +1,8 @@
 /** WebSockets and other upgrades go to the local application, bytes as they are. */
-import { request as httpRequest, type IncomingMessage } from "node:http";
+import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import { pipeline } from "node:stream";
+import { request as httpRequest } from "#http/node-http.ts";
 
 export function tunnel(app: URL, request: IncomingMessage, socket: Duplex, head: Buffer): void {
   const { method = "GET", url: path = "/", headers } = request;
