@@ -1,10 +1,11 @@
 /** LiteFS and Litestream beside our nodes, built by the Go toolchain where there is one. */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { homedir, tmpdir } from "node:os";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { freePort } from "#proxy/fixtures.ts";
 import { end } from "../processes.ts";
+import { build, type Source } from "./go-program.ts";
 
 /** Nodes of somebody's that replicate a database. */
 export interface Replicated {
@@ -28,36 +29,9 @@ export interface Peer {
   source: Source;
 }
 
-interface Source {
-  module: string;
-  version: string;
-  /** The folder of the program in the module. */
-  command: string;
-}
-
-/** A module proxy may be slow, and SQLite itself is compiled. */
-const BUILD_MS = 30 * 60_000;
 const START_MS = 60_000;
 /** On a busy box a snapshot of hundreds of megabytes takes minutes. */
 const SNAPSHOT_MS = 15 * 60_000;
-/** Kept from run to run: the build takes minutes. */
-const BUILT = join(process.env["XDG_CACHE_HOME"] ?? join(homedir(), ".cache"), "hangar", "bench-go");
-
-/** The program, or why there is none. In a module of its own with the version pinned: nothing else is asked of the proxy. */
-export function build({ module, version, command }: Source): { program: string } | { reason: string } {
-  const dir = join(BUILT, `${module.replaceAll("/", "_")}@${version}`);
-  const program = join(dir, "program");
-  if (existsSync(program)) return { program };
-  if (spawnSync("go", ["version"]).status !== 0)
-    return { reason: "there is no Go toolchain here (apt-get install golang-go)" };
-  mkdirSync(dir, { recursive: true });
-  writeFileSync(join(dir, "go.mod"), `module bench\n\ngo 1.22\n\nrequire ${module} ${version}\n`);
-  const env = { ...process.env, GOPATH: join(BUILT, "path"), GOCACHE: join(BUILT, "cache") };
-  const args = ["build", "-mod=mod", "-o", program, `${module}/${command}`];
-  const { status, stderr } = spawnSync("go", args, { cwd: dir, env, encoding: "utf8", timeout: BUILD_MS });
-  if (status === 0) return { program };
-  return { reason: `it could not be built: ${stderr.trim().split("\n").at(-1) || "it took too long"}` };
-}
 
 async function until(what: string, done: () => boolean, within_ms = START_MS): Promise<void> {
   const give_up_ms = performance.now() + within_ms;
