@@ -116,6 +116,8 @@ export const REPLICATION_LIMITS = {
   difference_bytes: 256 * MIB,
   /** A database file that was written to outside SQLite is examined after this time without writes. */
   overwritten_ms: 500,
+  /** Bytes of a database file that are compared with the page checksums at a time, after a checkpoint. */
+  file_check_bytes: 512 * KIB,
   /** Time a replica waits to get the write lock back after truncating the WAL. Then: it is reopened. */
   relock_ms: 200,
 

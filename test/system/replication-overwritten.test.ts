@@ -59,6 +59,30 @@ suite("database overwritten by cp", { timeout: 600_000, skip: appsMissing() }, (
     await pair.caughtUp("db", 3);
   });
 
+  test("cp between two checkpoints of an application is detected, and a good file heals it", async (t) => {
+    const { pair, path } = await notesOnBoth(t);
+    const other = fileWith(pair, 500, MADE);
+    const app = new PythonApp(pair.stage, path);
+    const checkpoint = (): Promise<string> => app.run("PRAGMA wal_checkpoint(PASSIVE)");
+    // So soon after each other that the times of the file say nothing, or not: it is detected either way.
+    await app.run("INSERT INTO notes (text) VALUES ('before')");
+    await checkpoint();
+    cp(other, path);
+    await app.run("INSERT INTO notes (text) VALUES ('after')");
+    await checkpoint();
+    // SQLite may find pages of two databases first.
+    await until(
+      "it is quarantined",
+      async () => (await isState(pair, "replaced")()) ?? (await isState(pair, "damaged")()),
+    );
+    await app.end();
+    renameSync(fileWith(pair, 30, MADE), path);
+    await pair.caughtUp("db", 30);
+    addNote(path);
+    await pair.caughtUp("db", 31);
+    assert.ok(notes(pair.path("replica", "db"))?.whole);
+  });
+
   test("a touched file changes nothing, and an overwritten replica gets the primary's copy back", async (t) => {
     const { pair, path } = await notesOnBoth(t);
     const before = (await pair.info("primary"))?.databases["db"];

@@ -28,6 +28,7 @@ import {
   stepAside,
   watchFromHere,
 } from "./capture.ts";
+import { FileCheck } from "./file-check.ts";
 import { find, isNewTransaction, settle, timestampOf } from "./opening.ts";
 import type { Found, FoundBy, Undone } from "./recover.ts";
 import { DatabaseBusy, type DatabaseOptions, DatabaseState, PositionMismatch, type TransactionInfo } from "./state.ts";
@@ -45,6 +46,7 @@ export class ReplicatedDatabase {
   readonly half_replaced: boolean;
   readonly #state: DatabaseState;
   #applier: Applier | undefined;
+  #file_check: FileCheck | undefined;
   /** Since when writers are throttled. */
   #paused_since_ms: number | undefined;
 
@@ -248,6 +250,15 @@ export class ReplicatedDatabase {
     if (state.cursor.frame < state.checkpoint_frames) return;
     const { behind, transactions } = capture(state, REPLICATION_LIMITS.capture_frames);
     if (behind === 0 && transactions === 0) checkpoint(state);
+  }
+
+  /** Whether a page of the file was written past SQLite: a part of it is compared at each call, all of it when told to. */
+  hasForeignPage(restart: boolean): boolean {
+    // On a replica what is applied next would be compared while it is written.
+    if (this.held || this.closed) return false;
+    this.#file_check ??= new FileCheck(this.#state);
+    if (restart) this.#file_check.restart();
+    return this.#file_check.findsForeignPage();
   }
 
   blockSums(): string[] {

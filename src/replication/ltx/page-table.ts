@@ -28,6 +28,13 @@ export interface TableChange {
 
 const crc = new Crc64();
 
+function sumOf(page: Page): [high: number, low: number] {
+  crc.reset();
+  crc.uint32(page.number);
+  crc.absorb(page);
+  return [crc.high | 0x80000000, crc.low];
+}
+
 /**
  * The checksum of every page, and of the database: the exclusive or of all of them. So the checksum after a
  * transaction costs only the pages it wrote. Eight bytes per page in memory.
@@ -68,10 +75,7 @@ export class PageTable {
     for (const [i, page] of pages.entries()) {
       const { number } = page;
       if (number === this.#lock_page || number > commit) continue;
-      crc.reset();
-      crc.uint32(number);
-      crc.absorb(page);
-      const [h, l] = [crc.high | 0x80000000, crc.low];
+      const [h, l] = sumOf(page);
       sums[i * 2] = h;
       sums[i * 2 + 1] = l;
       high ^= h ^ this.#high_of(number);
@@ -98,6 +102,12 @@ export class PageTable {
   /** True when `number` is known to have exactly the content whose checksum the other table has. */
   samePage(other: PageTable, number: number): boolean {
     return this.#high_of(number) === other.#high_of(number) && this.#low_of(number) === other.#low_of(number);
+  }
+
+  /** True when the page has the content that its checksum says. */
+  holds(page: Page): boolean {
+    const [high, low] = sumOf(page);
+    return high >>> 0 === this.#high_of(page.number) && low >>> 0 === this.#low_of(page.number);
   }
 
   /** True when the checksum of every page is known. */

@@ -242,8 +242,9 @@ export class Directory {
     return dropped;
   }
 
-  #isOverwritten({ name }: ReplicatedDatabase): boolean {
-    return this.#watches.get(name)?.changed() ?? false;
+  #isOverwritten(database: ReplicatedDatabase): boolean {
+    const watch = this.#watches.get(database.name);
+    return watch !== undefined && (watch.changed() || database.hasForeignPage(watch.checkpointed));
   }
 
   /** On a replica: reopens databases whose WAL or file was modified by others. Returns their names. */

@@ -10,6 +10,9 @@ export class OverwriteWatch {
   readonly #files: DatabaseFiles;
   /** The last moment without a running checkpoint, and the file then. */
   #seen: { place: string; file: string } | undefined;
+  #place_before: string | undefined;
+  /** Whether a checkpoint ran between the last two calls: then the file may have been written to as well. */
+  checkpointed = false;
 
   constructor(files: DatabaseFiles) {
     this.#files = files;
@@ -21,6 +24,8 @@ export class OverwriteWatch {
   changed(): boolean {
     const before = this.#place();
     const file = this.#file();
+    this.checkpointed = before !== undefined && before !== this.#place_before;
+    this.#place_before = before ?? this.#place_before;
     // A checkpoint runs or began meanwhile: the file says nothing.
     if (before === undefined || before !== this.#place()) {
       this.#seen = undefined;

@@ -1,0 +1,79 @@
+/**
+ * Compares a database file with the page checksums, a part at each call. Needed after a checkpoint: what is written past
+ * SQLite while one runs changes the file as the checkpoint does, so that its size and times say nothing.
+ */
+import { REPLICATION_LIMITS } from "../limits.ts";
+import { lockPage } from "../ltx/page-table.ts";
+import { alignedBuffer, sameGeneration } from "../wal/frames.ts";
+import type { DatabaseState } from "./state.ts";
+
+/** One for all databases: nothing here waits. */
+let buffer: Buffer | undefined;
+
+export class FileCheck {
+  readonly #state: DatabaseState;
+  /** Pages still to compare, from `#next` on and then from the first. */
+  #left = 0;
+  #next = 1;
+  /** Pages in this generation of the WAL: the file may have older ones. */
+  readonly #in_wal = new Set<number>();
+  #generation = "";
+  #frames = 0;
+
+  constructor(state: DatabaseState) {
+    this.#state = state;
+  }
+
+  /** Starts over: a checkpoint ran since the last call. */
+  restart(): void {
+    this.#left = this.#state.table.count;
+  }
+
+  /** Whether the next part has a page that nobody wrote through SQLite. */
+  findsForeignPage(): boolean {
+    const { files, page_size, table } = this.#state;
+    if (this.#left <= 0) return false;
+    const place = this.#place();
+    if (place === undefined) return false;
+    this.#noteFrames();
+    if (this.#next > table.count) this.#next = 1;
+    buffer ??= alignedBuffer(REPLICATION_LIMITS.file_check_bytes);
+    const count = Math.min(buffer.length / page_size, table.count - this.#next + 1);
+    const bytes = buffer.subarray(0, count * page_size);
+    files.readPages(bytes, this.#next, page_size);
+    const pages = Array.from({ length: count }, (_, i) => ({
+      number: this.#next + i,
+      data: bytes.subarray(i * page_size, (i + 1) * page_size),
+    }));
+    const foreign = pages.some(
+      (page) => page.number !== lockPage(page_size) && !this.#in_wal.has(page.number) && !table.holds(page),
+    );
+    // Something was written meanwhile: the same part again.
+    if (place !== this.#place()) return false;
+    this.#next += count;
+    this.#left -= count;
+    return foreign;
+  }
+
+  /** Where SQLite is, when everything committed is captured and no checkpoint runs. */
+  #place(): string | undefined {
+    const { files, cursor } = this.#state;
+    const header = files.indexHeader();
+    const { copied, attempted } = files.checkpointed();
+    if (!header || copied !== attempted) return undefined;
+    if (header.frame > 0 && !(sameGeneration(header, cursor) && header.frame === cursor.frame)) return undefined;
+    return `${header.salt1} ${header.salt2} ${header.frame} ${copied}`;
+  }
+
+  #noteFrames(): void {
+    const { files, page_size, cursor } = this.#state;
+    const frames = files.indexHeader()?.frame ?? 0;
+    const generation = `${cursor.salt1} ${cursor.salt2}`;
+    if (generation !== this.#generation || frames < this.#frames) {
+      this.#in_wal.clear();
+      this.#frames = 0;
+    }
+    this.#generation = generation;
+    while (this.#frames < frames) this.#in_wal.add(files.frameHeader(++this.#frames, page_size).readUInt32BE(0));
+  }
+}
