@@ -3,87 +3,14 @@ import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import { suite, type TestContext, test } from "node:test";
-import { type TestPlatform, testPlatform } from "./platform.ts";
+import { suite, test } from "node:test";
+import { digestOf, MANIFEST, openRegistry } from "./registry-client.ts";
 
-const digestOf = (bytes: Uint8Array | string): string => `sha256:${createHash("sha256").update(bytes).digest("hex")}`;
-const MANIFEST = "application/vnd.oci.image.manifest.v1+json";
 const INDEX = "application/vnd.oci.image.index.v1+json";
-
-interface Asked {
-  body?: Uint8Array | string;
-  headers?: Record<string, string>;
-  token?: string | null;
-}
-
-class Client {
-  readonly platform: TestPlatform;
-
-  constructor(platform: TestPlatform) {
-    this.platform = platform;
-  }
-
-  async ask(target: string, { body, headers, token = this.platform.token }: Asked = {}): Promise<Response> {
-    const [method = "GET", path = "/"] = target.split(" ");
-    const login = Buffer.from(`anyone:${token}`).toString("base64");
-    return await fetch(new URL(path, this.platform.base_url), {
-      method,
-      headers: { ...(token === null ? {} : { authorization: `Basic ${login}` }), ...headers },
-      ...(body === undefined ? {} : { body }),
-    });
-  }
-
-  async expect(status: number, target: string, asked: Asked = {}): Promise<Response> {
-    const response = await this.ask(target, asked);
-    assert.equal(response.status, status, `${target}: ${response.status === status ? "" : await response.text()}`);
-    return response;
-  }
-
-  /** The code of an error, in the registry's shape. */
-  async refused(status: number, target: string, asked: Asked = {}): Promise<string> {
-    const response = await this.expect(status, target, asked);
-    const { errors } = (await response.json()) as { errors: [{ code: string; message: string }] };
-    assert.ok(errors[0].message);
-    return errors[0].code;
-  }
-
-  async pushBlob(name: string, bytes: Uint8Array | string): Promise<string> {
-    const begun = await this.expect(202, `POST /v2/${name}/blobs/uploads/`);
-    const digest = digestOf(bytes);
-    await this.expect(201, `PUT ${begun.headers.get("location")}?digest=${digest}`, { body: bytes });
-    return digest;
-  }
-
-  async pushImage(name: string, tag: string, more: Record<string, unknown> = {}): Promise<string> {
-    const config = `{"architecture":"amd64","os":"linux","seed":"${randomBytes(8).toString("hex")}"}`;
-    const layer = randomBytes(1000);
-    const descriptor = async (bytes: Uint8Array | string, mediaType: string) => ({
-      mediaType,
-      digest: await this.pushBlob(name, bytes),
-      size: bytes.length,
-    });
-    const document = JSON.stringify({
-      schemaVersion: 2,
-      mediaType: MANIFEST,
-      config: await descriptor(config, "application/vnd.oci.image.config.v1+json"),
-      layers: [await descriptor(layer, "application/vnd.oci.image.layer.v1.tar")],
-      ...more,
-    });
-    await this.expect(201, `PUT /v2/${name}/manifests/${tag}`, {
-      body: document,
-      headers: { "content-type": MANIFEST },
-    });
-    return digestOf(document);
-  }
-}
-
-async function open(t: TestContext, env: Record<string, string> = {}): Promise<Client> {
-  return new Client(await testPlatform(t, env));
-}
 
 suite("registry", () => {
   test("the base endpoint asks for basic auth, and accepts a token as the password", async (t) => {
-    const client = await open(t);
+    const client = await openRegistry(t);
     const refused = await client.expect(401, "GET /v2/", { token: null });
     assert.match(refused.headers.get("www-authenticate") ?? "", /^Basic realm=/);
     assert.equal(await client.refused(401, "GET /v2/", { token: "wrong" }), "UNAUTHORIZED");
@@ -96,7 +23,7 @@ suite("registry", () => {
   });
 
   test("a blob is uploaded whole, in chunks, in one request, and mounted from another repository", async (t) => {
-    const client = await open(t);
+    const client = await openRegistry(t);
     const bytes = randomBytes(300_000);
     const digest = digestOf(bytes);
     await client.pushBlob("personal/web", bytes);
@@ -141,7 +68,7 @@ suite("registry", () => {
   });
 
   test("equal blobs in several repositories are stored once", async (t) => {
-    const client = await open(t);
+    const client = await openRegistry(t);
     const bytes = randomBytes(5000);
     for (const name of ["a", "b", "c"]) await client.pushBlob(`personal/${name}`, bytes);
     const files = readdirSync(join(client.platform.data_dir, "registry/objects"), {
@@ -152,7 +79,7 @@ suite("registry", () => {
   });
 
   test("a blob with another digest is refused and leaves nothing", async (t) => {
-    const client = await open(t);
+    const client = await openRegistry(t);
     const begun = await client.expect(202, "POST /v2/personal/web/blobs/uploads/");
     const at = begun.headers.get("location");
     assert.equal(await client.refused(400, `PUT ${at}?digest=${digestOf("a")}`, { body: "b" }), "DIGEST_INVALID");
@@ -163,7 +90,7 @@ suite("registry", () => {
   });
 
   test("a manifest is put by tag and digest, and needs its blobs", async (t) => {
-    const client = await open(t);
+    const client = await openRegistry(t);
     const digest = await client.pushImage("personal/web", "1");
     for (const reference of ["1", digest]) {
       const got = await client.expect(200, `GET /v2/personal/web/manifests/${reference}`);
@@ -189,7 +116,7 @@ suite("registry", () => {
   });
 
   test("an index lists manifests of its repository, and referrers list attached ones", async (t) => {
-    const client = await open(t);
+    const client = await openRegistry(t);
     const image = await client.pushImage("personal/web", "1");
     const size = (await (await client.expect(200, "GET /v2/personal/web/manifests/1")).arrayBuffer()).byteLength;
     const subject = { mediaType: MANIFEST, digest: image, size };
@@ -212,7 +139,7 @@ suite("registry", () => {
   });
 
   test("tags and repositories are listed in pages", async (t) => {
-    const client = await open(t);
+    const client = await openRegistry(t);
     for (const tag of ["c", "a", "b"]) await client.pushImage("personal/web", tag);
     await client.pushImage("personal/api", "latest");
     const first = await client.expect(200, "GET /v2/personal/web/tags/list?n=2");
@@ -238,7 +165,7 @@ suite("registry", () => {
   });
 
   test("a tag, a manifest with its tags, and an unreferenced blob are deleted", async (t) => {
-    const client = await open(t);
+    const client = await openRegistry(t);
     const digest = await client.pushImage("personal/web", "1");
     const { config } = (await (await client.expect(200, "GET /v2/personal/web/manifests/1")).json()) as {
       config: { digest: string };
@@ -253,7 +180,7 @@ suite("registry", () => {
   });
 
   test("another organization's repository is 404, and a readonly token cannot push", async (t) => {
-    const client = await open(t);
+    const client = await openRegistry(t);
     const digest = await client.pushImage("personal/web", "1");
     await client.platform.ask("POST /v1/orgs", { body: { name: "other" } });
     const token = async (org: string, type: string): Promise<string> =>
@@ -271,7 +198,7 @@ suite("registry", () => {
   });
 
   test("invalid repository names are refused", async (t) => {
-    const client = await open(t);
+    const client = await openRegistry(t);
     for (const name of [
       "Personal/web",
       "personal/we b",
@@ -287,7 +214,7 @@ suite("registry", () => {
   });
 
   test("an app's deploy token pushes to the app's repository and to no other", async (t) => {
-    const client = await open(t);
+    const client = await openRegistry(t);
     await client.platform.ask("POST /v1/apps", { body: { app_name: "web", org_slug: "personal" } });
     const { body } = await client.platform.ask("POST /v1/apps/web/deploy_token", { body: {} });
     const { token } = body as { token: string };

@@ -6,26 +6,25 @@ import { type Ids, randomIds } from "#core/ids.ts";
 import { LIMITS } from "#core/limits.ts";
 import { withPrefetched } from "#core/prefetched.ts";
 import type { Admitted, Caller, Target } from "./access.ts";
+import { admittedTo, callerOf, type Input } from "./admission.ts";
 import { dropEmpty, dropEmptyParameters } from "./empty-values.ts";
 import { refusedFields } from "./field-support.ts";
 import type { Recorded } from "./idempotency.ts";
 import type { JsonSchema } from "./json-schema.ts";
 import { pageHeaders, readPage, withNext } from "./list-page.ts";
 import { PAGE_HEADERS } from "./pages.ts";
-import type { AnyCall, Row } from "./route.ts";
+import type { AnyCall, Exchange, Row } from "./route.ts";
 import type { ServerParts } from "./server-parts.ts";
 import { Sessions } from "./sessions.ts";
 import { type StreamItem, sendStream } from "./stream.ts";
 import type { TokenUsage } from "./token-usage.ts";
-import { uploadOf, uploads } from "./upload.ts";
+import { NO_UPLOAD, uploadOf, uploads } from "./upload.ts";
 import { coerceQuery, dropNulls, problems, unknownFields } from "./validate.ts";
-import { acceptsWebSocket, acceptWebSocket, CLOSE_CODES, type WebSocketSession, webSocketToken } from "./websocket.ts";
+import { acceptsWebSocket, acceptWebSocket, CLOSE_CODES, type WebSocketSession } from "./websocket.ts";
 
 /** `usage` is shared by all rows of a server. */
 export type HandlerParts = ServerParts & { usage: TokenUsage };
 type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>;
-
-const NOBODY: Caller = { token_id: "", name: "nobody" };
 
 /**
  * Handles one request: authenticate, validate, authorize, then the row's handler. In this order an anonymous caller
@@ -39,20 +38,14 @@ export function handler(row: Row, parts: HandlerParts, ending: AbortSignal): Han
     const caller = await callerOf(row, parts, request);
     if (!open && parts.rate) reply.headers(parts.rate.acquire(caller.token_id));
     if (!open) parts.usage.connect(caller, request.raw.socket);
-    if (row.relay) return await relayed(row.relay, request, reply, caller);
+    if (row.relay) return await relayed(row, request, reply, { caller, parts, sessions });
     const input = readInput(row, request, reply);
     const admitted = await admittedTo(row, parts, caller, input);
-    const upload = uploadOf(row, request, parts.clock);
     const page = readPage(row, input.query);
-    const facts = { ...admitted, caller, upload, page };
-    const conversation = isSession(row, request)
-      ? await handleUpgrade(
-          row,
-          { request, reply, input, facts: { ...facts, ids: random } },
-          { parts, sessions, ending },
-        )
-      : undefined;
-    if (conversation) return conversation;
+    const facts = { ...admitted, caller, upload: NO_UPLOAD, page };
+    const asked = { request, reply, input, facts: { ...facts, ids: random } };
+    const long = await handleLong(row, asked, { parts, sessions, ending });
+    if (long) return long;
     const call = (ids: Ids): AnyCall => callOf(request, reply, input, { ...facts, ids, ending });
     const work = async (ids: Ids): Promise<Recorded> => recordable(await run(row, call(ids)));
     const key = request.headers["idempotency-key"];
@@ -94,49 +87,77 @@ export async function admitBody(
   finished(reply.raw, over);
 }
 
-async function callerOf(
-  row: Row,
-  { guard, machine_authenticator }: ServerParts,
-  request: FastifyRequest,
-): Promise<Caller> {
-  if (row.access === "open") return NOBODY;
-  if (row.access !== "machine") {
-    const token = request.headers.authorization ?? (row.websocket && webSocketToken(request.raw));
-    return await guard.identify(token, row.scheme ?? "any", request.raw);
-  }
-  return (
-    (await machine_authenticator?.identify(request.raw)) ?? fail("unauthorized", "this route is only for machines")
-  );
+interface Serving {
+  parts: HandlerParts;
+  sessions: Sessions;
+  ending: AbortSignal;
 }
 
-async function admittedTo(row: Row, { guard }: ServerParts, caller: Caller, input: Input): Promise<Admitted> {
-  const { access } = row;
-  if (row.credential && caller.is_borrowed)
-    fail(
-      "forbidden",
-      "the credential of a connector cannot make credentials, webhooks or connectors, or change who may use them",
-    );
-  return access === "open" || access === "machine" ? {} : await guard.admit(caller, access, targetOf(input));
+interface Asked {
+  request: FastifyRequest;
+  reply: FastifyReply;
+  input: Input;
+  facts: CallFacts;
 }
 
+type CallFacts = Admitted & { caller: Caller; ids: Ids; upload: AnyCall["upload"]; page: AnyCall["page"] };
+
+/** Bodies and answers of any length end when their caller may no longer send or read them. */
 async function relayed(
-  relay: NonNullable<Row["relay"]>,
+  row: Row,
   request: FastifyRequest,
   reply: FastifyReply,
-  caller: Caller,
+  { caller, parts, sessions }: { caller: Caller; parts: HandlerParts; sessions: Sessions },
 ): Promise<FastifyReply> {
   const { request_id } = request.hangar;
   const { raw } = request;
-  const over = uploads(raw.socket);
+  const ends = [uploads(raw.socket)];
+  const whileAllowed: Exchange["whileAllowed"] = (check) => {
+    const session = sessions.open(async () => check(await callerOf(row, parts, request)));
+    ends.push(() => session.close());
+    return session.signal;
+  };
+  const takeOver = (): void => void reply.hijack();
   try {
-    await relay({ request: raw, response: reply.raw, caller, request_id, takeOver: () => void reply.hijack() });
+    await row.relay?.({ request: raw, response: reply.raw, caller, request_id, takeOver, whileAllowed });
   } finally {
-    over();
+    for (const end of ends) end();
   }
   return reply;
 }
 
-type CallFacts = Admitted & { caller: Caller; ids: Ids; upload: AnyCall["upload"]; page: AnyCall["page"] };
+/** An upload, a stream or a WebSocket, whose caller's access is checked again while it lasts. Undefined for any other call. */
+async function handleLong(row: Row, asked: Asked, serving: Serving): Promise<FastifyReply | undefined> {
+  if (row.upload) return await handleUpload(row, asked, serving);
+  return isSession(row, asked.request) ? await handleUpgrade(row, asked, serving) : undefined;
+}
+
+/** Takes a body of any length; the caller's access is checked again while it comes. */
+async function handleUpload(
+  row: Row,
+  { request, reply, input, facts }: Asked,
+  { parts, sessions, ending }: Serving,
+): Promise<FastifyReply> {
+  const session = openSession(row, { request, input }, { parts, sessions });
+  const over = uploads(request.raw.socket);
+  try {
+    const upload = uploadOf(request, parts.clock, session.signal);
+    const outcome = await run(row, callOf(request, reply, input, { ...facts, upload, ending }));
+    return await send(row, reply, outcome);
+  } finally {
+    over();
+    session.close();
+  }
+}
+
+const openSession = (
+  row: Row,
+  { request, input }: Pick<Asked, "request" | "input">,
+  { parts, sessions }: Pick<Serving, "parts" | "sessions">,
+) =>
+  sessions.open(async () => {
+    await admittedTo(row, parts, await callerOf(row, parts, request), input);
+  });
 
 /**
  * Opens a stream or WebSocket; the caller's access is checked again while it lasts. Undefined when this is an ordinary
@@ -144,13 +165,11 @@ type CallFacts = Admitted & { caller: Caller; ids: Ids; upload: AnyCall["upload"
  */
 async function handleUpgrade(
   row: Row,
-  { request, reply, input, facts }: { request: FastifyRequest; reply: FastifyReply; input: Input; facts: CallFacts },
-  { parts, sessions, ending }: { parts: HandlerParts; sessions: Sessions; ending: AbortSignal },
+  { request, reply, input, facts }: Asked,
+  { parts, sessions, ending }: Serving,
 ): Promise<FastifyReply | undefined> {
   const over = parts.usage.stream(facts.caller);
-  const session = sessions.open(async () => {
-    await admittedTo(row, parts, await callerOf(row, parts, request), input);
-  });
+  const session = openSession(row, { request, input }, { parts, sessions });
   const until = AbortSignal.any([ending, session.signal]);
   const call = callOf(request, reply, input, { ...facts, ending: until });
   try {
@@ -227,12 +246,6 @@ async function startStream(
   return reply;
 }
 
-interface Input {
-  params: Record<string, string>;
-  query: Record<string, unknown>;
-  body: unknown;
-}
-
 function readInput(row: Row, request: FastifyRequest, reply: FastifyReply): Input {
   const params = request.params as Record<string, string>;
   const query = queryOf(row, { ...(request.query as Record<string, unknown>), ...formOf(row, request) });
@@ -280,16 +293,6 @@ const bodyOf = (row: Row, schema: JsonSchema, body: unknown): unknown =>
 function orEmpty(schema: JsonSchema, body: unknown): unknown {
   const empty = body === undefined || (Array.isArray(body) && body.length === 0);
   return empty && schema.type === "object" ? {} : body;
-}
-
-function targetOf({ params, query, body }: Input): Target {
-  const text = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
-  const inBody = body !== null && typeof body === "object" ? (body as Record<string, unknown>)["org_slug"] : undefined;
-  return {
-    org_slug: params["org_slug"] ?? text(query["org_slug"]) ?? text(inBody),
-    app_name: params["app_name"],
-    machine_id: params["machine_id"],
-  };
 }
 
 function callOf(

@@ -77,6 +77,8 @@ export interface Exchange {
   response: ServerResponse;
   caller: Caller;
   request_id: string;
+  /** Aborted when the caller, whose token is looked up again twice a second, no longer passes the check. */
+  whileAllowed(check: (caller: Caller) => Promise<unknown>): AbortSignal;
   /** From here on the answer is written by hand; before, a thrown error becomes the answer. */
   takeOver(): void;
 }

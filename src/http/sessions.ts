@@ -9,12 +9,12 @@ export class SessionEnded extends Error {
 
 interface Session {
   /** Repeats the checks of the start. Fails as a request would. */
-  check(): Promise<void>;
+  check(): Promise<unknown>;
   end: AbortController;
 }
 
 /**
- * Open event streams, followed logs and terminals. Their access is checked again while they last, so that a session
+ * Open event streams, followed logs, terminals, uploads and downloads of any length. Their access is checked again while they last, so that a session
  * ends soon after its token was revoked or expired, or its resource was removed, by any process.
  */
 export class Sessions {
@@ -27,7 +27,7 @@ export class Sessions {
   }
 
   /** `signal` is aborted with `SessionEnded` when access is lost; `close` is called at the end. */
-  open(check: () => Promise<void>): { signal: AbortSignal; close(): void } {
+  open(check: () => Promise<unknown>): { signal: AbortSignal; close(): void } {
     const session: Session = { check, end: new AbortController() };
     this.#open.add(session);
     if (!this.#watching) void this.#watch();

@@ -1,17 +1,17 @@
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import type { FastifyInstance, FastifyRequest } from "fastify";
+import { messageOf } from "#core/assert.ts";
 import type { Clock } from "#core/clock.ts";
 import { ApiError, fail } from "#core/errors.ts";
 import { LIMITS } from "#core/limits.ts";
-import type { Row } from "./route.ts";
 
 const TYPES = ["application/x-tar", "application/octet-stream", "application/gzip", "application/zstd"];
 
 /** Connections with an upload, which have no request timeout. */
 const uploading = new WeakSet<Duplex>();
 
-/** For a relayed request. Returns the function that ends it. */
+/** For a request whose body is taken as it comes. Returns the function that ends it: what is left of the body is then late. */
 export function uploads(socket: Duplex): () => void {
   uploading.add(socket);
   return () => void uploading.delete(socket);
@@ -19,7 +19,8 @@ export function uploads(socket: Duplex): () => void {
 
 export const isUploading = (socket: Duplex): boolean => uploading.has(socket);
 
-const NO_UPLOAD: AsyncIterable<Uint8Array> = (async function* () {})();
+/** Of a route that takes none. */
+export const NO_UPLOAD: AsyncIterable<Uint8Array> = (async function* () {})();
 
 /** Bodies of these types are not parsed: an upload route reads them itself. */
 export function passUploads(app: FastifyInstance): void {
@@ -32,21 +33,35 @@ export function passUploads(app: FastifyInstance): void {
   });
 }
 
-/** The body of an upload route. */
-export const uploadOf = (row: Row, request: FastifyRequest, clock: Clock): AsyncIterable<Uint8Array> =>
-  row.upload ? chunksOf(request, clock) : NO_UPLOAD;
-
-async function* chunksOf({ raw, body }: FastifyRequest, clock: Clock): AsyncGenerator<Uint8Array> {
+/** The body of an upload route, for as long as its sender may send it. */
+export async function* uploadOf(
+  { raw, body }: FastifyRequest,
+  clock: Clock,
+  allowed: AbortSignal,
+): AsyncGenerator<Uint8Array> {
   if (body !== raw) {
     fail("unsupported_media_type", `send the file as the body, with one of the content types ${TYPES.join(", ")}`);
   }
-  yield* piecesOf(raw, clock);
+  yield* piecesOf(raw, clock, allowed);
 }
 
 /** Streams a body with a stall timeout, because the whole has none. */
-export async function* piecesOf(request: IncomingMessage, clock: Clock): AsyncGenerator<Uint8Array> {
-  uploading.add(request.socket);
+export async function* piecesOf(
+  request: IncomingMessage,
+  clock: Clock,
+  allowed: AbortSignal,
+): AsyncGenerator<Uint8Array> {
   const chunks = request[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
+  const refused = Promise.withResolvers<never>();
+  refused.promise.catch(() => {});
+  const refuse = (): void =>
+    refused.reject(
+      new ApiError("unauthorized", `the upload was ended: ${messageOf(allowed.reason)}`, {
+        headers: { connection: "close" },
+      }),
+    );
+  if (allowed.aborted) refuse();
+  allowed.addEventListener("abort", refuse, { once: true });
   try {
     for (;;) {
       const waited = new AbortController();
@@ -54,11 +69,11 @@ export async function* piecesOf(request: IncomingMessage, clock: Clock): AsyncGe
         .sleep(LIMITS.upload_stall_ms, waited.signal)
         .then(() => fail("request_timeout", "the upload stalled (limit upload_stall_ms)"));
       late.catch(() => {});
-      const next = await Promise.race([chunks.next(), late]).finally(() => waited.abort());
+      const next = await Promise.race([refused.promise, chunks.next(), late]).finally(() => waited.abort());
       if (next.done) return;
       yield next.value;
     }
   } finally {
-    uploading.delete(request.socket);
+    allowed.removeEventListener("abort", refuse);
   }
 }

@@ -36,7 +36,11 @@ const ACCESS: Record<string, OrgAccess> = {
 interface Call {
   request: IncomingMessage;
   response: ServerResponse;
+  caller: Caller;
   query: URLSearchParams;
+  /** Aborted when the caller may no longer do this. */
+  allowed: AbortSignal;
+  /** Aborted then, and when the client has gone. */
   signal: AbortSignal;
   /** Writes the response head; the body follows by hand. */
   begin(status: number, headers: Record<string, string | number>): void;
@@ -53,16 +57,24 @@ export class RegistryHttp {
   }
 
   async relay(exchange: Exchange): Promise<void> {
-    const { request, response, caller, request_id, takeOver } = exchange;
+    const { request, response, caller, request_id, takeOver, whileAllowed } = exchange;
     const url = new URL(request.url ?? "/", "http://registry");
     const operation = readPath(decode(url.pathname.replace(/^\/v2\/?/, "")));
+    const method = request.method ?? "GET";
+    const key = `${method === "HEAD" ? "GET" : method} ${operation.kind}`;
+    const work = this.#table[key];
+    if (!work) fail("method_not_allowed", `${method} is not a method of ${url.pathname}`);
+    const where = await this.#admit(caller, operation, method);
+    const allowed = whileAllowed((again) => this.#admit(again, operation, method));
     const gone = new AbortController();
     response.once("close", () => gone.abort());
     const call: Call = {
       request,
       response,
+      caller,
       query: url.searchParams,
-      signal: gone.signal,
+      allowed,
+      signal: AbortSignal.any([gone.signal, allowed]),
       begin(status, headers) {
         takeOver();
         response.writeHead(status, { ...COMMON, "svc-request-id": request_id, ...headers });
@@ -72,11 +84,7 @@ export class RegistryHttp {
         response.end(request.method === "HEAD" ? undefined : body);
       },
     };
-    const method = request.method ?? "GET";
-    const key = `${method === "HEAD" ? "GET" : method} ${operation.kind}`;
-    const work = this.#table[key];
-    if (!work) fail("method_not_allowed", `${method} is not a method of ${url.pathname}`);
-    await work(call, operation as never, await this.#admit(caller, operation, method));
+    await work(call, operation as never, where);
   }
 
   readonly #table: Record<string, (call: Call, operation: never, at: RepositoryAt) => Promise<void>> = {
@@ -154,8 +162,9 @@ export class RegistryHttp {
     const { query, answer, request } = call;
     const [digest, mount] = [query.get("digest"), query.get("mount")];
     if (mount !== null) {
-      const source = this.#mountSource(query.get("from"), where);
-      const mounted = source === false ? undefined : await registry.mount(where, readDigest(mount), source);
+      const wanted = readDigest(mount);
+      const source = await this.#mountSource(call, where, wanted);
+      const mounted = source === undefined ? undefined : await registry.mount(where, wanted, source);
       if (mounted) return answer(201, blobHeaders(where, mounted.digest));
     }
     const wanted = digest === null ? undefined : readDigest(digest);
@@ -166,11 +175,19 @@ export class RegistryHttp {
     answer(201, blobHeaders(where, stored));
   }
 
-  /** The source of a cross-repository mount; false unless it is in the same organization. */
-  #mountSource(from: string | null, { full }: RepositoryAt): string | undefined | false {
-    if (from === null) return undefined;
-    const { org_slug, repository } = readName(from);
-    return full.startsWith(`${org_slug}/`) ? repository : false;
+  /** The repository that a blob is mounted from: of the same organization, and one that the caller may read. */
+  async #mountSource(
+    { query, caller }: Call,
+    { org_id, full }: RepositoryAt,
+    digest: string,
+  ): Promise<string | undefined> {
+    const { org_slug } = readName(full);
+    const from = query.get("from");
+    const holder = from ?? (await this.#parts.registry.holderOf(org_id, digest));
+    if (holder === undefined) return undefined;
+    const name = readName(from ?? `${org_slug}/${holder}`);
+    if (name.org_slug !== org_slug) return undefined;
+    return (await this.#admit(caller, { kind: "blob", name, digest }, "GET").catch(refused))?.repository;
   }
 
   async #append(call: Call, { upload_id }: Of<"upload">, where: RepositoryAt): Promise<void> {
@@ -188,11 +205,11 @@ export class RegistryHttp {
     call.answer(201, blobHeaders(where, stored.digest));
   }
 
-  async #receive({ request }: Call, upload: Upload): Promise<void> {
+  async #receive({ request, allowed }: Call, upload: Upload): Promise<void> {
     const range = request.headers["content-range"];
     const start = range === undefined ? undefined : Number(/^(?:bytes )?(\d+)-\d+(?:\/.*)?$/.exec(range)?.[1]);
     if (Number.isNaN(start)) fail("range_invalid", "Content-Range is START-END, both counted from 0");
-    await this.#parts.registry.append(upload, piecesOf(request, this.#parts.clock), start);
+    await this.#parts.registry.append(upload, piecesOf(request, this.#parts.clock, allowed), start);
   }
 
   async #blob({ request, response, begin, signal }: Call, { digest }: Of<"blob">, where: RepositoryAt): Promise<void> {
@@ -212,7 +229,7 @@ export class RegistryHttp {
     });
     if (!first || first.done) return void response.end();
     // A failure aborts the connection, so that nobody takes it for the whole blob.
-    await pipeline(rest(first.value, pieces), response).catch(() => response.destroy());
+    await pipeline(rest(first.value, pieces), response, { signal }).catch(() => response.destroy());
   }
 
   async #manifest(call: Call, { reference }: Of<"manifest">, where: RepositoryAt): Promise<void> {
@@ -223,12 +240,16 @@ export class RegistryHttp {
     call.answer(200, headers, await registry.document(where, digest, call.signal));
   }
 
-  async #putManifest({ request, answer }: Call, { reference }: Of<"manifest">, where: RepositoryAt): Promise<void> {
+  async #putManifest(
+    { request, answer, allowed }: Call,
+    { reference }: Of<"manifest">,
+    where: RepositoryAt,
+  ): Promise<void> {
     const { registry, clock } = this.#parts;
     const most = registry.limits.manifest_bytes;
     const pieces: Uint8Array[] = [];
     let bytes = 0;
-    for await (const piece of piecesOf(request, clock)) {
+    for await (const piece of piecesOf(request, clock, allowed)) {
       bytes += piece.length;
       if (bytes > most) fail("payload_too_large", `a manifest has at most ${most} bytes (limit manifest_bytes)`);
       pieces.push(piece);
@@ -246,7 +267,10 @@ export class RegistryHttp {
   }
 
   async #referrers({ query, answer }: Call, { digest }: Of<"referrers">, where: RepositoryAt): Promise<void> {
-    const found = await this.#parts.registry.referrers(where, digest);
+    const { registry } = this.#parts;
+    const page = this.#page(query, registry.limits.referrers_page);
+    const found = await registry.referrers(where, digest, page);
+    const last = found.map((one) => one.digest);
     const type = query.get("artifactType");
     const manifests = found
       .filter(({ artifact_type }) => type === null || artifact_type === type)
@@ -259,11 +283,12 @@ export class RegistryHttp {
       }));
     const filtered = type === null ? {} : { "oci-filters-applied": "artifactType" };
     const index = { schemaVersion: 2, mediaType: MEDIA_INDEX, manifests };
-    answer(200, { "content-type": MEDIA_INDEX, ...filtered }, JSON.stringify(index));
+    const path = `/v2/${where.full}/referrers/${digest}`;
+    const next = nextLink(path, page, last, type === null ? "" : `&artifactType=${encodeURIComponent(type)}`);
+    answer(200, { "content-type": MEDIA_INDEX, ...filtered, ...next }, JSON.stringify(index));
   }
 
-  #page(query: URLSearchParams): NamePage {
-    const most = this.#parts.registry.limits.page;
+  #page(query: URLSearchParams, most: number = this.#parts.registry.limits.page): NamePage {
     const n = query.get("n");
     if (n !== null && !/^\d{1,9}$/.test(n)) {
       const problem = "is not a number";
@@ -275,12 +300,22 @@ export class RegistryHttp {
   }
 }
 
+/** A blob that the caller may not read is one that is not there. */
+function refused(thrown: unknown): undefined {
+  if (!(thrown instanceof ApiError)) throw thrown;
+}
+
 async function* rest(first: Uint8Array, others: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   yield first;
   yield* others;
 }
 
-const COMMON = { "docker-distribution-api-version": "registry/2.0", "x-content-type-options": "nosniff" };
+const COMMON = {
+  "docker-distribution-api-version": "registry/2.0",
+  // What was pushed is never a page of the platform.
+  "content-security-policy": "default-src 'none'; sandbox",
+  "x-content-type-options": "nosniff",
+};
 const JSON_TYPE = { "content-type": "application/json" };
 
 const at = (org_id: string, { full, repository }: RepositoryName): RepositoryAt => ({ org_id, repository, full });
@@ -298,10 +333,10 @@ const blobHeaders = ({ full }: RepositoryAt, digest: string): Record<string, str
 });
 
 /** A full page links to the next one, which may be empty. */
-function nextLink(path: string, { limit }: NamePage, names: readonly string[]): Record<string, string> {
+function nextLink(path: string, { limit }: NamePage, names: readonly string[], more = ""): Record<string, string> {
   const last = names.at(-1);
   if (last === undefined || names.length < limit) return {};
-  return { link: `<${path}?n=${limit}&last=${encodeURIComponent(last)}>; rel="next"` };
+  return { link: `<${path}?n=${limit}&last=${encodeURIComponent(last)}${more}>; rel="next"` };
 }
 
 const hasBody = ({ headers }: IncomingMessage): boolean =>

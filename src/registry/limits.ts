@@ -8,6 +8,8 @@ const GIB = 1024 * MIB;
 export const REGISTRY_LIMITS = {
   /** Size of a manifest or index. Past it: 413 `payload_too_large`. */
   manifest_bytes: 4 * MIB,
+  /** Annotations of a manifest, as JSON. Past it: 400 `manifest_invalid`. */
+  annotations_bytes: 64 * 1024,
   /** Size of a blob. Past it: 413 `payload_too_large`. */
   blob_bytes: 20 * GIB,
   /** Blobs and manifests that one manifest references. Past it: 400 `manifest_invalid`. */
@@ -16,10 +18,16 @@ export const REGISTRY_LIMITS = {
    * Size of all blobs of one organization, uploads included (setting `image_quota_gb`). Past it: 422 `limit_reached`.
    */
   org_bytes: 100 * GIB,
+  /** Blobs and manifests of one organization, in all repositories. Past it: 422 `limit_reached`. */
+  blobs_per_org: 200_000,
+  /** Tags of one repository. Past it: 422 `limit_reached`. */
+  tags_per_repository: 10_000,
   /** Open uploads of one organization. Past it: 422 `limit_reached`. */
   uploads_per_org: 200,
-  /** Tags, repositories and referrers per page; `n` may ask for fewer. */
+  /** Tags and repositories per page; `n` may ask for fewer. */
   page: 1000,
+  /** Referrers per page; the answer links to the next one. */
+  referrers_page: 100,
   /** Free space that an upload leaves on the disk. Past it: 503 `storage_full`. */
   disk_kept_bytes: 512 * MIB,
   /** Idle time after which an upload is removed. */

@@ -18,6 +18,9 @@ type Json = Record<string, unknown>;
 
 const INDEX_TYPES = /^application\/vnd\.(oci\.image\.index|docker\.distribution\.manifest\.list)\./;
 const OLD_TYPES = /^application\/vnd\.docker\.distribution\.manifest\.v1\+/;
+const TYPE_CHARS = 255;
+const MEDIA_TYPE = /^application\/vnd\.[\w.+-]{1,200}$/;
+const MEDIA_TYPE_FORM = "application/vnd.…";
 /** Non-distributable layers, which are not pushed. */
 const FOREIGN_LAYER = /foreign|nondistributable/;
 
@@ -39,16 +42,29 @@ export function readManifest(
   if (blobs.length + manifests.length > limits.references)
     invalid(`a manifest names at most ${limits.references} blobs and manifests (limit references)`);
   const subject = document["subject"] === undefined ? null : (digests([document["subject"]], "subject")[0] ?? null);
-  const annotations = object(document["annotations"]);
   return {
     media_type,
     blobs: [...new Set(blobs)],
     manifests: [...new Set(manifests)],
     subject,
     // Per specification, an image without an artifact type uses its config's media type.
-    artifact_type: text(document["artifactType"]) || (isIndex ? "" : text(config?.["mediaType"])) || null,
-    annotations: annotations ? JSON.stringify(annotations) : null,
+    artifact_type: typeText(document["artifactType"]) ?? (isIndex ? null : typeText(config?.["mediaType"])),
+    annotations: annotationsText(object(document["annotations"]), limits),
   };
+}
+
+function typeText(value: unknown): string | null {
+  const type = text(value) || null;
+  if (type !== null && type.length > TYPE_CHARS) invalid(`an artifact type has at most ${TYPE_CHARS} characters`);
+  return type;
+}
+
+/** They are listed with every referrer. */
+function annotationsText(annotations: Json | undefined, { annotations_bytes }: RegistryLimits): string | null {
+  const json = annotations ? JSON.stringify(annotations) : null;
+  if (json !== null && Buffer.byteLength(json) > annotations_bytes)
+    invalid(`its annotations have more than ${annotations_bytes} bytes (limit annotations_bytes)`);
+  return json;
 }
 
 function parse(bytes: Uint8Array): Json {
@@ -67,7 +83,9 @@ function mediaType(document: Json, content_type: string | undefined): string {
   if (own !== "" && sent !== "" && own !== sent)
     invalid(`its mediaType is ${own.slice(0, 100)}, and the Content-Type is ${sent.slice(0, 100)}`);
   const media_type = own || sent;
-  if (!/^[\w.+-]+\/[\w.+-]+$/.test(media_type)) invalid("it has no media type; send Content-Type");
+  if (media_type === "") invalid("it has no media type; send Content-Type");
+  // It becomes the Content-Type of an answer: never one that a browser shows.
+  if (!MEDIA_TYPE.test(media_type)) invalid(`its media type is not of the form ${MEDIA_TYPE_FORM}`);
   return media_type;
 }
 

@@ -80,6 +80,7 @@ export class Registry {
       // A blob that the organization already has in another repository is stored once.
       const shared = there && (await store.mountBlob(org_id, digest, there.repository, repository, now));
       if (shared) return shared;
+      await this.#refuseFull(org_id, 0);
       const key = BlobBytes.key(digest, now);
       await bytes.put(key, { file });
       const { node_id } = bytes;
@@ -89,15 +90,18 @@ export class Registry {
     });
   }
 
+  /** A repository of the organization that has the blob. */
+  async holderOf(org_id: string, digest: string): Promise<string | undefined> {
+    return (await this.#parts.store.findOrgBlob(org_id, digest))?.repository;
+  }
+
   /**
    * Mounts a blob of another repository of the organization. Undefined when it does not exist: then it must be
    * uploaded.
    */
-  async mount(at: RepositoryAt, digest: string, from: string | undefined): Promise<RepositoryBlob | undefined> {
+  async mount(at: RepositoryAt, digest: string, from: string): Promise<RepositoryBlob | undefined> {
     const { store, clock } = this.#parts;
-    const { org_id } = at;
-    const source = from ?? (await store.findOrgBlob(org_id, digest))?.repository;
-    return source === undefined ? undefined : await store.mountBlob(org_id, digest, source, at.repository, clock.now());
+    return await store.mountBlob(at.org_id, digest, from, at.repository, clock.now());
   }
 
   async deleteBlob({ org_id, repository, full }: RepositoryAt, digest: string): Promise<void> {
@@ -143,6 +147,8 @@ export class Registry {
     await this.#refuseMissing(at, blobs, manifests);
     const [now, size, node_id] = [clock.now(), document.length, bytes.node_id];
     const before = await store.findBlob(org_id, repository, digest);
+    if (!before) await this.#refuseFull(org_id, size);
+    if (reference.tag !== undefined) await this.#refuseTags(at, reference.tag);
     const key = before?.key ?? BlobBytes.key(digest, now);
     if (!before) await bytes.put(key, document);
     const blob = before ?? { org_id, repository, digest, size, key, node_id, touched_at: now };
@@ -180,8 +186,13 @@ export class Registry {
     fail("name_unknown", `there is no repository ${at.full}`);
   }
 
-  async referrers({ org_id, repository }: RepositoryAt, subject: string): Promise<RepositoryManifest[]> {
-    return await this.#parts.store.referrers(org_id, repository, subject);
+  /** Those after the digest `last`, in pages. */
+  async referrers(
+    { org_id, repository }: RepositoryAt,
+    subject: string,
+    page: NamePage,
+  ): Promise<RepositoryManifest[]> {
+    return await this.#parts.store.referrers(org_id, repository, subject, page);
   }
 
   async repositories(org_id: string, page: NamePage): Promise<Repository[]> {
@@ -218,6 +229,27 @@ export class Registry {
       const known = await store.knownKeys(some);
       await bytes.objects.delete(some.filter((key) => !known.has(key)));
     }
+  }
+
+  /** Room for one more blob or manifest, of these bytes. */
+  async #refuseFull(org_id: string, coming: number): Promise<void> {
+    const { store, uploads, limits } = this.#parts;
+    await uploads.refuseFull(org_id, coming);
+    if ((await store.countBlobs(org_id)) >= limits.blobs_per_org) {
+      const what = `${limits.blobs_per_org} blobs and manifests`;
+      fail("limit_reached", `the registry keeps at most ${what} of an organization (limit blobs_per_org)`, {
+        hint: "delete tags or manifests that are not needed",
+      });
+    }
+  }
+
+  async #refuseTags({ org_id, repository, full }: RepositoryAt, tag: string): Promise<void> {
+    const { store, limits } = this.#parts;
+    if ((await store.findTag(org_id, repository, tag)) !== undefined) return;
+    if ((await store.countTags(org_id, repository)) >= limits.tags_per_repository)
+      fail("limit_reached", `${full} has ${limits.tags_per_repository} tags (limit tags_per_repository)`, {
+        hint: "delete some of them",
+      });
   }
 
   async #refuseMissing(

@@ -89,7 +89,7 @@ export function registryStoreSuite(
       assert.equal(await store.putManifest(writeOf("j", { manifests: [digest("x")] })), false);
       await store.putManifest(writeOf("s", { subject: digest("m") }));
       assert.deepEqual(
-        (await store.referrers("o1", "web", digest("m"))).map((one) => one.digest),
+        (await store.referrers("o1", "web", digest("m"), { last: "", limit: 10 })).map((one) => one.digest),
         [digest("s")],
       );
       assert.deepEqual(

@@ -28,6 +28,8 @@ export interface RegistryStore {
     repository: string,
     digest: string,
   ): Promise<{ unused_key?: string } | "referenced" | undefined>;
+  /** Blobs and manifests in all repositories of the organization. */
+  countBlobs(org_id: string): Promise<number>;
   /** Size of an organization's blobs, each counted once. */
   usedBytes(org_id: string): Promise<number>;
 
@@ -41,7 +43,9 @@ export interface RegistryStore {
   deleteTag(org_id: string, repository: string, tag: string): Promise<boolean>;
   tags(org_id: string, repository: string, page: NamePage): Promise<{ tag: string; digest: string }[]>;
   /** Manifests of the repository with this one as their subject, by digest. */
-  referrers(org_id: string, repository: string, subject: string): Promise<RepositoryManifest[]>;
+  referrers(org_id: string, repository: string, subject: string, page: NamePage): Promise<RepositoryManifest[]>;
+  /** Tags of the repository. */
+  countTags(org_id: string, repository: string): Promise<number>;
   /** Indexes of the repository that list this manifest. */
   indexesOf(org_id: string, repository: string, digest: string): Promise<string[]>;
   hasRepository(org_id: string, repository: string): Promise<boolean>;

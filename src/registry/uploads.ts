@@ -27,7 +27,7 @@ interface Parts {
 }
 
 /** Interval between checks of disk space and quota. */
-const LOOK_BYTES = 64 * 2 ** 20;
+const LOOK_BYTES = 8 * 2 ** 20;
 
 export class Uploads {
   readonly #parts: Parts;
@@ -144,7 +144,7 @@ export class Uploads {
         if (size > limits.blob_bytes)
           fail("payload_too_large", `a blob has at most ${limits.blob_bytes} bytes (limit blob_bytes)`);
         if (size >= look_at) {
-          await this.#refuseFull(upload, piece.length);
+          await this.refuseFull(upload.org_id, piece.length);
           look_at = size + LOOK_BYTES;
         }
         await handle.writeFile(piece);
@@ -156,7 +156,8 @@ export class Uploads {
     }
   }
 
-  async #refuseFull({ org_id }: Upload, coming: number): Promise<void> {
+  /** Fails unless the organization's quota and the disk have room for these bytes. */
+  async refuseFull(org_id: string, coming: number): Promise<void> {
     const { limits, dir, left } = this.#parts;
     if ((await left(org_id)) < coming) {
       const gib = limits.org_bytes / 2 ** 30;

@@ -60,6 +60,11 @@ export function sqlRegistryStore(database: Database): RegistryStore {
       return Number((await readOne<{ bytes: number }>(database, sql, [org_id]))?.bytes ?? 0);
     },
 
+    async countBlobs(org_id) {
+      const sql = "SELECT count(*) AS count FROM registry_blobs WHERE org_id = ?";
+      return Number((await readOne<{ count: number }>(database, sql, [org_id]))?.count ?? 0);
+    },
+
     ...manifests(database),
 
     async collectBlobs(before, limit) {
@@ -84,6 +89,7 @@ type ManifestStore = Pick<
   | "deleteTag"
   | "tags"
   | "referrers"
+  | "countTags"
   | "indexesOf"
   | "hasRepository"
   | "repositories"
@@ -129,11 +135,16 @@ function manifests(database: Database): ManifestStore {
         limit,
       ]),
 
-    referrers: (org_id, repository, subject) =>
+    referrers: (org_id, repository, subject, { last, limit }) =>
       database.read<RepositoryManifest>(
-        `SELECT ${MANIFEST} FROM registry_manifests WHERE ${IN} AND subject = ? ORDER BY digest`,
-        [org_id, repository, subject],
+        `SELECT ${MANIFEST} FROM registry_manifests WHERE ${IN} AND subject = ? AND digest > ? ORDER BY digest LIMIT ?`,
+        [org_id, repository, subject, last, limit],
       ),
+
+    async countTags(org_id, repository) {
+      const sql = `SELECT count(*) AS count FROM registry_tags WHERE ${IN}`;
+      return Number((await readOne<{ count: number }>(database, sql, [org_id, repository]))?.count ?? 0);
+    },
 
     async indexesOf(org_id, repository, digest) {
       const sql = `SELECT manifest FROM registry_references WHERE ${IN} AND digest = ? ORDER BY manifest`;
