@@ -6,6 +6,7 @@ export interface BuildRequest extends BuildOptions {
   /** 14 hex digits. */
   id: string;
   org_id: string;
+  app_id: string;
   app_name: string;
   /** The address that its steps have in the organization's private network. */
   private_ip: string;
@@ -22,8 +23,8 @@ export interface BuiltImage {
 }
 
 /**
- * Builds images. The steps of a Dockerfile are programs that nobody here knows: they see the context, the organization's
- * layer cache and its network, and nothing of the host. Implemented in drivers/builds, tried by `test/system/builds.test.ts`.
+ * Builds images. The steps of a Dockerfile are programs that nobody here knows: they see the context, the app's
+ * layer cache, the organization's network, and nothing of the host. Implemented in drivers/builds, tried by `test/system/builds.test.ts`.
  */
 export interface Builder {
   /** Why no image can be built here, or undefined. */

@@ -3,9 +3,10 @@
  * is there when it is under its name; what a crash left in `incoming` is removed at the next start.
  */
 import { createHash } from "node:crypto";
-import { constants, existsSync, mkdirSync, rmSync } from "node:fs";
-import { chmod, copyFile, mkdir, open, readdir, rename, rm, stat, statfs, symlink, utimes } from "node:fs/promises";
+import { constants, mkdirSync, rmSync, statSync } from "node:fs";
+import { chmod, copyFile, link, mkdir, open, readdir, rm, stat, statfs, symlink, utimes } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { setImmediate as turn } from "node:timers/promises";
 import type { Clock } from "#core/clock.ts";
 import { fail } from "#core/errors.ts";
 import type { BuildLimits } from "./limits.ts";
@@ -17,12 +18,27 @@ interface Parts {
   limits: BuildLimits;
 }
 
+/** What the files of an organization take. */
+interface Used {
+  files: number;
+  bytes: number;
+}
+
 const HEADER = 512;
 const LOOK_BYTES = 64 * 2 ** 20;
+const BLOCK_BYTES = 4096;
+/** Files looked at before other work has its turn. */
+const BATCH = 500;
+const EXPIRE_MS = 3_600_000;
+
+/** A file of one byte takes a block, and its name some of another. */
+const diskBytes = (size: number): number => (Math.ceil(size / BLOCK_BYTES) || 1) * BLOCK_BYTES;
 
 export class ContextFiles {
   readonly #parts: Parts;
+  readonly #used = new Map<string, Promise<Used>>();
   #made = 0;
+  #expire_at = 0;
 
   constructor(parts: Parts) {
     this.#parts = parts;
@@ -30,36 +46,59 @@ export class ContextFiles {
     mkdirSync(join(parts.dir, "incoming"), { recursive: true, mode: 0o700 });
   }
 
-  /** Those of the files that are not here. */
-  missing(org_id: string, digests: readonly string[]): string[] {
-    return [...new Set(digests)].filter((digest) => !existsSync(this.#file(org_id, digest)));
+  /** Those of the files that are not here, and the bytes of the others, each as often as it is named. */
+  async measure(org_id: string, digests: readonly string[]): Promise<{ missing: string[]; bytes: number }> {
+    const sizes = new Map<string, number | undefined>();
+    for (const digest of digests) {
+      if (sizes.has(digest)) continue;
+      sizes.set(digest, statSync(this.#file(org_id, digest), { throwIfNoEntry: false })?.size);
+      if (sizes.size % BATCH === 0) await turn();
+    }
+    return {
+      missing: [...sizes].filter(([, size]) => size === undefined).map(([digest]) => digest),
+      bytes: digests.reduce((sum, digest) => sum + (sizes.get(digest) ?? 0), 0),
+    };
   }
 
   /** Takes in a tar of files that are named by their digest. Answers how many, and their bytes. */
   async receive(org_id: string, upload: AsyncIterable<Uint8Array>): Promise<{ files: number; bytes: number }> {
     await mkdir(join(this.#parts.dir, org_id), { recursive: true, mode: 0o700 });
-    const reader = new Reader(upload);
+    await using reader = new Reader(upload);
     const taken = { files: 0, bytes: 0 };
-    let used = await this.#used(org_id);
+    const used = await this.#usedBy(org_id);
     for (let header = await reader.exactly(HEADER); header?.[0]; header = await reader.exactly(HEADER)) {
       const { digest, size } = readHeader(header, this.#parts.limits);
-      used += size;
-      if (used > this.#parts.limits.org_files_bytes)
-        fail(
-          "limit_reached",
-          `build contexts of this organization have more than ${this.#parts.limits.org_files_bytes} bytes (limit org_files_bytes)`,
-          {
-            hint: "leave out what the build does not need with .dockerignore",
-          },
-        );
-      await this.#take(org_id, digest, size, reader);
+      this.#count(used, size);
+      let isNew = false;
+      try {
+        isNew = await this.#take(org_id, digest, size, reader);
+      } finally {
+        if (!isNew) uncount(used, size);
+      }
       taken.files++;
       taken.bytes += size;
     }
     return taken;
   }
 
-  async #take(org_id: string, digest: string, size: number, reader: Reader): Promise<void> {
+  /** Counted before it comes, so that uploads at the same time share what is left. */
+  #count(used: Used, size: number): void {
+    const { org_files, org_files_bytes } = this.#parts.limits;
+    const hint = "leave out what the build does not need with .dockerignore";
+    if (used.files >= org_files)
+      fail("limit_reached", `build contexts of this organization have ${org_files} files (limit org_files)`, { hint });
+    if (used.bytes + diskBytes(size) > org_files_bytes)
+      fail(
+        "limit_reached",
+        `build contexts of this organization take more than ${org_files_bytes} bytes (limit org_files_bytes)`,
+        { hint },
+      );
+    used.files++;
+    used.bytes += diskBytes(size);
+  }
+
+  /** False when the file was here already. */
+  async #take(org_id: string, digest: string, size: number, reader: Reader): Promise<boolean> {
     const part = join(this.#parts.dir, "incoming", String(this.#made++));
     try {
       const hash = createHash("sha256");
@@ -74,59 +113,91 @@ export class ContextFiles {
       }
       if (hash.digest("hex") !== digest) fail("build_refused", `the bytes sent for ${digest} have another SHA-256`);
       await file.sync();
-      await rename(part, this.#file(org_id, digest));
+      return await this.#keep(part, this.#file(org_id, digest));
     } finally {
       await rm(part, { force: true });
     }
   }
 
-  async #checkRoom(): Promise<void> {
+  async #keep(part: string, file: string): Promise<boolean> {
+    const now = this.#parts.clock.now() / 1000;
+    try {
+      await link(part, file);
+      return true;
+    } catch (thrown) {
+      if ((thrown as NodeJS.ErrnoException).code !== "EEXIST") throw thrown;
+      await utimes(file, now, now);
+      return false;
+    }
+  }
+
+  async #checkRoom(coming = 0): Promise<void> {
     const { bavail, bsize } = await statfs(this.#parts.dir);
-    if (bavail * bsize < this.#parts.limits.disk_kept_bytes)
+    if (bavail * bsize - coming < this.#parts.limits.disk_kept_bytes)
       fail("storage_full", "the disk has no room for the build context (limit disk_kept_bytes)", { retry_after_s: 60 });
   }
 
-  /** What all its files take; nothing is kept about them but they themselves. */
-  async #used(org_id: string): Promise<number> {
+  /** Looked up once; afterwards it is counted. */
+  #usedBy(org_id: string): Promise<Used> {
+    const known = this.#used.get(org_id) ?? this.#look(org_id);
+    this.#used.set(org_id, known);
+    return known;
+  }
+
+  async #look(org_id: string): Promise<Used> {
     const dir = join(this.#parts.dir, org_id);
-    const sizes = (await readdir(dir)).map(async (name) => (await stat(join(dir, name)).catch(() => undefined))?.size);
-    return (await Promise.all(sizes)).reduce<number>((sum, size) => sum + (size ?? 0), 0);
+    const used: Used = { files: 0, bytes: 0 };
+    for (const name of await readdir(dir)) {
+      const found = await stat(join(dir, name)).catch(() => undefined);
+      if (!found) continue;
+      used.files++;
+      used.bytes += diskBytes(found.size);
+    }
+    return used;
   }
 
   /** Writes the context to a new folder. Fails with `build_files_missing` when a file is not here. */
-  async write(org_id: string, entries: readonly ContextEntry[], target: string): Promise<number> {
+  async write(org_id: string, entries: readonly ContextEntry[], target: string, signal: AbortSignal): Promise<void> {
     const now = this.#parts.clock.now() / 1000;
-    let bytes = 0;
+    let unchecked = LOOK_BYTES;
     await mkdir(target, { recursive: true, mode: 0o755 });
     // Links last: nothing is ever written through one.
     const ordered = [...entries].sort((a, b) => Number(a.link !== undefined) - Number(b.link !== undefined));
-    for (const { path, sha256, link, mode } of ordered) {
+    for (const { path, sha256, link: to, mode } of ordered) {
+      signal.throwIfAborted();
       const at = join(target, path);
       await mkdir(dirname(at), { recursive: true, mode: 0o755 });
-      if (link !== undefined) await symlink(link, at);
+      if (to !== undefined) await symlink(to, at);
       else if (sha256 === undefined) await mkdir(at, { recursive: true, mode: 0o755 });
       else {
         const from = this.#file(org_id, sha256);
-        await copyFile(from, at, constants.COPYFILE_FICLONE).catch(() => missingFiles(1));
+        const { size } = await stat(from).catch(() => missingFiles(1));
+        unchecked += diskBytes(size);
+        if (unchecked >= LOOK_BYTES) await this.#checkRoom(size);
+        unchecked %= LOOK_BYTES;
+        await copyFile(from, at, constants.COPYFILE_FICLONE);
         await chmod(at, ((mode ?? 0o644) & 0o777) | 0o444);
-        bytes += (await stat(at)).size;
         // Used just now: it stays.
         await utimes(from, now, now).catch(() => {});
       }
     }
-    return bytes;
   }
 
-  /** Removes files that no build named for long. */
+  /** Removes files that no build named for long; looks at most once an hour. */
   async expire(): Promise<void> {
     const { dir, clock, limits } = this.#parts;
-    const oldest = clock.now() - limits.file_kept_ms;
+    const now = clock.now();
+    if (now < this.#expire_at) return;
+    this.#expire_at = now + EXPIRE_MS;
     for (const org_id of await readdir(dir)) {
       if (org_id === "incoming") continue;
+      const used = await this.#usedBy(org_id);
       for (const name of await readdir(join(dir, org_id))) {
         const file = join(dir, org_id, name);
         const found = await stat(file).catch(() => undefined);
-        if (found && found.mtimeMs < oldest) await rm(file, { force: true });
+        if (!found || found.mtimeMs >= now - limits.file_kept_ms) continue;
+        await rm(file, { force: true });
+        uncount(used, found.size);
       }
     }
   }
@@ -134,6 +205,11 @@ export class ContextFiles {
   #file(org_id: string, digest: string): string {
     return join(this.#parts.dir, org_id, digest);
   }
+}
+
+function uncount(used: Used, size: number): void {
+  used.files--;
+  used.bytes -= diskBytes(size);
 }
 
 export function missingFiles(count: number): never {
@@ -160,6 +236,11 @@ class Reader {
 
   constructor(source: AsyncIterable<Uint8Array>) {
     this.#source = source[Symbol.asyncIterator]();
+  }
+
+  /** What was not read is not waited for. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#source.return?.();
   }
 
   /** Undefined at the end. */

@@ -1,17 +1,20 @@
 /** Checks the list of a build context before anything of it is written to the disk. */
 import { fail } from "#core/errors.ts";
+import type { BuildLimits } from "./limits.ts";
 import type { ContextEntry } from "./types.ts";
 
 const PATH_CHARS = 4096;
+/** What a file system takes. */
+const NAME_BYTES = 255;
 const MODE_BITS = 0o7777;
 
 type Kind = "file" | "link" | "folder";
 
 /** Refuses paths that lead out of the context, come twice, or go through a file or a link. */
-export function checkContext(entries: readonly ContextEntry[], dockerfile: string): void {
+export function checkContext(entries: readonly ContextEntry[], dockerfile: string, limits: BuildLimits): void {
   const kinds = new Map<string, Kind>();
   for (const [index, entry] of entries.entries()) {
-    const problem = problemOf(entry) ?? (kinds.has(entry.path) ? "comes twice" : undefined);
+    const problem = problemOf(entry, limits) ?? (kinds.has(entry.path) ? "comes twice" : undefined);
     if (problem) refuse(`files[${index}] (${entry.path.slice(0, 100)}) ${problem}`);
     kinds.set(entry.path, kindOf(entry));
   }
@@ -26,25 +29,24 @@ function kindOf({ sha256, link }: ContextEntry): Kind {
 }
 
 function checkParents(path: string, kinds: ReadonlyMap<string, Kind>): void {
-  for (const above of parents(path)) {
+  for (let slash = path.indexOf("/"); slash >= 0; slash = path.indexOf("/", slash + 1)) {
+    const above = path.slice(0, slash);
     const kind = kinds.get(above) ?? "folder";
     if (kind !== "folder") refuse(`${path} is below ${above}, which is a ${kind}`);
   }
 }
 
-function problemOf({ path, sha256, link, mode = 0 }: ContextEntry): string | undefined {
+function problemOf({ path, sha256, link, mode = 0 }: ContextEntry, limits: BuildLimits): string | undefined {
   if (path.length > PATH_CHARS) return "has a path that is too long";
   if (path.includes("\0") || link?.includes("\0")) return "holds a zero byte";
   const parts = path.split("/");
   if (parts.some((part) => part === "" || part === "." || part === "..")) return "is not a path inside the context";
+  // All that is above an entry is looked at, so that the depth bounds the time.
+  if (parts.length > limits.context_depth) return `is deeper than ${limits.context_depth} (limit context_depth)`;
+  if (parts.some((part) => Buffer.byteLength(part) > NAME_BYTES)) return `has a name of more than ${NAME_BYTES} bytes`;
   if (sha256 !== undefined && link !== undefined) return "is both a file and a link";
   if (link !== undefined && (link === "" || link.length > PATH_CHARS)) return "is a link to nowhere";
   return mode > MODE_BITS ? "has a mode that no file has" : undefined;
-}
-
-function parents(path: string): string[] {
-  const parts = path.split("/");
-  return parts.slice(1).map((_, index) => parts.slice(0, index + 1).join("/"));
 }
 
 function refuse(problem: string, hint = "send the paths of the context relative to its folder"): never {

@@ -1,18 +1,43 @@
 /** As much of a Dockerfile as the platform must know before it builds: which images it begins with, for which platform. */
+import { readFileSync, statSync } from "node:fs";
 import { fail } from "#core/errors.ts";
+import type { BuildLimits } from "./limits.ts";
 
 const ARCHITECTURES: Record<string, string> = { x64: "amd64", arm64: "arm64" };
 export const HOST_PLATFORM = `linux/${ARCHITECTURES[process.arch] ?? process.arch}`;
 
+/** Longer ones name no image. */
+const NAME_CHARS = 1024;
+
+/** Reads a Dockerfile of a context; it may be any file, so it is measured first. */
+export function readDockerfile(file: string, { dockerfile_bytes }: BuildLimits): string {
+  const { size } = statSync(file);
+  if (size > dockerfile_bytes)
+    fail(
+      "build_refused",
+      `the Dockerfile has ${size} bytes; at most ${dockerfile_bytes} are read (limit dockerfile_bytes)`,
+    );
+  return readFileSync(file, "utf8");
+}
+
 /** Names of images, stages and variables are resolved; what is a stage of the same file is left out. */
-export function baseImages(text: string, args: Readonly<Record<string, string>>): string[] {
+export function baseImages(
+  text: string,
+  args: Readonly<Record<string, string>>,
+  { base_images }: BuildLimits,
+): string[] {
   const reader = new BaseReader(args);
   for (const line of instructions(text)) {
     const [, word = "", rest = ""] = /^(\w+)\s+(.*)$/s.exec(line) ?? [];
     READERS[word.toUpperCase()]?.(reader, rest);
+    if (reader.found.size > base_images)
+      fail("build_refused", `the Dockerfile names more than ${base_images} images (limit base_images)`);
   }
   return [...reader.found];
 }
+
+/** A variable with its default, or what is before the next one. No part is tried twice from the same place. */
+const PIECE = /\$\{(\w+)(?::?-([^}$]*))?\}|\$(\w+)|\$|[^$]+/g;
 
 class BaseReader {
   readonly found = new Set<string>();
@@ -28,16 +53,21 @@ class BaseReader {
     this.#variables[name] = this.#args[name] ?? (this.expand(fallback) || this.#variables[name]) ?? "";
   }
 
+  /** Only as much as a name may have: variables that are made of each other grow without end. */
   expand(word: string): string {
-    const variable = /\$(?:\{(\w+)(?::?-([^}]*))?\}|(\w+))/g;
-    return word.replaceAll(
-      variable,
-      (_, braced?: string, fallback = "", bare?: string) => this.#variables[braced ?? bare ?? ""] || String(fallback),
-    );
+    let expanded = "";
+    for (const [piece, braced, fallback, bare] of word.matchAll(PIECE)) {
+      const variable = braced ?? bare;
+      expanded += variable === undefined ? piece : this.#variables[variable] || (fallback ?? "");
+      if (expanded.length > NAME_CHARS) return expanded.slice(0, NAME_CHARS + 1);
+    }
+    return expanded;
   }
 
   add(word: string): void {
     const name = this.expand(word);
+    if (name.length > NAME_CHARS)
+      fail("build_refused", `the Dockerfile names an image with more than ${NAME_CHARS} characters`);
     if (name !== "" && !this.stages.has(name.toLowerCase()) && !/^\d+$/.test(name)) this.found.add(name);
   }
 }

@@ -9,16 +9,26 @@ export const BUILD_LIMITS = {
   context_entries: 50_000,
   /** The list of them, as JSON. Past it: 413 `payload_too_large`. */
   context_list_bytes: 16 * MIB,
+  /** Files of one context together, each as often as it is in it. Past it: 422 `limit_reached`. */
+  context_bytes: 10 * GIB,
+  /** Names in a path of a context. Past it: 400 `build_refused`. */
+  context_depth: 64,
+  /** The Dockerfile. Past it: the build is `failed`. */
+  dockerfile_bytes: MIB,
   /** One file of a context. Past it: 413 `payload_too_large`. */
   file_bytes: 2 * GIB,
-  /** Files that an organization's contexts share; past it: 422 `limit_reached`. */
+  /** Disk space of the files that an organization's contexts share. Past it: 422 `limit_reached`. */
   org_files_bytes: 10 * GIB,
+  /** How many they are. Past it: 422 `limit_reached`. */
+  org_files: 200_000,
   /** A file that no build named for this long is removed. */
   file_kept_ms: 7 * DAY,
-  /** Free space that an upload leaves on the disk. Past it: 503 `storage_full`. */
+  /** Free space that uploads and contexts leave on the disk. Past it: 503 `storage_full`; a build is `failed`. */
   disk_kept_bytes: 512 * MIB,
   /** Builds of one organization that wait or run. Past it: 422 `limit_reached`. */
   builds_per_org: 20,
+  /** The lists and variables of an organization's builds that wait or run, together. Past it: 422 `limit_reached`. */
+  org_queue_bytes: 32 * MIB,
   /** Builds that run at a time in one process; the others wait. One organization has one at a time. */
   builds_parallel: 2,
   /** A process with builds looks this often whether one was cancelled through another process; a notification is sooner. */
@@ -35,15 +45,17 @@ export const BUILD_LIMITS = {
   memory_mb: 2048,
   /** CPUs of a build. */
   cpus: 2,
-  /** The disk with an organization's layer cache and the image that is being built. Full: ENOSPC in the build. */
+  /** The disk with an app's layer cache and the image that is being built. Full: ENOSPC in the build. */
   cache_bytes: 20 * GIB,
+  /** What those disks of an organization take. Past it: the disk that was used longest ago is removed before a build. */
+  org_cache_bytes: 40 * GIB,
   /** Share of that disk, in hundredths, from which on the images used longest ago are removed before a build. */
   cache_full_percent: 60,
   /** Build arguments and secrets, each. Past it: 400 `invalid_request`. */
   variables: 64,
   /** The value of one of them. Past it: 400 `invalid_request`. */
   variable_chars: 65_536,
-  /** Base images of one Dockerfile that come from the platform's own images. Past it: 400 `build_refused`. */
+  /** Base images of one Dockerfile. Past it: the build is `failed`. */
   base_images: 16,
   /** Base images kept ready for builds; the one used longest ago goes first. */
   bases_kept: 8,

@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, rmSync } from "node:fs";
+import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { App } from "#apps/types.ts";
 import { messageOf } from "#core/assert.ts";
@@ -10,7 +10,7 @@ import type { Notifier } from "#core/notifier.ts";
 import { type Builder, BuildFailed } from "./builder.ts";
 import { type ContextFiles, missingFiles } from "./context-files.ts";
 import { checkContext } from "./context-list.ts";
-import { baseImages, checkPlatform } from "./dockerfile.ts";
+import { baseImages, checkPlatform, readDockerfile } from "./dockerfile.ts";
 import type { BuildLimits } from "./limits.ts";
 import { LogWriter } from "./log-writer.ts";
 import type { BuildSite } from "./site.ts";
@@ -58,11 +58,23 @@ const CANCELLED = "cancelled";
 const POLL_MS = 200;
 const FILES_HINT = "build it elsewhere and push it: hangar registry login, then docker push; or hangar images import";
 
+const QUEUE_HINT = "wait, or cancel one: hangar builds cancel";
+const ENTRY_BYTES = 200;
+
+/** About what a build takes in memory while it waits. */
+function memoryBytes({ files, args, secrets }: NewBuild): number {
+  const variables = [...Object.values(args), ...Object.values(secrets)];
+  const entries = files.reduce((sum, { path, link = "" }) => sum + path.length + link.length + ENTRY_BYTES, 0);
+  return entries + variables.reduce((sum, value) => sum + value.length, 0);
+}
+
 /** Builds of images: taken in, queued, run one at a time per organization, and found again. */
 export class BuildService implements BuildSite {
   readonly #parts: BuildParts;
   readonly #closing = new AbortController();
   #unlisten = (): void => {};
+  /** Checked, and not stored yet. */
+  readonly #coming = new Set<Job>();
   #waiting: Job[] = [];
   readonly #running = new Map<string, { job: Job; done: Promise<void> }>();
 
@@ -77,11 +89,11 @@ export class BuildService implements BuildSite {
     mkdirSync(dir, { recursive: true, mode: 0o700 });
     await builder.clear();
     await this.#failAll(node_id, RESTARTED);
+    void this.#keepLooking();
     if (!notifier) return;
     this.#unlisten = notifier.listen("builds", (word) => {
       if (word === node_id) void this.#look();
     });
-    void this.#keepLooking();
   }
 
   /** Nobody else ends the builds of a process whose host is lost. If it still runs, it stops them when it finds out. */
@@ -101,7 +113,7 @@ export class BuildService implements BuildSite {
 
   async missing(org_id: string, digests: readonly string[]): Promise<string[]> {
     this.#refuseUnable();
-    return this.#parts.files.missing(org_id, digests);
+    return (await this.#parts.files.measure(org_id, digests)).missing;
   }
 
   async receive(org_id: string, upload: AsyncIterable<Uint8Array>): Promise<{ files: number; bytes: number }> {
@@ -112,19 +124,15 @@ export class BuildService implements BuildSite {
   async create(app: App, created_by: string, wanted: NewBuild, id: string): Promise<Build> {
     const { store, files, limits, clock, node_id } = this.#parts;
     this.#refuseUnable();
-    checkContext(wanted.files, wanted.dockerfile);
+    checkContext(wanted.files, wanted.dockerfile, limits);
     checkPlatform(wanted.platform ?? "");
     const digests = wanted.files.flatMap(({ sha256 }) => sha256 ?? []);
-    const missing = files.missing(app.org_id, digests);
+    const { missing, bytes } = await files.measure(app.org_id, digests);
     if (missing.length > 0) missingFiles(missing.length);
-    if ((await store.waiting(app.org_id)) >= limits.builds_per_org)
-      fail(
-        "limit_reached",
-        `this organization has ${limits.builds_per_org} builds that wait or run (limit builds_per_org)`,
-        {
-          hint: "wait, or cancel one: hangar builds cancel",
-        },
-      );
+    if (bytes > limits.context_bytes)
+      fail("limit_reached", `the context has ${bytes} bytes; at most ${limits.context_bytes} (limit context_bytes)`, {
+        hint: "leave out what the build does not need with .dockerignore",
+      });
     const build: Build = {
       id,
       app_id: app.id,
@@ -136,7 +144,7 @@ export class BuildService implements BuildSite {
       target: wanted.target ?? null,
       no_cache: wanted.no_cache,
       files: digests.length,
-      bytes: 0,
+      bytes,
       image: `builds/${app.name}:latest`,
       digest: null,
       error: null,
@@ -147,8 +155,23 @@ export class BuildService implements BuildSite {
     };
     const known = await store.find(app.id, build.id);
     if (known) return known;
-    if (!(await store.insert(build, limits.builds_per_app))) fail("not_found", "the app was deleted in the meantime");
-    this.#waiting.push({ build, app, wanted, stop: new AbortController() });
+    const job: Job = { build, app, wanted, stop: new AbortController() };
+    this.#refuseLong(job);
+    // Before it is stored, so that requests at the same time share what is left.
+    this.#coming.add(job);
+    try {
+      const refused = await store.insert(build, { keep: limits.builds_per_app, open: limits.builds_per_org });
+      if (refused === "app is gone") fail("not_found", "the app was deleted in the meantime");
+      if (refused)
+        fail(
+          "limit_reached",
+          `this organization has ${limits.builds_per_org} builds that wait or run (limit builds_per_org)`,
+          { hint: QUEUE_HINT },
+        );
+    } finally {
+      this.#coming.delete(job);
+    }
+    this.#waiting.push(job);
     this.#next();
     return build;
   }
@@ -209,6 +232,18 @@ export class BuildService implements BuildSite {
       await store.change(id, ["queued", "running"], { state: "failed", error, ended_at: clock.now() });
   }
 
+  /** What is kept in memory until it is built has a bound. */
+  #refuseLong({ build: { org_id }, wanted }: Job): void {
+    const { org_queue_bytes } = this.#parts.limits;
+    const open = [...this.#coming, ...this.#waiting, ...[...this.#running.values()].map(({ job }) => job)];
+    const own = open.filter(({ build }) => build.org_id === org_id);
+    const bytes = own.reduce((sum, job) => sum + memoryBytes(job.wanted), memoryBytes(wanted));
+    if (bytes > org_queue_bytes)
+      fail("limit_reached", `the builds of this organization have lists of ${bytes} bytes (limit org_queue_bytes)`, {
+        hint: QUEUE_HINT,
+      });
+  }
+
   #refuseUnable(): void {
     const problem = this.#parts.builder.problem();
     if (problem) fail("build_refused", `this platform cannot build images: ${problem}`, { hint: FILES_HINT });
@@ -265,15 +300,16 @@ export class BuildService implements BuildSite {
   }
 
   async #build({ build, app, wanted, stop }: Job, dir: string, output: LogWriter): Promise<string> {
-    const { builder, files, egress, address } = this.#parts;
+    const { builder, files, egress, address, limits } = this.#parts;
     const context = join(dir, "context");
-    await files.write(build.org_id, wanted.files, context);
+    await files.write(build.org_id, wanted.files, context, stop.signal);
     // Told before anything runs: a platform that cannot be built for.
-    baseImages(readFileSync(join(context, wanted.dockerfile), "utf8"), wanted.args);
+    baseImages(readDockerfile(join(context, wanted.dockerfile), limits), wanted.args, limits);
     const { dockerfile, target, args, secrets, no_cache } = wanted;
     const request = {
       id: build.id,
       org_id: build.org_id,
+      app_id: app.id,
       app_name: app.name,
       private_ip: await address(app, build.id),
       egress: await egress(app.id),

@@ -23,6 +23,7 @@ const BUILD: Build = {
   started_at: null,
   ended_at: null,
 };
+const BOUNDS = { keep: 10, open: 10 };
 const build = (number: number, more: Partial<Build> = {}): Build => ({
   ...BUILD,
   id: String(number).padStart(14, "0"),
@@ -39,19 +40,19 @@ export function buildStoreSuite(
   suite(`build store: ${name}`, { skip }, () => {
     test("a build is found as it was kept, by its app alone, the newest first", async () => {
       const { store, close } = await open();
-      for (const number of [1, 2, 3]) assert.equal(await store.insert(build(number), 10), true);
+      for (const number of [1, 2, 3]) assert.equal(await store.insert(build(number), BOUNDS), undefined);
       assert.deepEqual(await store.find("a1", build(2).id), build(2));
       assert.equal(await store.find("a2", build(2).id), undefined);
       const ids = async (page: Parameters<BuildStore["list"]>[1]) => (await store.list("a1", page)).map(({ id }) => id);
       assert.deepEqual(await ids({ limit: 2 }), [build(3).id, build(2).id]);
       assert.deepEqual(await ids({ after: [2, build(2).id], limit: 2 }), [build(1).id]);
-      assert.equal(await store.insert(build(4, { app_id: "gone" }), 10), false);
+      assert.equal(await store.insert(build(4, { app_id: "gone" }), BOUNDS), "app is gone");
       await close();
     });
 
     test("only a build in one of the states is changed", async () => {
       const { store, close } = await open();
-      await store.insert(build(1), 10);
+      await store.insert(build(1), BOUNDS);
       assert.equal(await store.change(build(1).id, ["running"], { state: "complete" }), false);
       assert.equal(await store.change(build(1).id, ["queued"], { state: "running", started_at: 7 }), true);
       const ended = { state: "failed", error: "why", digest: "sha256:1", ended_at: 9 } as const;
@@ -62,7 +63,7 @@ export function buildStoreSuite(
 
     test("the end of a running build is asked for, of no other", async () => {
       const { store, close } = await open();
-      await store.insert(build(1), 10);
+      await store.insert(build(1), BOUNDS);
       assert.equal(await store.requestCancel(build(1).id), false, "it waits");
       await store.change(build(1).id, ["queued"], { state: "running" });
       assert.equal(await store.requestCancel(build(1).id), true);
@@ -74,25 +75,36 @@ export function buildStoreSuite(
 
     test("old builds that have ended go with their logs; those of a process that have not ended are told", async () => {
       const { store, close } = await open();
-      await store.insert(build(1), 10);
-      await store.insert(build(2), 10);
+      await store.insert(build(1), BOUNDS);
+      await store.insert(build(2), BOUNDS);
       await store.appendLog(build(1).id, { seq: 1, text: "old" });
       await store.change(build(1).id, ["queued"], { state: "complete" });
-      await store.insert(build(3, { node_id: "n2" }), 2);
+      await store.insert(build(3, { node_id: "n2" }), { ...BOUNDS, keep: 2 });
       assert.equal(await store.find("a1", build(1).id), undefined);
       assert.deepEqual(await store.log(build(1).id, 0, 10), []);
       assert.deepEqual(
         (await store.unfinished("n1")).map(({ id }) => id),
         [build(2).id],
       );
-      assert.equal(await store.waiting("o1"), 2);
-      assert.equal(await store.waiting("o2"), 0);
+      await close();
+    });
+
+    test("of an organization's builds as many are open as may be, however many requests come at once", async () => {
+      const { store, close } = await open();
+      const bounds = { keep: 10, open: 3 };
+      const made = await Promise.all([1, 2, 3, 4, 5, 6].map((number) => store.insert(build(number), bounds)));
+      assert.equal(made.filter((refused) => refused === undefined).length, 3);
+      assert.equal(made.filter((refused) => refused === "too many are open").length, 3);
+      assert.equal(await store.insert(build(7, { org_id: "o2" }), bounds), undefined, "others are not counted");
+      const [first = ""] = (await store.unfinished("n1")).map(({ id }) => id);
+      await store.change(first, ["queued"], { state: "complete" });
+      assert.equal(await store.insert(build(8), bounds), undefined);
       await close();
     });
 
     test("a log is read from a piece on", async () => {
       const { store, close } = await open();
-      await store.insert(build(1), 10);
+      await store.insert(build(1), BOUNDS);
       for (const seq of [1, 2, 3]) await store.appendLog(build(1).id, { seq, text: `piece ${seq}\n` });
       await store.appendLog("nobody", { seq: 1, text: "lost" });
       assert.deepEqual(await store.log(build(1).id, 1, 1), [{ seq: 2, text: "piece 2\n" }]);

@@ -7,12 +7,16 @@ export interface LogPiece {
   text: string;
 }
 
+export type BuildRefusal = "app is gone" | "too many are open";
 export type BuildChange = Partial<Pick<Build, "state" | "digest" | "error" | "started_at" | "ended_at">>;
 
 /** Keeps and finds builds and their logs; decides nothing. Implemented in stores/, examined by `store.suite.ts`. */
 export interface BuildStore {
-  /** Of the app's older builds that have ended the newest `keep` stay. False when the app is gone. */
-  insert(build: Build, keep: number): Promise<boolean>;
+  /**
+   * Of the app's older builds that have ended the newest `keep` stay. Answers why it was refused: the app is gone, or
+   * the organization has `open` builds that have not ended, in all processes.
+   */
+  insert(build: Build, bounds: { keep: number; open: number }): Promise<BuildRefusal | undefined>;
   find(app_id: string, id: string): Promise<Build | undefined>;
   /** The newest first. */
   list(app_id: string, page: PageRequest<readonly [created_at: number, id: string]>): Promise<Build[]>;
@@ -22,8 +26,6 @@ export interface BuildStore {
   requestCancel(id: string): Promise<boolean>;
   /** Builds of a process that have not ended. */
   unfinished(node_id: string): Promise<Build[]>;
-  /** How many builds of the organization have not ended, in all processes. */
-  waiting(org_id: string): Promise<number>;
   appendLog(build_id: string, piece: LogPiece): Promise<void>;
   /** What comes after a piece, in order. */
   log(build_id: string, after_seq: number, limit: number): Promise<LogPiece[]>;

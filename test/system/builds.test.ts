@@ -19,31 +19,40 @@ interface Ended {
 }
 
 /** A build of these files, begun. */
-async function begin(machines: ForeignMachines, files: Record<string, string>, more: object = {}): Promise<string> {
+async function begin(
+  machines: ForeignMachines,
+  files: Record<string, string>,
+  more: object = {},
+  app = "web",
+): Promise<string> {
   const contents = Object.values(files).map((text) => Buffer.from(text));
-  const sent = await fetch(`${machines.base_url}/v1/apps/web/builds/files`, {
+  const sent = await fetch(`${machines.base_url}/v1/apps/${app}/builds/files`, {
     method: "POST",
     headers: { authorization: `Bearer ${machines.token}`, "content-type": "application/x-tar" },
     body: new Uint8Array(tarOf(contents)),
   });
   assert.equal(sent.status, 200, await sent.text());
   const entries = Object.keys(files).map((path, i) => ({ path, sha256: digestOf(contents[i] ?? Buffer.alloc(0)) }));
-  const made = await machines.ask("POST /v1/apps/web/builds", { body: { files: entries, ...more } });
+  const made = await machines.ask(`POST /v1/apps/${app}/builds`, { body: { files: entries, ...more } });
   assert.equal(made.status, 201, made.text);
   return made.body.id as string;
 }
 
-async function ended(machines: ForeignMachines, id: string): Promise<Ended> {
+async function ended(machines: ForeignMachines, id: string, app = "web"): Promise<Ended> {
   const build = await until(`build ${id} ends`, async () => {
-    const { body } = await machines.ask(`GET /v1/apps/web/builds/${id}`);
+    const { body } = await machines.ask(`GET /v1/apps/${app}/builds/${id}`);
     return ["complete", "failed", "cancelled"].includes(body.state as string) ? body : undefined;
   });
-  const { body } = await machines.ask(`GET /v1/apps/web/builds/${id}/logs`);
+  const { body } = await machines.ask(`GET /v1/apps/${app}/builds/${id}/logs`);
   return { ...(build as Omit<Ended, "log">), log: body.log as string };
 }
 
-const built = async (machines: ForeignMachines, files: Record<string, string>, more: object = {}): Promise<Ended> =>
-  await ended(machines, await begin(machines, files, more));
+const built = async (
+  machines: ForeignMachines,
+  files: Record<string, string>,
+  more: object = {},
+  app = "web",
+): Promise<Ended> => await ended(machines, await begin(machines, files, more, app), app);
 
 const SECRET = "hunter2-is-the-secret";
 const STAGES = `
@@ -114,6 +123,7 @@ suite("image builds", { skip: buildahMissing() ?? realMachinesMissing() }, () =>
       wget -T 2 -q -O - http://169.254.169.254/ && echo "REACHES metadata"
       wget -T 2 -q -O - ${machines.base_url}/v1/health && echo "REACHES the API"
       mount -t proc proc /tmp && echo "MOUNTS"
+      chroot / /bin/true && echo "CHROOTS"
       mknod /tmp/disk b 7 0 && echo "MAKES a device"
       echo 1 > /proc/sys/kernel/panic && echo "WRITES a sysctl"
       grep -c . /proc/1/root/etc/shadow && echo "READS shadow"
@@ -124,8 +134,23 @@ suite("image builds", { skip: buildahMissing() ?? realMachinesMissing() }, () =>
     assert.equal(state, "complete", log);
     const output = log.slice(log.indexOf("RUN sh /probe"));
     assert.match(output, /probed/);
-    assert.doesNotMatch(output, /SEES|REACHES|MOUNTS|MAKES|WRITES|READS|HAS/);
+    assert.doesNotMatch(output, /SEES|REACHES|MOUNTS|CHROOTS|MAKES|WRITES|READS|HAS/);
     assert.doesNotMatch(output, /^ +0 +0 +4294967295$/m, "root of a build is nobody on the host");
+  });
+
+  test("a step that leaves its root file system finds nothing of another app's builds", async () => {
+    await machines.ask("POST /v1/apps", { body: { app_name: "api" } });
+    const marker = "of-another-app";
+    const other = { Dockerfile: "FROM busybox-base:1\nCOPY marker /marker\n", marker };
+    assert.equal((await built(machines, other, {}, "api")).state, "complete");
+    // CVE-2024-1753: older versions of buildah follow links of images on their way to what a step mounts.
+    const Dockerfile = `FROM busybox-base:1 AS evil
+      RUN ln -s / /up
+      FROM busybox-base:1
+      RUN --mount=type=bind,from=evil,source=/up,target=/mnt,rw grep -rl ${marker} /mnt/var/lib/containers || echo nothing found`;
+    const { state, log } = await built(machines, { Dockerfile });
+    assert.equal(state, "complete", log);
+    assert.match(log, /^nothing found$/m);
   });
 
   test("a base image that cannot be pulled fails the build with its name and the reason", async () => {

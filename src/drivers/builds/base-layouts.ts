@@ -29,6 +29,7 @@ export class BaseLayouts {
   readonly #dir: string;
   readonly #kept: number;
   readonly #clock: Clock;
+  readonly #making = new Map<string, Promise<void>>();
 
   constructor(dir: string, kept: number, clock: Clock) {
     this.#dir = dir;
@@ -39,11 +40,21 @@ export class BaseLayouts {
   /** Puts the image's layout into the folder `target`, made when it is not here yet. */
   async put(image: HeldImage, details: ImageDetails, target: string): Promise<void> {
     const layout = join(this.#dir, image.ref.digest.replace(":", "-"));
-    if (!existsSync(layout)) await this.#make(image, details, layout);
+    await this.#makeOnce(image, details, layout);
     const now = this.#clock.now() / 1000;
     utimesSync(layout, now, now);
     linkTree(layout, target);
     this.#forgetOldest();
+  }
+
+  /** Builds at the same time, of any organization, wait for the one that makes it. */
+  async #makeOnce(image: HeldImage, details: ImageDetails, layout: string): Promise<void> {
+    const making = this.#making.get(layout);
+    if (making) return await making;
+    if (existsSync(layout)) return;
+    const made = this.#make(image, details, layout).finally(() => this.#making.delete(layout));
+    this.#making.set(layout, made);
+    await made;
   }
 
   /** After a crash: what was not finished. */

@@ -1,69 +1,103 @@
 /**
- * The disk of an organization's builds: layer cache, working storage and the image that is being built. A sparse file with
- * ext4 in it, so that it has a size, and that no other organization's builds ever mount.
+ * The disk of an app's builds: layer cache, working storage and the image that is being built. A sparse file with ext4 in
+ * it, so that it has a size. Steps of a Dockerfile can reach all of it through faults of buildah, so no other app's builds
+ * ever mount it: not even in the same organization, where a token may be narrowed to one app.
  */
-import { closeSync, existsSync, mkdirSync, openSync, readdirSync, renameSync, rmSync } from "node:fs";
+import { closeSync, existsSync, mkdirSync, openSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
+import type { BuildLimits } from "#builds/limits.ts";
 import type { MountedVolume, VolumeMounts } from "#volumes/mounts.ts";
 import { mountAt } from "../disk/mountinfo.ts";
 import { mountLoop } from "../linux/loop.ts";
 import { program } from "../linux/program.ts";
+
+export interface CacheOwner {
+  org_id: string;
+  app_id: string;
+}
+
+type CacheLimits = Pick<BuildLimits, "cache_bytes" | "org_cache_bytes">;
 
 /** Volumes of machines have other ids. */
 const PREFIX = "build-cache:";
 
 export class BuildCaches {
   readonly #dir: string;
-  readonly #bytes: number;
+  readonly #limits: CacheLimits;
 
-  constructor(dir: string, bytes: number) {
+  constructor(dir: string, limits: CacheLimits) {
     this.#dir = dir;
-    this.#bytes = bytes;
+    this.#limits = limits;
   }
 
   /** Those of an installation whose platform does not run: nothing is made there. */
   static in(data_dir: string): BuildCaches {
-    return new BuildCaches(join(data_dir, "builds", "cache"), 0);
+    return new BuildCaches(join(data_dir, "builds", "cache"), { cache_bytes: 0, org_cache_bytes: 0 });
   }
 
-  static readonly idOf = (org_id: string): string => `${PREFIX}${org_id}`;
+  static readonly idOf = ({ org_id, app_id }: CacheOwner): string => `${PREFIX}${nameOf({ org_id, app_id })}`;
 
   /** The volumes of machines, and these. */
   beside(volumes: VolumeMounts): VolumeMounts {
     const own = (id: string): string | undefined => (id.startsWith(PREFIX) ? id.slice(PREFIX.length) : undefined);
     return {
       mount: async (id) => {
-        const org_id = own(id);
-        return org_id === undefined ? await volumes.mount(id) : await this.mount(org_id);
+        const name = own(id);
+        return name === undefined ? await volumes.mount(id) : await this.#mount(name);
       },
       unmount: async (id) => {
-        const org_id = own(id);
-        await (org_id === undefined ? volumes.unmount(id) : this.unmount(org_id));
+        const name = own(id);
+        await (name === undefined ? volumes.unmount(id) : this.#unmount(name));
       },
     };
   }
 
-  async mount(org_id: string): Promise<MountedVolume> {
-    const [file, at] = [join(this.#dir, `${org_id}.ext4`), join(this.#dir, "mnt", org_id)];
+  mount(owner: CacheOwner): Promise<MountedVolume> {
+    return this.#mount(nameOf(owner));
+  }
+
+  unmount(owner: CacheOwner): Promise<void> {
+    return this.#unmount(nameOf(owner));
+  }
+
+  async #mount(name: string): Promise<MountedVolume> {
+    const [file, at] = [join(this.#dir, `${name}.ext4`), join(this.#dir, "mnt", name)];
     mkdirSync(at, { recursive: true, mode: 0o700 });
     if (await mountAt(at)) return { dir: at };
+    await this.#makeRoom(name);
     if (!existsSync(file)) await this.#make(file);
     await mountLoop(file, at);
     return { dir: at };
   }
 
-  async unmount(org_id: string): Promise<void> {
-    const at = join(this.#dir, "mnt", org_id);
+  async #unmount(name: string): Promise<void> {
+    const at = join(this.#dir, "mnt", name);
     if (!(await mountAt(at))) return;
     // What a build deleted goes back to the host's disk: the file is sparse again. Without fstrim only space is lost.
     await program("fstrim", [at]).catch(() => {});
     await program("umount", [at]).catch(() => program("umount", ["--lazy", at]));
   }
 
+  /** Removes the disks of the organization's other apps that were written to longest ago, until one more may become full. */
+  async #makeRoom(name: string): Promise<void> {
+    const { cache_bytes, org_cache_bytes } = this.#limits;
+    const others = readdirSync(this.#dir)
+      .filter((file) => file.endsWith(".ext4") && orgOf(file) === orgOf(name) && file !== `${name}.ext4`)
+      .map((file) => ({ file, ...usedBy(join(this.#dir, file)) }))
+      .sort((a, b) => a.used_at - b.used_at);
+    let bytes = others.reduce((sum, other) => sum + other.bytes, 0);
+    for (const other of others) {
+      if (bytes + cache_bytes <= org_cache_bytes) return;
+      if (await mountAt(join(this.#dir, "mnt", other.file.slice(0, -".ext4".length)))) continue;
+      rmSync(join(this.#dir, other.file), { force: true });
+      bytes -= other.bytes;
+    }
+  }
+
   /** After a crash: what is still mounted, and what was not finished. */
   async clear(): Promise<void> {
     const mounts = join(this.#dir, "mnt");
-    for (const org_id of existsSync(mounts) ? readdirSync(mounts) : []) await this.unmount(org_id);
+    for (const name of existsSync(mounts) ? readdirSync(mounts) : []) await this.#unmount(name);
     for (const name of existsSync(this.#dir) ? readdirSync(this.#dir) : [])
       if (name.endsWith(".part")) rmSync(join(this.#dir, name), { force: true });
   }
@@ -73,8 +107,16 @@ export class BuildCaches {
     const part = `${file}.part`;
     rmSync(part, { force: true });
     closeSync(openSync(part, "wx", 0o600));
-    const size = `${Math.floor(this.#bytes / 1024)}k`;
+    const size = `${Math.floor(this.#limits.cache_bytes / 1024)}k`;
     await program("mkfs.ext4", ["-q", "-F", "-m", "0", "-E", "lazy_itable_init=1,lazy_journal_init=1", part, size]);
     renameSync(part, file);
   }
+}
+
+const nameOf = ({ org_id, app_id }: CacheOwner): string => `${org_id}.${app_id}`;
+const orgOf = (name: string): string => name.split(".")[0] ?? "";
+
+function usedBy(file: string): { bytes: number; used_at: number } {
+  const { blocks, mtimeMs } = statSync(file);
+  return { bytes: blocks * 512, used_at: mtimeMs };
 }

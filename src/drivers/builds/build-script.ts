@@ -34,6 +34,8 @@ export function buildScript(request: BuildRequest, bases: readonly BaseImage[], 
   const tag = `localhost/hangar-output/${request.app_name}:latest`;
   const options = [
     "--layers",
+    // Who may change the root directory leaves that of the step, and writes to the cache that other apps build from.
+    "--cap-drop CAP_SYS_CHROOT",
     ...(no_cache ? ["--no-cache"] : []),
     ...(target === undefined ? [] : ["--target", quoted(target)]),
     ...Object.entries(args).flatMap(([name, value]) => ["--build-arg", quoted(`${name}=${value}`)]),

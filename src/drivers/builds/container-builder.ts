@@ -1,6 +1,6 @@
 /**
  * Builds images in containers of the machine driver: with user ids, cgroup limits, a disk and a network of their own, as
- * machines have. Inside, buildah runs the steps; the image comes out as an archive on the organization's build disk.
+ * machines have. Inside, buildah runs the steps; the image comes out as an archive on the app's build disk.
  */
 import { randomUUID } from "node:crypto";
 import {
@@ -17,7 +17,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { type Builder, BuildFailed, type BuildRequest, type BuiltImage } from "#builds/builder.ts";
-import { baseImages } from "#builds/dockerfile.ts";
+import { baseImages, readDockerfile } from "#builds/dockerfile.ts";
 import type { BuildLimits } from "#builds/limits.ts";
 import type { Clock } from "#core/clock.ts";
 import { ApiError, fail } from "#core/errors.ts";
@@ -55,7 +55,7 @@ export class ContainerBuilder implements Builder {
 
   constructor(parts: Parts) {
     this.#parts = parts;
-    this.#caches = new BuildCaches(join(parts.dir, "cache"), parts.limits.cache_bytes);
+    this.#caches = new BuildCaches(join(parts.dir, "cache"), parts.limits);
     this.#bases = new BaseLayouts(join(parts.dir, "bases"), parts.limits.bases_kept, parts.clock);
   }
 
@@ -96,7 +96,7 @@ export class ContainerBuilder implements Builder {
   }
 
   async build(request: BuildRequest, onOutput: (text: string) => void, signal: AbortSignal): Promise<BuiltImage> {
-    const { id, context, org_id } = request;
+    const { id, context } = request;
     const driver = this.#driver ?? fail("build_refused", "this process runs no machines");
     signal.throwIfAborted();
     const input = join(context, "..", "input");
@@ -116,7 +116,7 @@ export class ContainerBuilder implements Builder {
       return await this.#take(request, signal);
     } finally {
       await driver.destroy(id, new AbortController().signal);
-      await this.#caches.unmount(org_id);
+      await this.#caches.unmount(request);
       this.#running.delete(id);
     }
   }
@@ -128,9 +128,7 @@ export class ContainerBuilder implements Builder {
   async #bring(request: BuildRequest, input: string, onOutput: (text: string) => void, signal: AbortSignal) {
     const { context, dockerfile, args } = request;
     const { limits } = this.#parts;
-    const names = baseImages(readFileSync(join(context, dockerfile), "utf8"), args);
-    if (names.length > limits.base_images)
-      fail("build_refused", `the Dockerfile names more than ${limits.base_images} images (limit base_images)`);
+    const names = baseImages(readDockerfile(join(context, dockerfile), limits), args, limits);
     const bases: BaseImage[] = [];
     for (const name of names) {
       const target = join(input, "bases", String(bases.length));
@@ -180,7 +178,8 @@ export class ContainerBuilder implements Builder {
     return await images.resolve(BUILDER, PLATFORM, signal);
   }
 
-  #launch({ id, app_name, org_id, private_ip, egress, secrets }: BuildRequest, image_ref: ImageRef): Launch {
+  #launch(request: BuildRequest, image_ref: ImageRef): Launch {
+    const { id, app_name, org_id, private_ip, egress, secrets } = request;
     const { cpus, memory_mb } = this.#parts.limits;
     const variables = Object.values(secrets).map((value, index): [string, string] => [
       secretVariable(index),
@@ -201,7 +200,7 @@ export class ContainerBuilder implements Builder {
         guest: { cpu_kind: "shared", cpus, memory_mb },
         init: { exec: ["/bin/sh", "/.svc/build.sh"] },
         env: { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", LD_LIBRARY_PATH: "/usr/lib", ...Object.fromEntries(variables) },
-        mounts: [{ volume: BuildCaches.idOf(org_id), path: DISK }],
+        mounts: [{ volume: BuildCaches.idOf(request), path: DISK }],
       },
       secrets: {},
       egress,
@@ -242,15 +241,12 @@ export class ContainerBuilder implements Builder {
   }
 
   /** Imports what the build left on its disk. Nothing of the build runs, and paths in it cannot lead out of it. */
-  async #take({ org_id, image }: BuildRequest, signal: AbortSignal): Promise<BuiltImage> {
-    const { dir } = await this.#caches.mount(org_id);
+  async #take(request: BuildRequest, signal: AbortSignal): Promise<BuiltImage> {
+    const { org_id, image } = request;
+    const { dir } = await this.#caches.mount(request);
     const root = openSync(dir, constants.O_RDONLY | constants.O_DIRECTORY);
     try {
-      const fd = openInRoot(root, OUTPUT, constants.O_RDONLY | constants.O_NONBLOCK);
-      if (!fstatSync(fd).isFile()) {
-        closeSync(fd);
-        throw new BuildFailed("the build left no image");
-      }
+      const fd = openOutput(root);
       const archive = createReadStream("", { fd, highWaterMark: 1024 * 1024 });
       const { digest } = await this.#parts.images.import(image, archive, org_id, signal);
       return { digest };
@@ -260,6 +256,18 @@ export class ContainerBuilder implements Builder {
       rmSync(join(dir, "out"), { recursive: true, force: true });
     }
   }
+}
+
+/** Steps of the build may have put anything in its place. */
+function openOutput(root: number): number {
+  try {
+    const fd = openInRoot(root, OUTPUT, constants.O_RDONLY | constants.O_NONBLOCK);
+    if (fstatSync(fd).isFile()) return fd;
+    closeSync(fd);
+  } catch {
+    // It is not there, or a link.
+  }
+  throw new BuildFailed("the build left no image");
 }
 
 function failureOf({ exit_code, oom_killed, oom }: Exit, { memory_mb }: BuildLimits): string {

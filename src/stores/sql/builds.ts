@@ -38,7 +38,7 @@ const buildOf = (row: Row): Build => ({
 
 export function sqlBuildStore(database: Database): BuildStore {
   return {
-    async insert(build, keep) {
+    async insert(build, { keep, open }) {
       const row: Row = { ...build, cancel_requested: Number(build.cancel_requested), no_cache: Number(build.no_cache) };
       const outcome = await database.write([
         // Locks the app, and fails when it is gone.
@@ -49,12 +49,19 @@ export function sqlBuildStore(database: Database): BuildStore {
           rows: 1,
         },
         {
+          sql: `UPDATE builds SET state = state
+                WHERE id = ? AND (SELECT count(*) FROM builds WHERE org_id = ? AND ${OPEN}) <= ?`,
+          args: [build.id, build.org_id, open],
+          rows: 1,
+        },
+        {
           sql: `DELETE FROM builds WHERE app_id = ? AND state IN (${placeholders(ENDED)}) AND id NOT IN
                 (SELECT id FROM builds WHERE app_id = ? ORDER BY created_at DESC, id DESC LIMIT ?)`,
           args: [build.app_id, ...ENDED, build.app_id, keep],
         },
       ]);
-      return outcome.ok;
+      if (outcome.ok) return undefined;
+      return outcome.failed === 0 ? "app is gone" : "too many are open";
     },
 
     async find(app_id, id) {
@@ -89,11 +96,6 @@ export function sqlBuildStore(database: Database): BuildStore {
     async unfinished(node_id) {
       const sql = `SELECT ${BUILD} FROM builds WHERE node_id = ? AND ${OPEN} ORDER BY created_at, id`;
       return (await database.read<Row>(sql, [node_id])).map(buildOf);
-    },
-
-    async waiting(org_id) {
-      const sql = `SELECT count(*) AS count FROM builds WHERE org_id = ? AND ${OPEN}`;
-      return Number((await readOne<{ count: number }>(database, sql, [org_id]))?.count ?? 0);
     },
 
     async appendLog(build_id, { seq, text }) {

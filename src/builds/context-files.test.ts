@@ -1,0 +1,105 @@
+/** What an organization may put on the disk with its build contexts. */
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { readdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { suite, type TestContext, test } from "node:test";
+import { TAR_END, tarHeader, tarPadding } from "#archive/tar.ts";
+import { virtualClock } from "#core/fixtures.ts";
+import { tempDir } from "../../test/support.ts";
+import { ContextFiles } from "./context-files.ts";
+import { BUILD_LIMITS, type BuildLimits } from "./limits.ts";
+
+const HOUR = 3_600_000;
+const digestOf = (text: string): string => createHash("sha256").update(text).digest("hex");
+
+function tarOf(texts: readonly string[]): Buffer {
+  const entry = { type: "file", mode: 0o644, uid: 0, gid: 0, mtime: 0 } as const;
+  const packed = texts.flatMap((text) => [
+    tarHeader({ ...entry, path: digestOf(text), size: text.length }),
+    Buffer.from(text),
+    tarPadding(text.length),
+  ]);
+  return Buffer.concat([...packed, TAR_END]);
+}
+
+async function* sent(texts: readonly string[]): AsyncGenerator<Buffer> {
+  yield tarOf(texts);
+}
+
+function open(t: TestContext, limits: Partial<BuildLimits> = {}) {
+  const dir = tempDir();
+  t.after(() => rmSync(dir, { recursive: true, force: true }));
+  const clock = virtualClock(Date.now());
+  const files = new ContextFiles({ dir: join(dir, "files"), clock, limits: { ...BUILD_LIMITS, ...limits } });
+  return { dir, clock, files, kept: (org_id: string) => readdirSync(join(dir, "files", org_id)) };
+}
+
+const names = (count: number, prefix = ""): string[] => Array.from({ length: count }, (_, i) => `${prefix}${i}`);
+
+suite("files of build contexts", () => {
+  test("small files count as what they take on the disk, and there are so many and no more", async (t) => {
+    const { files, kept } = open(t, { org_files: 10, org_files_bytes: 2 ** 20 });
+    await files.receive("o1", sent(names(10)));
+    await assert.rejects(files.receive("o1", sent(["more"])), { code: "limit_reached", message: /org_files\)/ });
+    assert.equal(kept("o1").length, 10);
+    await files.receive("o2", sent(names(10)));
+    const tight = open(t, { org_files_bytes: 4096 * 5 });
+    await assert.rejects(tight.files.receive("o1", sent(names(6))), {
+      code: "limit_reached",
+      message: /org_files_bytes/,
+    });
+    assert.equal(tight.kept("o1").length, 5);
+  });
+
+  test("uploads at the same time share what is left", async (t) => {
+    const { files, kept } = open(t, { org_files: 20 });
+    const uploads = names(10).map((prefix) => files.receive("o1", sent(names(5, `${prefix}-`))));
+    const failed = (await Promise.allSettled(uploads)).filter(({ status }) => status === "rejected");
+    assert.ok(failed.length >= 6, `${failed.length} were refused`);
+    assert.equal(kept("o1").length, 20);
+  });
+
+  test("what was refused, came twice or was expired is not counted", async (t) => {
+    const { files, kept, clock } = open(t, { org_files: 3, file_kept_ms: HOUR });
+    for (let i = 0; i < 5; i++) await files.receive("o1", sent(["a", "b"]));
+    async function* broken(): AsyncGenerator<Buffer> {
+      yield tarOf(["c"]).subarray(0, 512);
+      throw new Error("the client has gone");
+    }
+    for (let i = 0; i < 5; i++) await assert.rejects(files.receive("o1", broken()), /gone/);
+    await files.receive("o1", sent(["c"]));
+    await assert.rejects(files.receive("o1", sent(["d"])), { code: "limit_reached" });
+    clock.jump(2 * HOUR);
+    await files.expire();
+    assert.deepEqual(kept("o1"), []);
+    await files.receive("o1", sent(["d", "e", "f"]));
+  });
+
+  test("an upload is let go of when nothing more of it is read", async (t) => {
+    const { files } = open(t);
+    let ended = false;
+    async function* longer(): AsyncGenerator<Buffer> {
+      try {
+        yield tarOf(["a"]);
+        for (;;) yield Buffer.from("more");
+      } finally {
+        ended = true;
+      }
+    }
+    await files.receive("o1", longer());
+    assert.ok(ended);
+  });
+
+  test("a context is measured as often as its files are in it, and stops being written when its build does", async (t) => {
+    const { files, dir } = open(t);
+    await files.receive("o1", sent(["four"]));
+    const sha256 = digestOf("four");
+    const measured = await files.measure("o1", [sha256, sha256, digestOf("gone")]);
+    assert.deepEqual(measured, { missing: [digestOf("gone")], bytes: 8 });
+    assert.deepEqual((await files.measure("o2", [sha256])).missing, [sha256], "files of others are not there");
+    const stop = new AbortController();
+    stop.abort(new Error("cancelled"));
+    await assert.rejects(files.write("o1", [{ path: "a", sha256 }], join(dir, "context"), stop.signal), /cancelled/);
+  });
+});
