@@ -55,6 +55,9 @@ export function postgresOwner(): { uid: number; gid: number } | undefined {
   return { uid: id("-u"), gid: id("-g") };
 }
 
+/** Shared memory in files of its own: a server whose segments in /dev/shm somebody tidied away serves nobody any more. */
+const OWN_SEGMENTS = "dynamic_shared_memory_type=mmap";
+
 /**
  * Without `fsync` it promises nothing about a power cut, which no test of ours makes of it, and is several times as
  * fast; what it has written survives its own end all the same. Figures are taken with it. `listen` is an address of this
@@ -75,7 +78,8 @@ export async function startPostgres({ fsync = false, listen = "", max_connection
     stdio: "pipe",
   });
   if (listen) appendFileSync(join(data, "pg_hba.conf"), `host all all ${listen}/24 trust\n`);
-  const settings = [`listen_addresses=${listen}`, `max_connections=${max_connections}`, `fsync=${fsync}`];
+  const own = [`listen_addresses=${listen}`, `max_connections=${max_connections}`, `fsync=${fsync}`];
+  const settings = [...own, OWN_SEGMENTS];
   const flags = ["-D", data, "-k", dir, ...settings.flatMap((setting) => ["-c", setting])];
   const start = () => spawn(join(bin, "postgres"), flags, { ...as, cwd: dir, stdio: "ignore" });
   let server = start();
