@@ -13,6 +13,8 @@ import type { Report } from "./report.ts";
 
 const FEW = 200;
 const CALLERS = 32;
+/** More machines than one app may have built-in series of (limit series_per_app) are in several apps. */
+const APPS = Array.from({ length: 20 }, (_, index) => `web-${index}`);
 const CONFIG = { image: "web:1", env: { A: "1" }, metadata: { role: "web" }, guest: { cpus: 1, memory_mb: 256 } };
 
 export async function run(report: Report): Promise<void> {
@@ -22,7 +24,7 @@ export async function run(report: Report): Promise<void> {
   const collect = runInNewContext("gc") as () => void;
   await using made = new AsyncDisposableStack();
   const platform = await testPlatform({ after: (end) => made.defer(end as () => Promise<void>) });
-  await platform.ask("POST /v1/apps", { body: { app_name: "web", org_slug: "personal" } });
+  for (const app_name of APPS) await platform.ask("POST /v1/apps", { body: { app_name, org_slug: "personal" } });
   const few = await heapWith(platform, 0, FEW, collect);
   const all = await heapWith(platform, FEW, many, collect);
   report.section("control process");
@@ -62,12 +64,14 @@ async function heapWith(platform: TestPlatform, from: number, to: number, collec
   const create = async (): Promise<void> => {
     for (; next < to; ) {
       next++;
-      await platform.ask("POST /v1/apps/web/machines", { body: { config: CONFIG } });
+      await platform.ask(`POST /v1/apps/${APPS[next % APPS.length]}/machines`, { body: { config: CONFIG } });
     }
   };
   await Promise.all(Array.from({ length: CALLERS }, create));
-  const waiting = "GET /v1/apps/web/machines?state=created,starting&limit=1&summary=true";
-  while ((await platform.ask(waiting)).body.length > 0) await delay(100);
+  for (const app of APPS) {
+    const waiting = `GET /v1/apps/${app}/machines?state=created,starting&limit=1&summary=true`;
+    while ((await platform.ask(waiting)).body.length > 0) await delay(100);
+  }
   await delay(2 * BUILTIN_LIMITS.interval_ms);
   collect();
   // What the first collection has freed may let go of more.
