@@ -28,8 +28,8 @@ export const NIGHT = new Set(
   replication-etcd replication-events replication-failover replication-foreign replication-large replication-ltx
   replication-machines replication-overwritten replication-power replication-proxy replication-snapshot runc-abuse
   runc-kill runc-network runc-reboot runc-upgrade scale slow-bodies soak store-backup store-damage store-faults
-  store-powercut tutorial tutorials volumes-crash-points volumes-kill web-databases web-hostile web-hostile-streams
-  web-load web-pages`.split(/\s+/),
+  store-powercut tutorial tutorials volumes-crash-points volumes-kill web-apps web-databases web-hostile
+  web-hostile-streams web-load web-pages`.split(/\s+/),
 );
 
 /** Fast at a push, long at night, and in no hurry: they get processes of their own then, beside the system tests. */

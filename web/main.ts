@@ -7,8 +7,8 @@ import { a, button, div, h, header, input, kbd, label, main, nav, option, p, sel
 import type { PageProps } from "./page-props.ts";
 import { PAGES, type Page } from "./pages.ts";
 import { Palette, palette } from "./palette.ts";
-import { loading, problem, Toasts } from "./parts/basics.ts";
-import { Questions } from "./parts/dialog.ts";
+import { empty, loading, pageHead, problem, Toasts } from "./parts/basics.ts";
+import { Commands, Questions } from "./parts/dialog.ts";
 import { icon } from "./parts/icon.ts";
 import { place, to } from "./router.ts";
 import { chooseOrg, isReadOnly, resume, type Session, session, signOut } from "./session.ts";
@@ -23,23 +23,35 @@ function App(): VNode {
 
 function Frame({ now }: { now: Session }): VNode {
   const { path } = useCell(place);
-  const page = PAGES.find(({ id }) => id === path[0]) ?? PAGES[0];
+  const page = path[0] === undefined ? PAGES[0] : PAGES.find(({ id }) => id === path[0]);
   useEffect(() => {
     const follower = new Follower(now.org_slug);
     follower.start();
     return () => follower.stop();
   }, [now.org_slug]);
   useEffect(() => {
-    document.title = `${page?.title ?? ""} · Hangar`;
+    document.title = `${page?.title ?? "Not found"} · Hangar`;
   }, [page]);
   return div(
     { class: "frame" },
     a({ class: "skip", href: "#content", onClick: skip }, "Skip to the page"),
     h(Side, { now, page }),
-    main({ id: "content", tabIndex: -1 }, page ? h(Shown, { page, key: page.id }) : null),
+    main({ id: "content", tabIndex: -1 }, page ? h(Shown, { page, key: page.id }) : h(NotFound, {})),
     h(Palette, {}),
     h(Questions, {}),
+    h(Commands, {}),
     h(Toasts, {}),
+  );
+}
+
+function NotFound(): VNode {
+  const { path } = useCell(place);
+  return div(
+    pageHead("Not found"),
+    empty(
+      `There is no page ${path.join("/")}.`,
+      p(a({ href: "#/" }, "Overview"), ", or find it with ", kbd("Ctrl K"), "."),
+    ),
   );
 }
 

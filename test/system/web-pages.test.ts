@@ -308,7 +308,12 @@ if (await ownNetwork(import.meta.filename)) {
         ..."overview machines machines/new apps activity hosts tokens settings images identity services databases".split(
           " ",
         ),
-        ...["", "/services", "/logs", "/secrets", "/releases"].map((tab) => `apps/web${tab}`),
+        ...[
+          "",
+          ...["machines", "releases", "logs", "metrics", "services", "storage", "secrets", "settings"].map(
+            (id) => `/${id}`,
+          ),
+        ].map((tab) => `apps/web${tab}`),
         ...["", "/logs", "/metrics", "/checks", "/config", "/terminal"].map(
           (tab) => `machines/web/${machine_id}${tab}`,
         ),

@@ -1,206 +1,166 @@
 import type { ComponentType, VNode } from "preact";
-import { useState } from "preact/hooks";
+import { ACTIONS, perform } from "../actions.ts";
 import { useCell } from "../cell.ts";
-import { fleet } from "../fleet.ts";
-import { a, code, div, form, h, input, nav, p } from "../html.ts";
-import {
-  Action,
-  Ago,
-  badge,
-  block,
-  card,
-  empty,
-  Field,
-  pageHead,
-  say,
-  sheet,
-  tabs,
-  useAnswer,
-  when,
-} from "../parts/basics.ts";
-import { confirmed } from "../parts/dialog.ts";
-import { icon } from "../parts/icon.ts";
+import { a, code, div, h, nav, p, span } from "../html.ts";
+import { Action, Ago, badge, empty, pageHead, problem, tabs } from "../parts/basics.ts";
+import { confirmed, showCommands } from "../parts/dialog.ts";
 import { Logs } from "../parts/logs.ts";
-import { go, to } from "../router.ts";
-import { call, isReadOnly, session } from "../session.ts";
+import { to } from "../router.ts";
+import { isReadOnly, session } from "../session.ts";
+import { AppCharts } from "./app-charts.ts";
+import { AppMachines } from "./app-machines.ts";
+import { AppOverview } from "./app-overview.ts";
+import { AppReleases, shortDigest } from "./app-releases.ts";
+import { Secrets } from "./app-secrets.ts";
 import { AppServices } from "./app-services.ts";
+import { AppSettings, AppStorage } from "./app-settings.ts";
+import { type AppStatus, type AppTabProps, useAppStatus, useMachines } from "./app-tab.ts";
 
-const SHOWN = 100;
-
-interface TabProps {
-  app_name: string;
-  readOnly: boolean;
-}
-
-const TABS: readonly { id: string; title: string; view: ComponentType<TabProps> }[] = [
-  { id: "", title: "Machines", view: Machines },
-  { id: "services", title: "Services", view: AppServices },
+const TABS: readonly { id: string; title: string; view: ComponentType<AppTabProps> }[] = [
+  { id: "", title: "Overview", view: AppOverview },
+  { id: "machines", title: "Machines", view: AppMachines },
+  { id: "releases", title: "Releases and builds", view: AppReleases },
   { id: "logs", title: "Logs", view: AppLogs },
+  { id: "metrics", title: "Metrics", view: AppCharts },
+  { id: "services", title: "Network", view: AppServices },
+  { id: "storage", title: "Storage", view: AppStorage },
   { id: "secrets", title: "Secrets", view: Secrets },
-  { id: "releases", title: "Releases", view: Releases },
+  { id: "settings", title: "Settings", view: AppSettings },
 ];
 
+/** Home of an app: its state with the reason, its URL, its release, and what can be done. */
 export function AppPage({ app_name, tab }: { app_name: string; tab: string }): VNode {
   const readOnly = isReadOnly(useCell(session));
-  const shown = TABS.find(({ id }) => id === tab) ?? TABS[0];
-  const remove = async (): Promise<void> => {
-    if (!(await confirmed(`Delete ${app_name}?`, "Its machines and secrets go with it, for good.", "Delete it")))
-      return;
-    await call("DELETE /v1/apps/:app_name", { params: { app_name }, query: { force: true } });
-    say(`${app_name} is deleted.`);
-    go("apps");
-  };
-  const make = `${to("machines", "new")}?app=${encodeURIComponent(app_name)}`;
+  const shown = TABS.find(({ id }) => id === tab);
+  const answer = useAppStatus(app_name);
+  if (answer.value === undefined && answer.error !== undefined)
+    return div(pageHead(app_name), problem(answer.error), p(a({ href: to("apps") }, "All apps")));
   return div(
     nav({ class: "crumbs", "aria-label": "Above" }, a({ href: to("apps") }, "Apps")),
-    pageHead(
-      app_name,
-      readOnly ? null : a({ class: "button primary", href: make }, icon("plus"), "New machine"),
-      readOnly ? null : h(Action, { name: "Delete", class: "danger", work: remove }),
-    ),
+    pageHead(app_name, h(AppActions, { app_name, readOnly, status: answer.value })),
+    h(Head, { status: answer.value }),
     tabs(
       "About this app",
       TABS.map(({ id, title }) => ({ title, href: to("apps", app_name, ...(id ? [id] : [])), here: id === shown?.id })),
     ),
-    shown ? h(shown.view, { app_name, readOnly, key: shown.id }) : null,
+    shown
+      ? h(shown.view, { app_name, readOnly, status: answer.value, key: shown.id })
+      : empty(`There is no page ${tab} of an app.`, p(a({ href: to("apps", app_name) }, "Overview of the app"))),
   );
 }
 
-function Machines({ app_name }: TabProps): VNode {
-  const { machines } = useCell(fleet);
-  const own = [...machines.values()].filter((machine) => machine.app_name === app_name);
-  if (own.length === 0) return empty("No machines yet.", block(`hangar machines run hangar/hello --app ${app_name}`));
+/** State and URL, then the release. The lines are there before the data, so that nothing moves when it comes. */
+function Head({ status }: { status: AppStatus | undefined }): VNode {
   return div(
-    sheet(
-      "Machines",
-      ["state", "name", "region", "changed"],
-      own.slice(0, SHOWN).map((machine) => ({
-        key: machine.id,
-        cells: [
-          badge(machine.state),
-          a({ href: to("machines", app_name, machine.id) }, machine.name),
-          machine.region,
-          h(Ago, { ms: Date.parse(machine.updated_at) }),
-        ],
-      })),
+    { class: "app-head", "aria-busy": status === undefined },
+    p(
+      status
+        ? span({ class: "state" }, badge(status.state), span({ class: "why" }, status.reason))
+        : span({ class: "skeleton" }),
     ),
-    own.length > SHOWN
-      ? p(a({ href: `${to("machines")}?q=${encodeURIComponent(app_name)}` }, `All ${own.length}`))
+    p(status ? address(status) : span({ class: "skeleton" })),
+    p({ class: "dim" }, status ? release(status) : span({ class: "skeleton" })),
+  );
+}
+
+function address({ app_name, urls }: AppStatus): VNode {
+  const [url] = urls;
+  if (url === undefined)
+    return span(
+      { class: "dim" },
+      "No public URL: it has no address or no service. ",
+      a({ href: to("apps", app_name, "services") }, "Network"),
+    );
+  return /^https?:/.test(url) ? a({ class: "url", href: url, target: "_blank", rel: "noopener" }, url) : code(url);
+}
+
+function release({ release: current, last_release: last, regions }: AppStatus): VNode {
+  const where = regions.length > 0 ? ` · ${regions.join(", ")}` : "";
+  const failed = last && last.status !== "complete" && last.version !== current?.version;
+  return span(
+    current
+      ? span(
+          `v${current.version} · `,
+          code(current.image ?? ""),
+          " ",
+          shortDigest(current.image_digest),
+          " · ",
+          h(Ago, { ms: Date.parse(current.created_at) }),
+        )
+      : "No release yet",
+    where,
+    failed
+      ? span(
+          { class: "warn-text" },
+          ` · v${last.version} ${last.status === "running" ? "is being deployed" : "failed"}`,
+        )
       : null,
   );
 }
 
+/** Deploys run where the file and the image are, so those buttons show the command. */
+function AppActions({
+  app_name,
+  readOnly,
+  status,
+}: {
+  app_name: string;
+  readOnly: boolean;
+  status: AppStatus | undefined;
+}): VNode {
+  const machines = useMachines(app_name);
+  const title = readOnly ? "Your token can only read" : undefined;
+  const restart = ACTIONS.find(({ name }) => name === "Restart");
+  const running = machines.filter(({ state }) => state === "started");
+  const doRestart = async (): Promise<void> => {
+    const text = `${running.length} running ${running.length === 1 ? "machine stops" : "machines stop"} and start${running.length === 1 ? "s" : ""} again; requests wait or go to the others meanwhile.`;
+    if (restart && (await confirmed(`Restart ${app_name}?`, text, "Restart", false))) await perform(restart, running);
+  };
+  const shows = (name: string, text: string, commands: readonly string[], more: object = {}): VNode =>
+    h(Action, {
+      name,
+      disabled: readOnly,
+      ...(title ? { title } : {}),
+      work: async () => showCommands(`${name} ${app_name}`, text, commands),
+      ...more,
+    });
+  const before = status?.release ? status.release.version : undefined;
+  return div(
+    { class: "actions" },
+    shows(
+      "Deploy",
+      "In the folder of the app, with its hangar.toml; or an image by name. The command shows progress, waits for the checks and rolls back when they fail.",
+      ["hangar deploy", `hangar deploy --app ${app_name} --image IMAGE`],
+      { class: "primary" },
+    ),
+    shows(
+      "Roll back",
+      before
+        ? `Release v${before} runs. The release before it is deployed again, with the same image digest.`
+        : "There is no release to roll back from yet.",
+      [`hangar rollback --app ${app_name}`, `hangar releases --app ${app_name}`],
+    ),
+    shows(
+      "Scale",
+      `${machines.length} ${machines.length === 1 ? "machine" : "machines"} now. Running machines are left alone; new ones get the config of the current release.`,
+      [
+        `hangar scale ${Math.max(1, machines.length + 1)} --app ${app_name}`,
+        `hangar scale memory 512MB --app ${app_name}`,
+      ],
+    ),
+    h(Action, {
+      name: "Restart",
+      disabled: readOnly || running.length === 0,
+      title: title ?? (running.length === 0 ? "No machine is running" : "Stop and start the running machines"),
+      work: doRestart,
+    }),
+  );
+}
+
 /** Logs of all machines of the app, in one stream. */
-function AppLogs({ app_name }: TabProps): VNode {
+function AppLogs({ app_name }: AppTabProps): VNode {
   return h(Logs, {
     source: { app_name },
     nothing: empty("No log lines yet.", p("The stdout and stderr of its machines appear here.")),
   });
-}
-
-function Releases({ app_name }: TabProps): VNode {
-  const answer = useAnswer(
-    (signal) => call("GET /v1/apps/:app_name/releases", { params: { app_name }, query: { limit: 50 }, signal }),
-    [app_name],
-  );
-  return div(
-    when(answer, ({ releases }) =>
-      releases.length === 0
-        ? empty("No releases yet.", p("Each ", code("hangar deploy"), " is one; an earlier one can be brought back."))
-        : sheet(
-            "Releases",
-            ["version", "status", "image", "digest", "what", "strategy", "by", "when"],
-            releases.map((release) => ({
-              key: String(release.version),
-              cells: [
-                `v${release.version}`,
-                badge(release.status),
-                release.image === null ? "" : code(release.image),
-                shortDigest(release.image_digest),
-                release.description,
-                release.strategy,
-                release.created_by,
-                h(Ago, { ms: Date.parse(release.created_at) }),
-              ],
-            })),
-          ),
-    ),
-  );
-}
-
-const shortDigest = (digest: string | null): VNode | string =>
-  digest === null ? "" : code({ class: "dim", title: digest }, digest.replace("sha256:", "").slice(0, 12));
-
-function Secrets({ app_name, readOnly }: TabProps): VNode {
-  const answer = useAnswer(
-    (signal) => call("GET /v1/apps/:app_name/secrets", { params: { app_name }, signal }),
-    [app_name],
-  );
-  const remove = (secret_name: string) => async (): Promise<void> => {
-    if (!(await confirmed(`Remove ${secret_name}?`, "Machines that start from now on do not have it.", "Remove it")))
-      return;
-    await call("DELETE /v1/apps/:app_name/secrets/:secret_name", { params: { app_name, secret_name } });
-    answer.again();
-  };
-  return card(
-    "Secrets",
-    p({ class: "dim" }, "Machines get them as environment variables when they start. Their values are never shown."),
-    readOnly ? null : h(NewSecret, { app_name, onSet: answer.again }),
-    when(answer, ({ secrets }) =>
-      secrets.length === 0
-        ? p({ class: "dim" }, "None yet. ", code(`hangar secrets set NAME=value --app ${app_name}`))
-        : sheet(
-            "Secrets",
-            ["name", "digest", "changed", ...(readOnly ? [] : ["remove"])],
-            secrets.map(({ name, digest, updated_at }) => ({
-              key: name,
-              cells: [
-                code(name),
-                code({ class: "dim" }, digest.slice(0, 16)),
-                h(Ago, { ms: Date.parse(updated_at) }),
-                ...(readOnly ? [] : [h(Action, { name: "Remove", work: remove(name) })]),
-              ],
-            })),
-          ),
-    ),
-  );
-}
-
-function NewSecret({ app_name, onSet }: { app_name: string; onSet: () => void }): VNode {
-  const [name, setName] = useState("");
-  const [value, setValue] = useState("");
-  const set = async (): Promise<void> => {
-    await call("POST /v1/apps/:app_name/secrets", { params: { app_name }, body: { values: { [name]: value } } });
-    setName("");
-    setValue("");
-    say("Set. Machines have it after their next start.");
-    onSet();
-  };
-  return form(
-    { class: "row-form", onSubmit: (event) => event.preventDefault() },
-    h(Field, {
-      name: "Name",
-      children: (id) =>
-        input({
-          id,
-          type: "text",
-          placeholder: "DATABASE_URL",
-          autocomplete: "off",
-          value: name,
-          onInput: (event) => setName(event.currentTarget.value),
-        }),
-    }),
-    h(Field, {
-      name: "Value",
-      children: (id) =>
-        input({
-          id,
-          type: "password",
-          autocomplete: "off",
-          value,
-          onInput: (event) => setValue(event.currentTarget.value),
-        }),
-    }),
-    h(Action, { name: "Set", class: "primary", disabled: name === "" || value === "", work: set }),
-  );
 }

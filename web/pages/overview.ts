@@ -3,24 +3,28 @@ import { useMemo } from "preact/hooks";
 import { useCell } from "../cell.ts";
 import { type FleetMachine, fleet } from "../fleet.ts";
 import { a, code, div, h, li, meter, ol, p, span, strong } from "../html.ts";
-import { Ago, badge, block, card, empty, loading, pageHead, problem, sheet, useAnswer, when } from "../parts/basics.ts";
-import { isBad, machineLink, reasonOf } from "../parts/event.ts";
-import { figure, megabytes, plural } from "../parts/format.ts";
+import { Ago, badge, card, loading, pageHead, problem, sheet, useAnswer, when } from "../parts/basics.ts";
+import { machineLink } from "../parts/event.ts";
+import { figure, megabytes } from "../parts/format.ts";
 import { icon } from "../parts/icon.ts";
 import { to } from "../router.ts";
-import { call } from "../session.ts";
+import { call, isReadOnly, session } from "../session.ts";
+import { AppRows } from "./overview-apps.ts";
+import { StartPage } from "./start-page.ts";
 
-/** Machines by state, recent failures, usage of hosts. */
+/** Every app with its state, what fails on top, hosts and recent activity. */
 export function Page(): VNode {
   const live = useCell(fleet);
+  const readOnly = isReadOnly(useCell(session));
   const { machines, loaded, events, problem: trouble } = live;
   const all = useMemo(() => [...machines.values()], [live]);
   if (trouble && !loaded) return div(pageHead("Overview"), problem(trouble));
   if (!loaded) return div(pageHead("Overview"), loading());
-  const bad = events.filter(isBad).slice(0, 6);
+  const make = a({ class: "button primary", href: to("machines", "new") }, icon("plus"), "New machine");
   return div(
-    pageHead("Overview", a({ class: "button primary", href: to("machines", "new") }, icon("plus"), "New machine")),
-    all.length === 0 ? firstSteps() : counts(all),
+    pageHead("Overview", readOnly ? null : make),
+    h(AppRows, { nothing: h(StartPage, { readOnly }) }),
+    all.length === 0 ? null : counts(all),
     div(
       { class: "columns" },
       card(
@@ -30,45 +34,15 @@ export function Page(): VNode {
           : ol(
               { class: "feed" },
               ...events
-                .slice(0, 12)
+                .slice(0, 8)
                 .map((event) =>
                   li({ key: event.id }, badge(event.status), machineLink(event), h(Ago, { ms: event.timestamp })),
                 ),
             ),
-        events.length > 12 ? p(a({ href: to("activity") }, "All activity")) : null,
+        events.length > 8 ? p(a({ href: to("activity") }, "All activity")) : null,
       ),
-      div(
-        card(
-          "Failures",
-          bad.length === 0
-            ? p({ class: "dim" }, "None in the last ", plural(events.length, "event"), ".")
-            : ol(
-                { class: "feed" },
-                ...bad.map((event) =>
-                  li(
-                    { key: event.id },
-                    badge(event.status),
-                    span(machineLink(event), span({ class: "why" }, reasonOf(event))),
-                    h(Ago, { ms: event.timestamp }),
-                  ),
-                ),
-              ),
-        ),
-        h(Hosts, {}),
-      ),
+      h(Hosts, {}),
     ),
-  );
-}
-
-function firstSteps(): VNode {
-  return empty(
-    "No machines yet.",
-    p(
-      "Make an app, then a machine in it. ",
-      a({ href: to("machines", "new") }, "The form"),
-      " shows the JSON and the curl as you fill it in; or on a terminal:",
-    ),
-    block("hangar run hangar/hello"),
   );
 }
 

@@ -44,6 +44,11 @@ export function Ago({ ms }: { ms: number }): VNode {
 }
 
 const TONES: Record<string, string> = {
+  healthy: "good",
+  degraded: "warn",
+  down: "bad",
+  asleep: "cold",
+  empty: "calm",
   started: "good",
   passing: "good",
   ok: "good",

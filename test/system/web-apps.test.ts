@@ -1,0 +1,134 @@
+/** Overview and app pages in a real browser: one healthy app, one with a failing check, one asleep. */
+import assert from "node:assert/strict";
+import { after, before, suite, test } from "node:test";
+import type { Browser } from "playwright-core";
+import { type TestPlatform, testPlatform } from "../platform.ts";
+import { axe, noBrowser, openBrowser, visit } from "./browser.ts";
+import { ownNetwork } from "./own-network.ts";
+
+const IMAGE = "registry.example/web:1";
+
+if (await ownNetwork(import.meta.filename)) {
+  suite("dashboard: apps", { skip: noBrowser }, () => {
+    let browser: Browser;
+    let platform: TestPlatform;
+    const ends: (() => unknown)[] = [];
+    const scope = { after: (end: () => unknown) => void ends.push(end) };
+    after(async () => {
+      for (const end of ends.toReversed()) await end();
+    });
+
+    async function app(name: string, config: object): Promise<string> {
+      await platform.ask("POST /v1/apps", { body: { app_name: name } });
+      await platform.ask(`POST /v1/apps/${name}/ip_assignments`, { body: { type: "shared_v4" } });
+      const body = { name: `${name}-1`, config: { image: IMAGE, ...config } };
+      const { id } = (await platform.ask(`POST /v1/apps/${name}/machines`, { body })).body;
+      await platform.ask(`GET /v1/apps/${name}/machines/${id}/wait?state=started`);
+      return id;
+    }
+
+    before(async () => {
+      platform = await testPlatform(scope);
+      browser = await openBrowser(scope);
+    });
+
+    test("an empty platform shows how to begin, and runs the hello image with one click", async (t) => {
+      const { page, complaints } = await visit(t, browser, platform);
+      await page.getByRole("heading", { name: "Connect the command line" }).waitFor();
+      await page.getByText("hangar launch").waitFor();
+      assert.deepEqual(await axe(page), []);
+      await page.getByRole("button", { name: "Run it" }).click();
+      await page.getByRole("heading", { name: "hello", exact: true }).waitFor();
+      await page.getByText("healthy", { exact: true }).waitFor();
+      await page.getByRole("link", { name: "http://hello.localhost:8080" }).waitFor();
+      assert.deepEqual(complaints, []);
+    });
+
+    test("the overview shows every app with one state, and what fails on top with its reason", async (t) => {
+      const services = [
+        { protocol: "tcp", internal_port: 80, autostart: true, ports: [{ port: 8091, handlers: ["http"] }] },
+      ];
+      const checks = { alive: { type: "tcp", port: 80, interval: "1s" } };
+      await app("sick", { checks, env: { SIM_CHECK: "refused" } });
+      const id = await app("sleepy", { services });
+      await platform.ask(`POST /v1/apps/sleepy/machines/${id}/suspend`);
+      const { page, complaints } = await visit(t, browser, platform);
+      const row = (name: string) => page.getByRole("row", { name: new RegExp(name) });
+      await row("sick").getByText("down").waitFor();
+      await row("sleepy").getByText("asleep").waitFor();
+      await row("sleepy").getByRole("link", { name: "sleepy.localhost:8091" }).waitFor();
+      assert.match((await page.getByRole("row").nth(1).textContent()) ?? "", /sick/, "what fails is the first row");
+      await page.getByRole("heading", { name: "Needs attention" }).waitFor();
+      await page.getByText("check alive is critical").waitFor();
+      assert.deepEqual(await axe(page), []);
+      assert.deepEqual(complaints, []);
+    });
+
+    test("the app page shows why an app is down, its log lines, and a failing machine is not green", async (t) => {
+      const { page, complaints } = await visit(t, browser, platform);
+      await page.goto(`${platform.base_url}/#/apps/sick`);
+      const machine = page.getByRole("row", { name: /sick-1/ });
+      await machine.getByText("critical", { exact: true }).waitFor();
+      assert.equal(await page.getByText("started", { exact: true }).count(), 0);
+      await page.getByRole("group", { name: "Last log lines" }).getByText(`started ${IMAGE}`).first().waitFor();
+      await page.getByRole("button", { name: "Roll back" }).click();
+      await page.getByRole("dialog").getByText("hangar rollback --app sick").waitFor();
+      await page.keyboard.press("Escape");
+      await page.getByRole("dialog").waitFor({ state: "detached" });
+      const tab = (name: string) =>
+        page.getByRole("navigation", { name: "About this app" }).getByRole("link", { name });
+      await tab("Releases and builds").click();
+      await page.getByText("No builds yet.").waitFor();
+      await tab("Settings").click();
+      await page.getByText('"SIM_CHECK": "refused"').waitFor();
+      assert.deepEqual(complaints, []);
+    });
+
+    test("a restart from the app page restarts the running machines after a question", async (t) => {
+      const { page } = await visit(t, browser, platform);
+      await page.goto(`${platform.base_url}/#/apps/hello`);
+      await page.getByRole("button", { name: "Restart" }).click();
+      await page.getByRole("dialog").getByRole("button", { name: "Restart" }).click();
+      const [{ id }] = (await platform.ask("GET /v1/apps/hello/machines")).body;
+      await page.getByText("healthy", { exact: true }).waitFor();
+      const { events } = (await platform.ask(`GET /v1/apps/hello/machines/${id}`)).body;
+      assert.ok(events.some(({ type }: { type: string }) => type === "restart"));
+    });
+
+    test("an address without a page says so, and so does an app that does not exist", async (t) => {
+      const { page } = await visit(t, browser, platform);
+      await page.getByRole("heading", { name: "Overview" }).waitFor();
+      await page.goto(`${platform.base_url}/#/no-such-page`);
+      await page.getByRole("heading", { name: "Not found" }).waitFor();
+      await page.goto(`${platform.base_url}/#/apps/nothing`);
+      await page.getByText('Could not find App "nothing"').waitFor();
+      await page.goto(`${platform.base_url}/#/apps/hello/nothing`);
+      await page.getByText("There is no page nothing of an app.").waitFor();
+    });
+
+    test("a read-only token sees the actions disabled, with the reason", async (t) => {
+      const made = await platform.ask("POST /v1/orgs/personal/tokens", { body: { kind: "readonly", name: "eyes" } });
+      const { page } = await visit(t, browser, { base_url: platform.base_url, token: made.body.token });
+      await page.goto(`${platform.base_url}/#/apps/hello`);
+      const restart = page.getByRole("button", { name: "Restart" });
+      await restart.waitFor();
+      assert.equal(await restart.isDisabled(), true);
+      assert.equal(await restart.getAttribute("title"), "Your token can only read");
+    });
+
+    test("overview and app page fit a phone in dark, without violations of axe", async (t) => {
+      const viewport = { width: 390, height: 844 };
+      const { page } = await visit(t, browser, platform, { viewport, colorScheme: "dark", reducedMotion: "reduce" });
+      for (const place of ["overview", "apps/sick", "apps/sleepy", "apps/hello/machines"]) {
+        await page.goto(`${platform.base_url}/#/${place}`);
+        await page
+          .getByText(/^(sick|sleepy|hello)-?\w*$/)
+          .first()
+          .waitFor();
+        await page.locator(".loading").first().waitFor({ state: "detached" });
+        assert.equal(await page.evaluate("document.documentElement.scrollWidth - innerWidth"), 0, place);
+        assert.deepEqual(await axe(page), [], place);
+      }
+    });
+  });
+}
