@@ -6,7 +6,7 @@ import { UsageError } from "../verb.ts";
 import { documentsFor, mountsFor } from "./files.ts";
 import { checksFor } from "./health.ts";
 import { servicesFor } from "./ports.ts";
-import { envFile, type Project, pairsOf, type Table, tableOf, texts } from "./read.ts";
+import { envFile, type Project, pairsOf, plain, type Table, tableOf, texts } from "./read.ts";
 
 export interface Converted {
   values: Table;
@@ -73,10 +73,10 @@ function processOf(project: Project, name: string, service: Table, once: boolean
   const where = `${project.path}: services.${name}`;
   if (image === undefined && build === undefined) throw new UsageError(`${where} has neither image nor build`);
   const words = (key: string, value: unknown): Table =>
-    value === undefined || value === null ? {} : { [key]: Array.isArray(value) ? texts(value) : String(value) };
+    value === undefined || value === null ? {} : { [key]: Array.isArray(value) ? texts(value) : plain(value) };
   return {
     // An image beside a build is only the name of what is built.
-    ...(build === undefined ? { image: String(image) } : { build: buildOf(project, name, build) }),
+    ...(build === undefined ? { image: plain(image) } : { build: buildOf(project, name, build) }),
     ...words("command", command),
     ...words("entrypoint", entrypoint),
     env: environmentOf(project, name, service),
@@ -99,7 +99,7 @@ function buildOf({ path, notes, variables }: Project, name: string, given: unkno
     return found === undefined ? [] : [[key, found] as const];
   });
   return {
-    context: String(build["context"] ?? "."),
+    context: plain(build["context"] ?? "."),
     ...(typeof build["dockerfile"] === "string" ? { dockerfile: build["dockerfile"] } : {}),
     ...(typeof build["target"] === "string" ? { target: build["target"] } : {}),
     ...(args.length > 0 ? { args: Object.fromEntries(args) } : {}),
@@ -111,7 +111,7 @@ function environmentOf(project: Project, name: string, service: Table): Record<s
   const where = `${project.path}: services.${name}`;
   const from_files = [service["env_file"] ?? []].flat().flatMap((given: unknown) => {
     const file = isTable(given) ? given : { path: given };
-    const path = resolve(project.dir, String(file["path"]));
+    const path = resolve(project.dir, plain(file["path"]));
     const read = envFile(path);
     if (Object.keys(read).length === 0 && file["required"] !== false) checkThere(path, `${where}.env_file`);
     return Object.entries(read);
@@ -134,7 +134,7 @@ function vmOf({ path, notes }: Project, name: string, service: Table): Table[] {
   const limits = tableOf(tableOf(deploy["resources"], `${path}: services.${name}.deploy.resources`)["limits"], path);
   const replicas = deploy["replicas"] ?? service["scale"];
   if (Number(replicas ?? 1) !== 1)
-    notes.push(`${name}: it begins with one machine; \`hangar scale ${name}=${String(replicas)}\` after the deploy`);
+    notes.push(`${name}: it begins with one machine; \`hangar scale ${name}=${plain(replicas)}\` after the deploy`);
   const memory = megabytesOf(limits["memory"] ?? service["mem_limit"]);
   const cpus = Math.ceil(Number(limits["cpus"] ?? service["cpus"] ?? 0));
   if (memory === undefined && !(cpus > 0)) return [];
@@ -145,18 +145,18 @@ function vmOf({ path, notes }: Project, name: string, service: Table): Table[] {
 /** `512m`, `1.5gb`, or bytes. */
 function megabytesOf(given: unknown): number | undefined {
   if (given === undefined) return undefined;
-  const [, number = "", unit = "b"] = /^([\d.]+)\s*([bkmg])?b?$/i.exec(String(given)) ?? [];
-  if (number === "") throw new UsageError(`${String(given)} is no size of memory such as 512m or 1g`);
+  const [, number = "", unit = "b"] = /^([\d.]+)\s*([bkmg])?b?$/i.exec(plain(given)) ?? [];
+  if (number === "") throw new UsageError(`${plain(given)} is no size of memory such as 512m or 1g`);
   return Number(number) * ({ b: 2 ** -20, k: 2 ** -10, m: 1, g: 1024 }[unit.toLowerCase()] ?? 1);
 }
 
 function restartOf({ path }: Project, name: string, { restart }: Table): Table[] {
   if (restart === undefined) return [];
   const [, policy = "", retries] =
-    /^(no|false|always|unless-stopped|on-failure)(?::(\d+))?$/.exec(String(restart)) ?? [];
+    /^(no|false|always|unless-stopped|on-failure)(?::(\d+))?$/.exec(plain(restart)) ?? [];
   if (policy === "")
     throw new UsageError(
-      `${path}: services.${name}.restart is ${String(restart)}: no, on-failure, always or unless-stopped`,
+      `${path}: services.${name}.restart is ${plain(restart)}: no, on-failure, always or unless-stopped`,
     );
   const known = { "unless-stopped": "always", false: "no" }[policy] ?? policy;
   return [{ policy: known, ...(retries === undefined ? {} : { retries: Number(retries) }), processes: [name] }];

@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join, posix, relative, resolve } from "node:path";
 import { isTable } from "../app-file/shape.ts";
 import { UsageError } from "../verb.ts";
-import { type Project, type Table, tableOf, texts } from "./read.ts";
+import { type Project, plain, type Table, tableOf, texts } from "./read.ts";
 
 /** A folder that is mounted from the computer becomes files up to these sizes; a larger one belongs into the image. */
 const MOST_FILES = 64;
@@ -47,7 +47,7 @@ function takeVolume(
   if (source === "") return [`${target} is on the machine's own disk: give its volume a name to keep it`];
   if (taken)
     return [
-      `${target} is on the machine's own disk, which each deploy makes anew: a machine has one volume, and that is ${String(taken["source"])}`,
+      `${target} is on the machine's own disk, which each deploy makes anew: a machine has one volume, and that is ${plain(taken["source"])}`,
     ];
   const other = shared.get(source);
   shared.set(source, name);
@@ -68,10 +68,10 @@ function mountOf(given: unknown, where: string): Mount {
   if (isTable(given)) {
     const { type = "volume", source = "", target } = given;
     if (typeof target !== "string" || !target.startsWith("/")) throw new UsageError(`${where}: target must be a path`);
-    return { type: String(type), source: String(source), target };
+    return { type: plain(type), source: plain(source), target };
   }
-  const [, source = "", target = ""] = /^(?:([^:]+):)?(\/[^:]*)(?::[\w,]+)?$/.exec(String(given)) ?? [];
-  if (target === "") throw new UsageError(`${where}: ${String(given)} is no volume such as data:/var/lib/data`);
+  const [, source = "", target = ""] = /^(?:([^:]+):)?(\/[^:]*)(?::[\w,]+)?$/.exec(plain(given)) ?? [];
+  if (target === "") throw new UsageError(`${where}: ${plain(given)} is no volume such as data:/var/lib/data`);
   return { type: /^[./~]/.test(source) ? "bind" : "volume", source, target };
 }
 
@@ -162,12 +162,12 @@ interface Use {
 const FOLDERS: Record<Kind, string> = { secrets: "/run/secrets", configs: "" };
 
 function useOf(project: Project, name: string, kind: Kind, given: unknown): Use {
-  const use = isTable(given) ? given : { source: String(given) };
-  const source = String(use["source"]);
+  const use = isTable(given) ? given : { source: plain(given) };
+  const source = plain(use["source"]);
   const where = `${project.path}: services.${name}.${kind}: ${source}`;
   const found = project[kind][source];
   if (found === undefined) throw new UsageError(`${where} is not among the ${kind} of the file`);
-  const target = String(use["target"] ?? source);
+  const target = plain(use["target"] ?? source);
   const guest_path = target.startsWith("/") ? target : `${FOLDERS[kind]}/${target}`;
   return { source, guest_path, content: contentOf(project, tableOf(found, where), where), where };
 }

@@ -1,7 +1,7 @@
 /** Published ports as services of a machine. */
 import { isTable } from "../app-file/shape.ts";
 import { UsageError } from "../verb.ts";
-import type { Project, Table } from "./read.ts";
+import { type Project, plain, type Table } from "./read.ts";
 
 /** Ports of databases, queues and the like: compose publishes them for the developer's own tools. */
 const PRIVATE: Readonly<Record<number, string>> = {
@@ -73,12 +73,12 @@ const handlersOf = (published: number, target: number): string[] =>
   target === TLS_PORT ? [] : published === TLS_PORT ? ["tls", "http"] : ["http"];
 
 function publishedOf(given: unknown, where: string): Published[] {
-  if (!isTable(given)) return shortForm(String(given), where);
+  if (!isTable(given)) return shortForm(plain(given), where);
   const { target, published, protocol = "tcp", host_ip = "" } = given;
-  const outside = published === undefined ? "" : `${String(published)}:`;
-  return shortForm(`${outside}${String(target)}/${String(protocol)}`, where).map((one) => ({
+  const outside = published === undefined ? "" : `${plain(published)}:`;
+  return shortForm(`${outside}${plain(target)}/${plain(protocol)}`, where).map((one) => ({
     ...one,
-    host_ip: String(host_ip),
+    host_ip: plain(host_ip),
   }));
 }
 

@@ -110,19 +110,23 @@ export function tableOf(value: unknown, where: string): Table {
   return value;
 }
 
+/** A scalar as it is written; whatever else stands there is shown in messages. */
+export const plain = (value: unknown): string =>
+  typeof value === "string" ? value : (JSON.stringify(value) ?? "undefined");
+
 /** A text or a list of texts. */
 export const texts = (value: unknown): string[] =>
-  (value === undefined || value === null ? [] : [value].flat()).map((one) => String(one));
+  (value === undefined || value === null ? [] : [value].flat()).map((one) => plain(one));
 
 /** A table, or a list of `NAME=value`; a name without a value has none yet. */
 export function pairsOf(value: unknown, where: string): Record<string, string | undefined> {
-  const text = (one: unknown): string | undefined => (one === null || one === undefined ? undefined : String(one));
+  const text = (one: unknown): string | undefined => (one === null || one === undefined ? undefined : plain(one));
   if (!Array.isArray(value))
     return Object.fromEntries(Object.entries(tableOf(value, where)).map(([name, one]) => [name, text(one)]));
   return Object.fromEntries(
     value.map((line: unknown): [string, string | undefined] => {
-      const [, name = "", rest] = /^([^=]+)(?:=([\s\S]*))?$/.exec(String(line)) ?? [];
-      if (name === "") throw new UsageError(`${where}: ${String(line)} is not NAME=value`);
+      const [, name = "", rest] = /^([^=]+)(?:=([\s\S]*))?$/.exec(plain(line)) ?? [];
+      if (name === "") throw new UsageError(`${where}: ${plain(line)} is not NAME=value`);
       return [name, rest];
     }),
   );

@@ -111,7 +111,9 @@ const deploy: Verb = {
       throw new UsageError("--build-only: an image is named, so there is nothing to build");
     if (input.options["dryRun"] === true) return await told(context, app_name, definition);
     const built =
-      builds.size === 0 ? new Map() : await buildForDeploy(context, app_name, [...builds.values()], org_slug);
+      builds.size === 0
+        ? new Map<BuildInput, BuildResult>()
+        : await buildForDeploy(context, app_name, [...builds.values()], org_slug);
     const results: BuildResult[] = [...built.values()];
     if (input.options["buildOnly"] === true)
       return { data: { app_name, ...results[0], builds: results }, text: results.map(referenceOf).join("\n") };

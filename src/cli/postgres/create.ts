@@ -35,20 +35,23 @@ export const postgresCreate: Verb = {
     ["--keep <days>", `how long daily backups are kept (default: ${KEEP_DAYS})`],
     ["--detach", "do not wait until it answers"],
   ],
-  examples: ["hangar postgres create ledger", "hangar postgres create ledger --size 10 --keep 30"],
+  examples: ["hangar postgres create ledger", "hangar postgres create books --size 10 --keep 30"],
   async run(context, input) {
     const app_name = firstArgument(input);
+    const sizes = sizesOf(input);
     const password = randomBytes(24).toString("base64url");
     const image = textOption(input, "image") ?? (await ownImage(context)) ?? USUAL_IMAGE;
     const org_slug = textOption(input, "org");
     const network = textOption(input, "network");
     const body = { app_name, ...(org_slug ? { org_slug } : {}), ...(network ? { network } : {}) };
     await context.client.call("POST /v1/apps", { body });
-    const machine = await started(context, input, { app_name, image, password }).catch(async (thrown: unknown) => {
-      // An app that holds nothing yet; what it is to hold is asked for again with the same command.
-      await context.client.call("DELETE /v1/apps/:app_name", { params: { app_name }, query: { force: true } });
-      throw thrown;
-    });
+    const machine = await started(context, input, { app_name, image, password, ...sizes }).catch(
+      async (thrown: unknown) => {
+        // An app that holds nothing yet; what it is to hold is asked for again with the same command.
+        await context.client.call("DELETE /v1/apps/:app_name", { params: { app_name }, query: { force: true } });
+        throw thrown;
+      },
+    );
     const url = `postgres://postgres:${password}@${app_name}.internal:${PORT}/postgres`;
     const { mounts = [] } = machine.config as unknown as MachineConfig;
     const volume = mounts[0]?.volume;
@@ -82,22 +85,37 @@ async function ownImage({ client }: Context): Promise<string | undefined> {
   return undefined;
 }
 
-interface Wanted {
+interface Sizes {
+  memory_mb: number;
+  size_gb: number;
+  keep_days: number;
+}
+
+interface Wanted extends Sizes {
   app_name: string;
   image: string;
   password: string;
 }
 
-async function started(context: Context, input: Input, { app_name, image, password }: Wanted): Promise<Machine> {
+/** Wrong ones are found before anything is made. */
+function sizesOf(input: Input): Sizes {
+  const size_gb = numberOption(input, "size") ?? SIZE_GB;
+  if (size_gb < 1) throw new UsageError("--size is at least 1");
+  const memory_mb = numberOption(input, "memory") ?? MEMORY_MB;
+  return { memory_mb, size_gb, keep_days: numberOption(input, "keep") ?? KEEP_DAYS };
+}
+
+async function started(context: Context, input: Input, wanted: Wanted): Promise<Machine> {
+  const { app_name, image, password, memory_mb } = wanted;
   const { client } = context;
   const params = { app_name };
   const region = textOption(input, "region");
   await client.call("POST /v1/apps/:app_name/secrets", { params, body: { values: { POSTGRES_PASSWORD: password } } });
-  const volume = await volumeFor(context, input, app_name);
+  const volume = await volumeFor(context, input, wanted);
   const path = image.startsWith(OWN_IMAGE) ? OWN_PATH : USUAL_PATH;
   const config: MachineConfig = {
     image,
-    guest: { memory_mb: numberOption(input, "memory") ?? MEMORY_MB },
+    guest: { memory_mb },
     metadata: { [PORT_KEY]: String(PORT) },
     restart: { policy: "always" },
     // A fast shutdown: open transactions are rolled back, and nothing has to be recovered at the next start.
@@ -110,15 +128,22 @@ async function started(context: Context, input: Input, { app_name, image, passwo
   return machine;
 }
 
-async function volumeFor({ client }: Context, input: Input, app_name: string): Promise<string | undefined> {
+async function volumeFor(
+  { client }: Context,
+  input: Input,
+  { app_name, size_gb, keep_days }: Wanted,
+): Promise<string | undefined> {
   const given = input.options["volume"];
   if (given === false) return undefined;
   if (typeof given === "string") return given;
-  const size_gb = numberOption(input, "size") ?? SIZE_GB;
-  const snapshot_retention = numberOption(input, "keep") ?? KEEP_DAYS;
-  if (size_gb < 1) throw new UsageError("--size is at least 1");
   const region = textOption(input, "region");
-  const body = { name: VOLUME, size_gb, snapshot_retention, require_unique_zone: false, ...(region ? { region } : {}) };
+  const body = {
+    name: VOLUME,
+    size_gb,
+    snapshot_retention: keep_days,
+    require_unique_zone: false,
+    ...(region ? { region } : {}),
+  };
   const { id } = await client.call("POST /v1/apps/:app_name/volumes", { params: { app_name }, body });
   return id;
 }

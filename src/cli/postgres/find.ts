@@ -54,10 +54,13 @@ export async function sql(context: Context, app_name: string, text: string, data
     });
   const until = systemClock.monotonic() + START_MS;
   for (;;) {
-    const { exit_code, stdout, stderr } = await context.client.call("POST /v1/apps/:app_name/machines/:machine_id/exec", {
-      params: { app_name, machine_id: id },
-      body: { command: ["/bin/sh", "-c", PSQL, "psql", database ?? "postgres"], stdin: text, timeout: 60 },
-    });
+    const { exit_code, stdout, stderr } = await context.client.call(
+      "POST /v1/apps/:app_name/machines/:machine_id/exec",
+      {
+        params: { app_name, machine_id: id },
+        body: { command: ["/bin/sh", "-c", PSQL, "psql", database ?? "postgres"], stdin: text, timeout: 60 },
+      },
+    );
     if (exit_code === 0) return stdout.trim();
     // After a crash it reads its log first; nothing of the text was done then.
     if (!NOT_YET.test(stderr) || systemClock.monotonic() > until)
