@@ -266,7 +266,7 @@ export class RegistryHttp {
     });
   }
 
-  async #referrers({ query, answer }: Call, { digest }: Of<"referrers">, where: RepositoryAt): Promise<void> {
+  async #referrers({ query, answer }: Call, { digest }: { digest: string }, where: RepositoryAt): Promise<void> {
     const { registry } = this.#parts;
     const page = this.#page(query, registry.limits.referrers_page);
     const found = await registry.referrers(where, digest, page);
