@@ -130,7 +130,9 @@ export function diskSuite(
       await second.unmount(v);
     });
 
-    test("the data of an encrypted volume is not readable on the disk", { skip: encryption ? false : "this kind of disk does not encrypt" }, async (t) => {
+    test("the data of an encrypted volume is not readable on the disk", {
+      skip: encryption ? false : "this kind of disk does not encrypt",
+    }, async (t) => {
       const { disk, write } = await open(t);
       const v = volume("vol_secret");
       await disk.create(v);
