@@ -33,6 +33,10 @@ export async function run(report: Report): Promise<void> {
   await stopWith(many, platform, made, report);
 }
 
+interface QueryAnswer {
+  data: { result: { value?: [number, string] }[] };
+}
+
 /** What their metrics say, and how long the end of the platform takes with all of them running. */
 async function stopWith(
   many: number,
@@ -42,11 +46,9 @@ async function stopWith(
 ): Promise<void> {
   report.section(`${many} running machines`);
   let began = performance.now();
-  const { body } = await ask(
-    `GET /prometheus/personal/api/v1/query?query=${encodeURIComponent("sum(svc_instance_up)")}`,
-  );
+  const answer = await ask(`GET /prometheus/personal/api/v1/query?query=${encodeURIComponent("sum(svc_instance_up)")}`);
   report.add({ what: "query over the metrics of all, cold", value: performance.now() - began, unit: "ms" });
-  const [{ value: [, up] = [0, "0"] } = {}] = body.data.result as { value?: [number, string] }[];
+  const [{ value: [, up] = [0, "0"] } = {}] = (answer.body as QueryAnswer).data.result;
   report.add({ what: "machines that the metrics show as up", value: Number(up), unit: "", at_least: many });
   report.add({
     what: "resident memory with the metrics engine",
