@@ -13,6 +13,7 @@ import { CATALOGUE } from "#core/error-catalogue.ts";
 import { LIMITS } from "#core/limits.ts";
 import { envName, flagName, readSettings, SETTINGS } from "#core/settings.ts";
 import { IMAGE_LIMITS } from "#drivers/images/limits.ts";
+import { GIT_LIMITS } from "#git/limits.ts";
 import { HOST_LIMITS } from "#hosts/limits.ts";
 import type { Row } from "#http/route.ts";
 import { IDENTITY_LIMITS } from "#identity/limits.ts";
@@ -118,6 +119,7 @@ function limitsPage(): string {
     ["Machines", "src/machines/limits.ts", MACHINE_LIMITS],
     ["Images", "src/drivers/images/limits.ts", IMAGE_LIMITS],
     ["Builds", "src/builds/limits.ts", BUILD_LIMITS],
+    ["Git", "src/git/limits.ts", GIT_LIMITS],
     ["Registry", "src/registry/limits.ts", REGISTRY_LIMITS],
     ["Hosts", "src/hosts/limits.ts", HOST_LIMITS],
     ["Volumes", "src/volumes/limits.ts", VOLUME_LIMITS],

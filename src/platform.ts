@@ -55,6 +55,7 @@ import { sqlPrefetch } from "#stores/sql/prefetch.ts";
 import { sqlReleaseStore } from "#stores/sql/releases.ts";
 import { DatabaseWait } from "#wiring/database-wait.ts";
 import type { Emulated } from "#wiring/emulated.ts";
+import { openGit } from "#wiring/git.ts";
 import { openIdentity } from "#wiring/identity.ts";
 import { openMachines } from "#wiring/machines.ts";
 import { sealingKey, shareBaseUrl } from "#wiring/roles.ts";
@@ -161,6 +162,7 @@ async function startOnce(
   const machines = await openMachines(database, settings, needs);
   const guard = createGuard({ tokens, store: authStore, apps: appStore, clock, prefetch: sqlPrefetch(database) });
   const idempotency = new Idempotency({ store: sqlIdempotencyStore(database), sealer, clock, runner: dir.node_id });
+  const { git, rows: git_rows } = openGit(database, { ...kept, guard, orgs, apps: machines.apps, dir, clock, log });
 
   const dashboard = new Dashboard();
   const readiness = new Readiness([databaseCheck(database), ...machines.readiness], clock);
@@ -171,23 +173,23 @@ async function startOnce(
     ...releaseRoutes(new ReleaseService({ store: sqlReleaseStore(database), clock })),
     ...machines.rows,
     ...registryRoutes(machines.registry, guard, clock),
+    ...git_rows,
     ...inside.rows,
     ...leaseRoutes({ rows: sqlLeaseRows(database), clock }),
   ];
   const shared = { guard, idempotency, ...rateLimiter(settings, clock) };
   const edge = { rows, machine_authenticator, dashboard, around: emulated?.around };
   const server = createServer({ ...shared, ...edge, clock, log });
-  for (const part of [inside, machines, server]) opened.defer(() => part.close());
+  for (const part of [inside, machines, git, server]) opened.defer(() => part.close());
 
   if (!(await authStore.findOrg(DEFAULT_ORG))) await orgs.create({ name: DEFAULT_ORG }, randomIds(clock));
   const token_file = settings.role === "host" ? "" : await ensureToken(tokens, dir.file("token"), clock);
 
   await inside.start(rows, shared);
-  await machines.start();
+  for (const part of [machines, git]) await part.start();
   await wait.leaveApi();
-  if (settings.role !== "host") facts.base_url ||= await listen(server, settings, dir, emulated);
-  if (settings.database_url) await shareBaseUrl(database, settings, facts);
-  opened.defer(keepSweeping([idempotency, inside], clock, log));
+  await openApi(server, settings, { dir, facts, database, emulated });
+  opened.defer(keepSweeping([idempotency, inside, git], clock, log));
   opened.defer(() => database.hurry?.(LIMITS.shutdown_ms));
   log.info({ base_url: facts.base_url, driver: choice.name }, "ready");
 
@@ -271,6 +273,7 @@ async function prepare(database: Database, settings: Settings, dir: DataDir, clo
 /** Facts about the platform; its URL is known once it listens. */
 const factsOf = (settings: Settings, { name, reason }: DriverChoice, clock: Clock): PlatformFacts => ({
   base_url: settings.base_url,
+  own_url: "",
   driver: `${name} (${reason})`,
   database: settings.database_url ? "PostgreSQL" : "SQLite",
   data_dir: settings.data_dir,
@@ -321,6 +324,24 @@ function keepSweeping(kept: readonly { expire(): Promise<unknown> }[], clock: Cl
   };
   void sweep();
   return () => stopping.abort();
+}
+
+interface ApiParts {
+  dir: DataDir;
+  facts: PlatformFacts;
+  database: Database;
+  emulated: Emulated | undefined;
+}
+
+/** Listens, unless this process is only a host, and tells the other processes the address of the API. */
+async function openApi(
+  server: Server,
+  settings: Settings,
+  { dir, facts, database, emulated }: ApiParts,
+): Promise<void> {
+  if (settings.role !== "host") facts.own_url = await listen(server, settings, dir, emulated);
+  facts.base_url ||= facts.own_url;
+  if (settings.database_url) await shareBaseUrl(database, settings, facts);
 }
 
 /** Listens, and writes the address where the CLI finds it. */

@@ -25,6 +25,9 @@ function expected(row: Row, who: Who): Expected {
   return who === "wrong org" ? 404 : "pass";
 }
 
+/** What is below these paths has rules of its own (registry.test.ts, system/git-push.test.ts). */
+const RELAYED: Record<string, string> = { "/v2/*": "/v2/", "/git/*": "/git/" };
+
 const WHO: readonly Who[] = ["none", "garbage", "wrong org", "read-only", "org", "revoked", "narrowed", "full"];
 
 /** Deleting rows last, and inner things before outer ones: they take away what the others need. */
@@ -124,8 +127,8 @@ async function furnish(platform: TestPlatform): Promise<Furniture> {
       // Each kind of removal has one of its own to remove.
       const [kind] = /(?<=hostname\/)(acme|custom)$/.exec(row.path) ?? [];
       names["hostname"] = `${kind ?? "www"}.example.com`;
-      // What is below it has rules of its own (registry.test.ts).
-      if (row.path === "/v2/*") return "/v2/";
+      const relayed = RELAYED[row.path];
+      if (relayed !== undefined) return relayed;
       return row.path.replaceAll(/:(\w+)/g, (_, name: string) => names[name] ?? "x") + query;
     },
     body(row) {

@@ -28,12 +28,13 @@ const ALLOWED: Record<string, readonly string[]> = {
   machines: [...RESOURCES, "apps", "hosts", "volumes"],
   registry: [...RESOURCES, "machines"],
   builds: [...RESOURCES, "apps"],
+  git: [...RESOURCES, "apps"],
   identity: [...RESOURCES, "apps", "machines", "connectors"],
   network: [...RESOURCES, "apps", "machines"],
   replication: ["core", "http"],
   proxy: ["core", "s3", "http", "auth", "machines", "metrics", "apps", "network"],
   // What touches the host and what keeps things may see the rooms whose ports they implement.
-  drivers: ["core", "archive", "machines", "volumes", "hosts", "network", "metrics", "registry", "builds"],
+  drivers: ["core", "archive", "machines", "volumes", "hosts", "network", "metrics", "registry", "builds", "git"],
   stores: [
     "core",
     "s3",
@@ -49,6 +50,7 @@ const ALLOWED: Record<string, readonly string[]> = {
     "proxy",
     "registry",
     "builds",
+    "git",
     "replication",
   ],
   client: ["core"],

@@ -29,7 +29,9 @@ export function createGuard(parts: GuardParts): Guard {
       prefetch: (authorization, target, writes) => prefetch({ ...target, token_id: tokenIdOf(authorization), writes }),
     }),
     identify: (authorization, rule) =>
-      rule === "registry" ? identifyRegistry(parts, authorization) : identify(parts, authorization, rule),
+      rule === "registry" || rule === "git"
+        ? identifyByPassword(parts, authorization, rule)
+        : identify(parts, authorization, rule),
     async admit(caller, access, target) {
       const principal = principalOf(caller);
       if (access === "any") return {};
@@ -71,15 +73,22 @@ async function identify(
   return principal;
 }
 
-/** Registry clients send a token as a password, and only after a challenge. */
-async function identifyRegistry(parts: GuardParts, authorization: string | undefined): Promise<Principal> {
+/** What a client shows a person who is asked for the password. */
+const REALMS = { registry: "Hangar registry", git: "Hangar Git" } as const;
+
+/** Clients of registries and Git send a token as a password, and only after a challenge. */
+async function identifyByPassword(
+  parts: GuardParts,
+  authorization: string | undefined,
+  rule: keyof typeof REALMS,
+): Promise<Principal> {
   const [, encoded] = /^basic +(\S+)$/i.exec(authorization?.trim() ?? "") ?? [];
   const [, password] = /^[^:]*:(.*)$/s.exec(Buffer.from(encoded ?? "", "base64").toString()) ?? [];
   try {
     return await identify(parts, encoded === undefined ? authorization : `Bearer ${password ?? ""}`, "any");
   } catch (thrown) {
     if (!(thrown instanceof ApiError) || thrown.code !== "unauthorized") throw thrown;
-    const headers = { ...thrown.extras.headers, "www-authenticate": 'Basic realm="Hangar registry"' };
+    const headers = { ...thrown.extras.headers, "www-authenticate": `Basic realm="${REALMS[rule]}"` };
     const hint = "log in with any user name and a token of the platform as the password";
     throw new ApiError(thrown.code, thrown.message, { ...thrown.extras, headers, hint });
   }

@@ -1,5 +1,6 @@
 import { hash } from "node:crypto";
 import { type AccessRequest, type Caveat, caveatWords, refusal } from "#core/caveats.ts";
+import { attenuate, parse, serialize } from "#core/macaroon.ts";
 import type { Caller } from "#http/access.ts";
 import type { Org, Token, TokenKind } from "./types.ts";
 
@@ -53,6 +54,11 @@ export class Principal implements Caller {
       { id, name, kind, expires_at },
       { ...(org && { org }), caveats, text: this.#text, from_machine },
     );
+  }
+
+  /** The same token with more conditions. A full-access token has none: it cannot be narrowed. */
+  attenuated(more: readonly Caveat[]): string {
+    return serialize(attenuate(parse(this.#text), more));
   }
 
   get is_operator(): boolean {

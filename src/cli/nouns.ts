@@ -9,6 +9,7 @@ export const NOUNS: Record<string, string> = {
   releases: "List, show and compare releases",
   images: "Manage container images",
   builds: "Show and cancel image builds",
+  git: "Deploy by git push",
   proxy: "Forward ports to machines, and reload the edge proxy",
   registry: "Push images to the platform's own registry",
   machines: "Manage machines",

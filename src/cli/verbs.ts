@@ -34,6 +34,7 @@ const GROUPS: Record<string, Record<string, Home>> = {
     rollback: deploy,
     images: () => import("./images/verbs.ts"),
     registry: () => import("./registry/verbs.ts"),
+    git: () => import("./git/verbs.ts"),
     builds: () => import("./builds/verbs.ts"),
     apply,
     export: apply,

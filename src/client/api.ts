@@ -1059,6 +1059,34 @@ export interface Api {
     body: undefined;
     answer: string;
   };
+  /** How an app is deployed from Git. */
+  "GET /v1/apps/:app_name/git": {
+    params: { app_name: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: { url: string; deploy_branch: string; repository_bytes: number | null };
+  };
+  /** Change how an app is deployed from Git. */
+  "PUT /v1/apps/:app_name/git": {
+    params: { app_name: string };
+    query: Record<string, never>;
+    body: { deploy_branch?: string | undefined };
+    answer: { url: string; deploy_branch: string; repository_bytes: number | null };
+  };
+  /** Git repositories of apps, over Git's smart HTTP protocol. */
+  "GET /git/*": {
+    params: Record<string, never>;
+    query: Record<string, never>;
+    body: undefined;
+    answer: string;
+  };
+  /** Git repositories of apps, over Git's smart HTTP protocol. */
+  "POST /git/*": {
+    params: Record<string, never>;
+    query: Record<string, never>;
+    body: undefined;
+    answer: string;
+  };
   /** Create a connector with a key. */
   "POST /v1/oauth/connections/api_key": {
     params: Record<string, never>;

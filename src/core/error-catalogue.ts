@@ -33,6 +33,11 @@ export const CATALOGUE = {
     retryable: false,
     meaning: "The image cannot be built: the build context, the Dockerfile or the platform does not allow it.",
   },
+  git_refused: {
+    http: 422,
+    retryable: false,
+    meaning: "Git cannot do this here: it is not installed, or refuses what was asked; the text is its own.",
+  },
   build_files_missing: {
     http: 409,
     retryable: true,

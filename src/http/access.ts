@@ -18,9 +18,9 @@ export type Scope = "account" | "org" | "app" | "machine";
 
 /**
  * Accepted authorization schemes. `metrics`: `Bearer` for full-access tokens, `SvcV1` for created ones. `registry`:
- * also as the password of `Basic`, with any user name, as `docker login` sends it.
+ * also as the password of `Basic`, with any user name, as `docker login` sends it. `git`: the same, for Git.
  */
-export type SchemeRule = "any" | "metrics" | "registry";
+export type SchemeRule = "any" | "metrics" | "registry" | "git";
 
 /** An authenticated caller. */
 export interface Caller {

@@ -160,9 +160,10 @@ function failures(row: Row): Record<string, object> {
       {
         description: codes.map((code) => `\`${code}\`: ${CATALOGUE[code].meaning}`).join("\n\n"),
         headers: REQUEST_ID,
-        content: {
-          "application/json": { schema: { $ref: `#/components/schemas/${ERROR_SCHEMAS[row.style ?? "own"]}` } },
-        },
+        content:
+          row.style === "git"
+            ? { "text/plain": { schema: textSchema("text/plain") } }
+            : { "application/json": { schema: { $ref: `#/components/schemas/${ERROR_SCHEMAS[row.style ?? "own"]}` } } },
       },
     ]),
   );

@@ -7,6 +7,8 @@ import { Type } from "./schema.ts";
 /** What the platform was started with. */
 export interface PlatformFacts {
   base_url: string;
+  /** Where it listens, for programs on this host; empty before it does, and for a host without an API. */
+  own_url: string;
   driver: string;
   database: string;
   data_dir: string;

@@ -46,6 +46,7 @@ export interface Row {
   /**
    * The customs of the API it speaks. `prometheus`: parameters may also come as a form in the body, and errors
    * are `{status: "error", errorType, error}`. `registry`: errors are `{errors: [{code, message, detail}]}`.
+   * `git`: errors are text, which Git shows.
    */
   style?: Style;
   /** It answers a list, in pages: `limit` and `cursor` are added to its query. */
@@ -68,7 +69,7 @@ export interface Row {
   websocket?(call: AnyCall, accept: () => WebSocketSession): Promise<void>;
 }
 
-export type Style = "prometheus" | "registry";
+export type Style = "prometheus" | "registry" | "git";
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE" | "OPTIONS";
 
 /** A request that is passed on rather than answered here. */

@@ -244,13 +244,16 @@ function answerError(log: Log, ids: Ids, thrown: unknown, reply: FastifyReply): 
   const { headers, retry_after_s } = error.extras;
   if (headers) reply.headers(headers);
   if (retry_after_s !== undefined) reply.header("retry-after", String(retry_after_s));
+  reply.header("svc-request-id", request_id).code(error.http);
+  if (routeOptions?.config.style === "git")
+    return reply.header("content-type", "text/plain; charset=utf-8").serializer(String).send(plainText(error));
   return reply
-    .header("svc-request-id", request_id)
     .header("content-type", "application/json; charset=utf-8")
-    .code(error.http)
     .serializer(JSON.stringify)
     .send(styled(routeOptions?.config.style, error, request_id));
 }
+
+const plainText = ({ message, extras: { hint } }: ApiError): string => `${message}\n${hint ? `${hint}\n` : ""}`;
 
 function styled(style: Style | undefined, error: ApiError, request_id: string): object {
   const body = errorBody(error, request_id);

@@ -143,6 +143,14 @@ export const MIGRATIONS: readonly Migration[] = [
     name: "builds cancelled through another process",
     statements: ["ALTER TABLE builds ADD COLUMN cancel_requested BIGINT NOT NULL DEFAULT 0"],
   },
+  {
+    id: 30,
+    name: "deploys from Git",
+    statements: [
+      `CREATE TABLE git_settings (
+         app_id TEXT PRIMARY KEY REFERENCES apps (id) ON DELETE CASCADE, deploy_branch TEXT NOT NULL)`,
+    ],
+  },
 ];
 
 /** All tables with data, parents before children: the order of a restore. */
@@ -187,6 +195,7 @@ export const TABLES = [
   "registry_tags",
   "builds",
   "build_logs",
+  "git_settings",
 ] as const;
 
 /** The database belongs to another version of this program. */

@@ -1,6 +1,8 @@
 /** The Git commit of a folder, to be recorded with its release. */
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
+import type { Option } from "../options.ts";
+import { type Input, textOption } from "../verb.ts";
 
 export interface GitState {
   git_commit?: string;
@@ -10,8 +12,23 @@ export interface GitState {
 const run = promisify(execFile);
 const GIT_MS = 10_000;
 
-/** Empty where there is no repository, no commit or no Git: none of them keeps a folder from being deployed. */
-export async function gitState(folder: string): Promise<GitState> {
+export const GIT_OPTIONS: readonly Option[] = [
+  ["--git-commit <id>", "the commit that is deployed (default: the folder's)"],
+  ["--git-branch <name>", "its branch (default: the folder's)"],
+];
+
+/**
+ * What is named, else what the folder says. Empty where there is no repository, no commit or no Git: none of them keeps a
+ * folder from being deployed.
+ */
+export async function gitState(input: Input, folder: string): Promise<GitState> {
+  const git_commit = textOption(input, "gitCommit");
+  const git_branch = textOption(input, "gitBranch");
+  const named = { ...(git_commit ? { git_commit } : {}), ...(git_branch ? { git_branch } : {}) };
+  return git_commit ? named : { ...(await folderState(folder)), ...named };
+}
+
+async function folderState(folder: string): Promise<GitState> {
   const git = async (...args: string[]): Promise<string> =>
     (await run("git", ["-C", folder, ...args], { timeout: GIT_MS, maxBuffer: 64 << 20 })).stdout.trim();
   try {

@@ -9,7 +9,7 @@ import { egressBody } from "../network/egress.ts";
 import { type Context, type Input, neededApp, textOption, UsageError, type Verb } from "../verb.ts";
 import { BUILD_OPTIONS, buildForDeploy, buildInput, builtImage, groupBuilds } from "./build.ts";
 import type { Definition } from "./definition.ts";
-import { gitState } from "./git.ts";
+import { GIT_OPTIONS, gitState } from "./git.ts";
 import { APP, DRY_RUN, MESSAGE, rollback, told } from "./history.ts";
 import { pinned, referenceText } from "./image.ts";
 import { differences, planLines, type Running } from "./plan.ts";
@@ -99,6 +99,7 @@ const deploy: Verb = {
     ["--strategy <name>", "rolling, immediate, canary or bluegreen (default: the file's, else rolling)"],
     ["--org <slug>", "organization of the app, if it is created"],
     MESSAGE,
+    ...GIT_OPTIONS,
     ...BUILD_OPTIONS,
     ...TIMING_OPTIONS,
     DRY_RUN,
@@ -121,7 +122,7 @@ const deploy: Verb = {
       secrets,
       description: "deploy",
       message: textOption(input, "message"),
-      git: await gitState(dirname(file.path)),
+      git: await gitState(input, dirname(file.path)),
       timing: timingOf(input),
       new_app: { org_slug },
     });

@@ -1,0 +1,262 @@
+/**
+ * Pushes: Git receives and checks what is sent, then the platform deploys it, and only when that worked Git keeps it. So
+ * what a branch stands for is what was deployed, and a push that failed can be pushed again.
+ */
+import type { ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { appendFileSync, mkdirSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import type { Duplex } from "node:stream";
+import { messageOf } from "#core/assert.ts";
+import { ApiError } from "#core/errors.ts";
+import type { Log } from "#core/log.ts";
+import { Slots } from "#core/slots.ts";
+import type { Confinement } from "./confinement.ts";
+import { type Deployment, deployCommit } from "./deployment.ts";
+import { collected, GitFailed, REPOSITORY, runGit, startGit } from "./git-command.ts";
+import { type Announced, HookChannel, PushRefused } from "./hook.ts";
+import type { GitLimits } from "./limits.ts";
+import type { Repositories } from "./repositories.ts";
+import { branchOf, type GitApp, isZero, type RefUpdate } from "./types.ts";
+
+export interface Push {
+  app: GitApp;
+  deploy_branch: string;
+  /** The token that deploys: the pusher's, narrowed to this app. */
+  token: string;
+  body: AsyncIterable<Uint8Array>;
+  /** Takes the answer of Git as it comes. */
+  output(chunk: Uint8Array): Promise<void>;
+  /** Something that Git does not say itself; shown in the push. */
+  remark(text: string): Promise<void>;
+}
+
+interface Parts {
+  repositories: Repositories;
+  confinement: Confinement;
+  limits: GitLimits;
+  log: Log;
+  url(): string;
+}
+
+export class Pushes {
+  readonly #parts: Parts;
+  /** One deploy at a time per app. */
+  readonly #turns = new Map<string, { slots: Slots; users: number }>();
+  readonly #closing = new AbortController();
+  readonly #running = new Set<Promise<void>>();
+  #made = 0;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  get running(): number {
+    return this.#running.size;
+  }
+
+  /** Resolves when Git has ended; what went wrong is in the output. */
+  async receive(push: Push): Promise<void> {
+    const running = this.#receive(push);
+    this.#running.add(running);
+    try {
+      await running;
+    } finally {
+      this.#running.delete(running);
+    }
+  }
+
+  /** Ends all pushes; nothing of them is kept. */
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await Promise.allSettled(this.#running);
+  }
+
+  async #receive(push: Push): Promise<void> {
+    const { repositories, confinement, limits, log } = this.#parts;
+    const { app } = push;
+    const dir = await repositories.open(app, push.deploy_branch);
+    const room = Math.min(limits.push_bytes, await repositories.room(app));
+    const work = join(dir, "work", `${process.pid}-${++this.#made}`);
+    mkdirSync(work, { recursive: true });
+    const stop = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(limits.push_ms)]);
+    try {
+      const git = startGit(
+        confinement,
+        { dir, has_channel: true, signal: stop, args: ["receive-pack", "--stateless-rpc", REPOSITORY] },
+        { "receive.maxInputSize": String(room) },
+      );
+      const ended = once(git, "close");
+      ended.catch(() => {});
+      const problem = collected(git.stderr);
+      const channel = new HookChannel(git.stdio[3] as Duplex, limits);
+      const decided = this.#decide(channel, { push, dir, work, ended, signal: stop });
+      await Promise.all([sendBody(git, push, { room, ended, limits }), passOn(git, push), decided]);
+      await ended.catch(() => {});
+      if (git.exitCode !== 0) log.info({ app: app.name, problem: await problem }, "a push was not kept");
+      // The push is over: the next one tries again.
+      await repositories
+        .repackIfNeeded(app)
+        .catch((error: unknown) => log.warn({ error, app: app.name }, "a Git repository could not be repacked"));
+    } finally {
+      await rm(work, { recursive: true, force: true });
+    }
+  }
+
+  /** Answers the hook. Whoever is deployed next waits until Git has kept this push. */
+  async #decide(channel: HookChannel, { push, dir, work, ended, signal }: Receiving): Promise<void> {
+    const { limits, log } = this.#parts;
+    const say = (line: string): void => channel.say(line);
+    try {
+      const announced = await channel.announced(limits);
+      if (!announced) return;
+      const actions = announced.updates.map((update) => this.#actionOf(update, push));
+      if (actions.filter(Boolean).length > limits.deploys_per_push)
+        throw new PushRefused(
+          `A push deploys at most ${limits.deploys_per_push} branches (limit deploys_per_push): push them one by one.`,
+        );
+      const onWait = (): void => say(`Another push to ${push.app.name} is being deployed: waiting for it.`);
+      await this.#inTurn(push.app.id, onWait, async () => {
+        await this.#refuseMoved(dir, announced.updates, signal);
+        for (const update of announced.updates)
+          await this.#apply(update, { push, dir, work, objects: announced.objects, say, signal });
+        channel.end(0);
+        await ended;
+      });
+    } catch (thrown) {
+      for (const line of problemLines(thrown, log)) say(line);
+      say(`Nothing of this push is kept. \`hangar releases --app ${push.app.name}\` shows what runs.`);
+      channel.end(1);
+    }
+  }
+
+  async #inTurn(app_id: string, onWait: () => void, work: () => Promise<void>): Promise<void> {
+    const turn = this.#turns.get(app_id) ?? { slots: new Slots(1), users: 0 };
+    this.#turns.set(app_id, turn);
+    if (turn.users++ > 0) onWait();
+    try {
+      await turn.slots.use(work);
+    } finally {
+      if (--turn.users === 0) this.#turns.delete(app_id);
+    }
+  }
+
+  /** Whether the update deploys; fails for what cannot be pushed. */
+  #actionOf({ ref, after }: RefUpdate, { deploy_branch, app }: Push): boolean {
+    const { ref_name_chars } = this.#parts.limits;
+    if (ref.length > ref_name_chars)
+      throw new PushRefused(
+        `The name of a branch or tag has at most ${ref_name_chars} characters (limit ref_name_chars).`,
+      );
+    const branch = branchOf(ref);
+    if (branch === undefined && !ref.startsWith("refs/tags/"))
+      throw new PushRefused(`${ref} is neither a branch nor a tag (refs/heads/…, refs/tags/…).`);
+    if (branch !== deploy_branch) return false;
+    if (isZero(after))
+      throw new PushRefused(
+        `${branch} is the branch that ${app.name} is deployed from: it cannot be deleted. \`hangar git branch NAME --app ${app.name}\` names another one.`,
+      );
+    return true;
+  }
+
+  /** While this push waited, another one may have moved a branch: Git would refuse it after the deploy. */
+  async #refuseMoved(dir: string, updates: readonly RefUpdate[], signal: AbortSignal): Promise<void> {
+    const { confinement, limits } = this.#parts;
+    const args = [`--git-dir=${REPOSITORY}`, "for-each-ref", "--format=%(objectname) %(refname)"];
+    const now = new Map<string, string>();
+    await runGit(confinement, { dir, limits, signal, args }, (line) => {
+      const [id = "", ref = ""] = line.split(" ");
+      now.set(ref, id);
+    });
+    for (const { ref, before } of updates)
+      if (!isZero(before) && now.get(ref) !== before)
+        throw new PushRefused(`${ref} was changed by another push in the meantime: fetch it, then push again.`);
+  }
+
+  async #apply(update: RefUpdate, at: Applying): Promise<void> {
+    const { push, work, say } = at;
+    const branch = branchOf(update.ref);
+    if (branch === undefined || isZero(update.after)) return;
+    if (branch !== push.deploy_branch) {
+      say(`${branch} is stored; ${push.app.name} is deployed from ${push.deploy_branch}.`);
+      return;
+    }
+    say(
+      `Deploying ${branch} (${update.after.slice(0, 12)}) to ${push.app.name}. Ctrl C ends this output, not the deploy.`,
+    );
+    // Known to the next start, should there be no end of this.
+    appendFileSync(join(work, "commits"), `${update.after}\n`);
+    const { dir, objects, signal } = at;
+    const wanted: Deployment = {
+      app_name: push.app.name,
+      branch,
+      commit: update.after,
+      token: push.token,
+      options: [],
+      dir,
+      work,
+      objects,
+      say,
+      signal,
+    };
+    if (!(await deployCommit(this.#parts, wanted)))
+      throw new PushRefused(`${branch} was not deployed; the reason is above. Mend it and push again.`);
+  }
+}
+
+interface Receiving {
+  push: Push;
+  dir: string;
+  work: string;
+  /** Git has ended. */
+  ended: Promise<unknown>;
+  signal: AbortSignal;
+}
+
+interface Applying extends Omit<Receiving, "ended"> {
+  objects: Announced["objects"];
+  say(line: string): void;
+}
+
+function problemLines(thrown: unknown, log: Log): string[] {
+  if (thrown instanceof PushRefused) return [thrown.message];
+  if (thrown instanceof GitFailed) return [`Git: ${thrown.message}`];
+  if (thrown instanceof ApiError) return [thrown.message, ...(thrown.extras.hint ? [thrown.extras.hint] : [])];
+  if ((thrown as Error | null)?.name === "AbortError")
+    return ["The push was ended: the platform is stopping, or it took too long (limit push_ms). Push again."];
+  log.error({ error: thrown }, "a push failed in a way that no one expected");
+  return [`internal error: ${messageOf(thrown)}`];
+}
+
+/** Sends what comes, up to the room there is. A client that leaves early makes Git end as well. */
+async function sendBody(
+  git: ChildProcess,
+  { body, remark }: Push,
+  { room, ended, limits }: { room: number; ended: Promise<unknown>; limits: GitLimits },
+): Promise<void> {
+  const { stdin } = git;
+  stdin?.on("error", () => {});
+  let [bytes, told] = [0, false];
+  try {
+    for await (const piece of body) {
+      bytes += piece.length;
+      if (bytes > room && !told) {
+        told = true;
+        await remark(
+          `The push has more than ${room} bytes: a push has at most ${limits.push_bytes} (limit push_bytes), a repository ${limits.repository_bytes} (limit repository_bytes).`,
+        );
+      }
+      // What is too much is read and dropped, so that the client gets to read the answer; but not without end.
+      if (bytes > room * 2) break;
+      if (stdin?.writable && !stdin.write(piece)) await Promise.race([once(stdin, "drain"), ended]).catch(() => {});
+    }
+  } finally {
+    stdin?.end();
+  }
+}
+
+/** A client that has left does not end the push. */
+async function passOn(git: ChildProcess, { output }: Push): Promise<void> {
+  for await (const chunk of git.stdout ?? []) await output(chunk as Uint8Array).catch(() => {});
+}
