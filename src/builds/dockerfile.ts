@@ -1,6 +1,7 @@
 /** As much of a Dockerfile as the platform must know before it builds: which images it begins with, for which platform. */
 import { readFileSync, statSync } from "node:fs";
 import { fail } from "#core/errors.ts";
+import { readInstructions } from "./instructions.ts";
 import type { BuildLimits } from "./limits.ts";
 
 const ARCHITECTURES: Record<string, string> = { x64: "amd64", arm64: "arm64" };
@@ -27,9 +28,8 @@ export function baseImages(
   { base_images }: BuildLimits,
 ): string[] {
   const reader = new BaseReader(args);
-  for (const line of instructions(text)) {
-    const [, word = "", rest = ""] = /^(\w+)\s+(.*)$/s.exec(line) ?? [];
-    READERS[word.toUpperCase()]?.(reader, rest);
+  for (const { word, rest } of readInstructions(text)) {
+    READERS[word]?.(reader, rest);
     if (reader.found.size > base_images)
       fail("build_refused", `the Dockerfile names more than ${base_images} images (limit base_images)`);
   }
@@ -73,7 +73,7 @@ class BaseReader {
 }
 
 function readCopied(reader: BaseReader, rest: string): void {
-  reader.add(/(?:^|\s)--(?:from|mount=\S*?from)=([^\s,]+)/.exec(rest)?.[1] ?? "");
+  for (const [, name = ""] of rest.matchAll(/(?:^|\s)--(?:from|mount=\S*?from)=([^\s,]+)/g)) reader.add(name);
 }
 
 /** What each instruction says about images; the others say nothing. */
@@ -91,6 +91,7 @@ const READERS: Record<string, (reader: BaseReader, rest: string) => void> = {
     if (as?.toLowerCase() === "as" && name) reader.stages.add(name.toLowerCase());
   },
   COPY: readCopied,
+  ADD: readCopied,
   RUN: readCopied,
 };
 
@@ -101,15 +102,4 @@ export function checkPlatform(platform: string): void {
   fail("build_refused", `the platform ${platform} cannot be built here; this host builds for ${HOST_PLATFORM}`, {
     hint: "build it where that platform runs, and push it: hangar registry login, then docker push",
   });
-}
-
-/** Instructions without comments, continued lines joined. Here-documents are text of their instruction and harmless here. */
-function instructions(text: string): string[] {
-  const lines = text.split(/\r?\n/).filter((line) => !/^\s*#/.test(line));
-  return lines
-    .join("\n")
-    .replaceAll(/[\\`][ \t]*\n/g, " ")
-    .split("\n")
-    .map((line) => line.trim())
-    .filter(Boolean);
 }

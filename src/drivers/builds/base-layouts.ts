@@ -23,6 +23,8 @@ import { detach, MS, mount } from "../linux/calls.ts";
 import { program } from "../linux/program.ts";
 
 const PACK_MS = 10 * 60_000;
+/** Changes when what a layout says does. */
+const VERSION = 2;
 const MEDIA = "application/vnd.oci.image";
 
 export class BaseLayouts {
@@ -39,7 +41,7 @@ export class BaseLayouts {
 
   /** Puts the image's layout into the folder `target`, made when it is not here yet. */
   async put(image: HeldImage, details: ImageDetails, target: string): Promise<void> {
-    const layout = join(this.#dir, image.ref.digest.replace(":", "-"));
+    const layout = join(this.#dir, `${VERSION}-${image.ref.digest.replace(":", "-")}`);
     await this.#makeOnce(image, details, layout);
     const now = this.#clock.now() / 1000;
     utimesSync(layout, now, now);
@@ -122,7 +124,8 @@ function configOf(
       ...(config.stop_signal === undefined ? {} : { StopSignal: config.stop_signal }),
     },
     rootfs: { type: "layers", diff_ids: [diff_id] },
-    history: [{ created_by: "base image", empty_layer: false }],
+    // Without a time buildah writes one of its own into what it builds, and finds none of it in the cache.
+    history: [{ created: "1970-01-01T00:00:00Z", created_by: "base image", empty_layer: false }],
   };
 }
 

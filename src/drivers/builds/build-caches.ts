@@ -8,7 +8,7 @@ import { join } from "node:path";
 import type { BuildLimits } from "#builds/limits.ts";
 import type { MountedVolume, VolumeMounts } from "#volumes/mounts.ts";
 import { mountAt } from "../disk/mountinfo.ts";
-import { mountLoop } from "../linux/loop.ts";
+import { deviceOf, mountDevice, mountLoop } from "../linux/loop.ts";
 import { program } from "../linux/program.ts";
 
 export interface CacheOwner {
@@ -24,6 +24,8 @@ const PREFIX = "build-cache:";
 export class BuildCaches {
   readonly #dir: string;
   readonly #limits: CacheLimits;
+  /** Disks that builds use. */
+  readonly #used = new Set<string>();
 
   constructor(dir: string, limits: CacheLimits) {
     this.#dir = dir;
@@ -60,19 +62,33 @@ export class BuildCaches {
     return this.#unmount(nameOf(owner));
   }
 
+  /** Until `release` it stays mounted, whatever becomes of the container. */
+  async hold(owner: CacheOwner): Promise<void> {
+    this.#used.add(nameOf(owner));
+    await this.mount(owner);
+  }
+
+  async release(owner: CacheOwner): Promise<void> {
+    this.#used.delete(nameOf(owner));
+    await this.unmount(owner);
+  }
+
   async #mount(name: string): Promise<MountedVolume> {
     const [file, at] = [join(this.#dir, `${name}.ext4`), join(this.#dir, "mnt", name)];
     mkdirSync(at, { recursive: true, mode: 0o700 });
     if (await mountAt(at)) return { dir: at };
     await this.#makeRoom(name);
     if (!existsSync(file)) await this.#make(file);
-    await mountLoop(file, at);
+    // Another process may still have it mounted in a namespace of its own. Through the same device both see one file
+    // system; through a second device each would write over the other.
+    const device = deviceOf(file);
+    await (device === undefined ? mountLoop(file, at) : mountDevice(device, at));
     return { dir: at };
   }
 
   async #unmount(name: string): Promise<void> {
     const at = join(this.#dir, "mnt", name);
-    if (!(await mountAt(at))) return;
+    if (this.#used.has(name) || !(await mountAt(at))) return;
     // What a build deleted goes back to the host's disk: the file is sparse again. Without fstrim only space is lost.
     await program("fstrim", [at]).catch(() => {});
     await program("umount", [at]).catch(() => program("umount", ["--lazy", at]));

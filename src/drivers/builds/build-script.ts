@@ -12,6 +12,7 @@ export interface BaseImage {
   name: string;
   /** `sha256:…` */
   digest: string;
+  env: Readonly<Record<string, string>>;
 }
 
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
@@ -29,11 +30,13 @@ const tagOf = ({ digest }: BaseImage): string => `localhost/hangar-base:${digest
 export const secretVariable = (index: number): string => `BUILD_SECRET_${index}`;
 
 export function buildScript(request: BuildRequest, bases: readonly BaseImage[], cache_full_percent: number): string {
-  const { target, args, no_cache, dockerfile } = request;
+  const { target, args, no_cache } = request;
   const secrets = Object.keys(request.secrets);
   const tag = `localhost/hangar-output/${request.app_name}:latest`;
   const options = [
     "--layers",
+    // Without it SHELL is ignored: the OCI format has no field for it.
+    "--format docker",
     // Who may change the root directory leaves that of the step, and writes to the cache that other apps build from.
     "--cap-drop CAP_SYS_CHROOT",
     ...(no_cache ? ["--no-cache"] : []),
@@ -41,7 +44,7 @@ export function buildScript(request: BuildRequest, bases: readonly BaseImage[], 
     ...Object.entries(args).flatMap(([name, value]) => ["--build-arg", quoted(`${name}=${value}`)]),
     ...secrets.flatMap((id, index) => ["--secret", quoted(`id=${id},src=/dev/shm/secrets/${index}`)]),
     `--ignorefile ${INPUT}/ignore`,
-    `-f ${quoted(`${INPUT}/context/${dockerfile}`)}`,
+    `-f ${INPUT}/Dockerfile`,
     `-t ${quoted(tag)}`,
   ];
   return [

@@ -18,6 +18,7 @@ import {
 import { join } from "node:path";
 import { type Builder, BuildFailed, type BuildRequest, type BuiltImage } from "#builds/builder.ts";
 import { baseImages, readDockerfile } from "#builds/dockerfile.ts";
+import { HEREDOC_DIR, withoutHeredocs } from "#builds/heredocs.ts";
 import type { BuildLimits } from "#builds/limits.ts";
 import type { Clock } from "#core/clock.ts";
 import { ApiError, fail } from "#core/errors.ts";
@@ -104,11 +105,13 @@ export class ContainerBuilder implements Builder {
     this.#running.set(id, input);
     try {
       const bases = await this.#bring(request, input, onOutput, signal);
+      this.#writeDockerfile(request, bases, input);
       renameSync(context, join(input, "context"));
       writeFileSync(join(input, "ignore"), "", { mode: 0o444 });
       const script = buildScript(request, bases, this.#parts.limits.cache_full_percent);
       writeFileSync(join(input, "build.sh"), script, { mode: 0o444 });
       const image_ref = await this.#builderImage(signal);
+      await this.#caches.hold(request);
       const exit = await this.#parts.withNames(request.private_ip, () =>
         this.#run(driver, this.#launch(request, image_ref), onOutput, signal),
       );
@@ -116,8 +119,25 @@ export class ContainerBuilder implements Builder {
       return await this.#take(request, signal);
     } finally {
       await driver.destroy(id, new AbortController().signal);
-      await this.#caches.unmount(request);
+      await this.#caches.release(request);
       this.#running.delete(id);
+    }
+  }
+
+  /** The Dockerfile that buildah reads, and the files of its here-documents. */
+  #writeDockerfile({ context, dockerfile, args }: BuildRequest, bases: readonly BaseImage[], input: string): void {
+    const envOf = (image: string) => Object.entries(bases.find(({ name }) => name === image)?.env ?? {});
+    const { text, files } = withoutHeredocs(readDockerfile(join(context, dockerfile), this.#parts.limits), {
+      args,
+      envOf,
+    });
+    writeFileSync(join(input, "Dockerfile"), text, { mode: 0o444 });
+    if (files.size === 0) return;
+    // The context's own folder of this name, or link, would decide where they are written.
+    rmSync(join(context, HEREDOC_DIR), { recursive: true, force: true });
+    for (const [path, content] of files) {
+      mkdirSync(join(context, path, ".."), { recursive: true, mode: 0o755 });
+      writeFileSync(join(context, path), content, { mode: 0o644, flag: "wx" });
     }
   }
 
@@ -134,7 +154,7 @@ export class ContainerBuilder implements Builder {
       const target = join(input, "bases", String(bases.length));
       if (!(await this.#stored(name, request.org_id))) onOutput(`Pulling base image ${name}\n`);
       try {
-        bases.push({ name, digest: await this.#bringOne(request, name, target, signal) });
+        bases.push({ name, ...(await this.#bringOne(request, name, target, signal)) });
       } catch (thrown) {
         if (thrown instanceof ApiError) throw new BuildFailed(`base image ${name}: ${thrown.message}`);
         throw thrown;
@@ -143,14 +163,14 @@ export class ContainerBuilder implements Builder {
     return bases;
   }
 
-  /** The image's digest, once its layout is in the folder `target`. */
-  async #bringOne({ id, org_id }: BuildRequest, name: string, target: string, signal: AbortSignal): Promise<string> {
+  /** The image, once its layout is in the folder `target`. */
+  async #bringOne({ id, org_id }: BuildRequest, name: string, target: string, signal: AbortSignal) {
     const { images } = this.#parts;
     const holder = `${id}-base`;
     try {
       const held = await images.hold({ id: holder, org_id }, await images.resolve(name, org_id, signal), signal);
       await this.#bases.put(held, await images.show(name, org_id), target);
-      return held.ref.digest;
+      return { digest: held.ref.digest, env: held.config.env };
     } finally {
       await images.release(holder);
     }

@@ -32,7 +32,15 @@ export async function openDisk(file: string): Promise<number> {
 
 /** Mounts the ext4 file system in `file` at `target`, `nosuid` and `nodev`. */
 export async function mountLoop(file: string, target: string): Promise<void> {
-  const disk = await openDisk(file);
+  put(await openDisk(file), target);
+}
+
+/** Mounts the file system of a device that is attached already, also when it is mounted elsewhere. */
+export async function mountDevice(device: string, target: string): Promise<void> {
+  put(await openFileSystem("ext4", device), target);
+}
+
+function put(disk: number, target: string): void {
   try {
     putMount(disk, target);
   } finally {

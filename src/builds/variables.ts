@@ -1,0 +1,58 @@
+import { fail } from "#core/errors.ts";
+
+const VALUE_CHARS = 65_536;
+
+/** The variables of a Dockerfile: build arguments, and what `ENV` sets. */
+export class Variables {
+  readonly #values = new Map<string, string>();
+
+  constructor(from: Iterable<readonly [string, string]> = []) {
+    for (const [name, value] of from) this.#values.set(name, value);
+  }
+
+  get(name: string): string | undefined {
+    return this.#values.get(name);
+  }
+
+  set(name: string, value: string): void {
+    this.#values.set(name, value);
+  }
+
+  entries(): Iterable<readonly [string, string]> {
+    return this.#values.entries();
+  }
+
+  /** `$NAME`, `${NAME}`, `${NAME:-other}` and `${NAME:+other}`; `\$` is a dollar. */
+  expand(text: string): string {
+    const expanded = this.#expand(text);
+    // Variables that are made of each other grow without end.
+    if (expanded.length > VALUE_CHARS)
+      fail("build_refused", `a variable of the Dockerfile grows to more than ${VALUE_CHARS} characters`);
+    return expanded;
+  }
+
+  #expand(text: string): string {
+    return text.replaceAll(
+      /\\(\$)|\$(?:\{(\w+)(?::?([-+])([^}]*))?\}|(\w+))/g,
+      (_, dollar?: string, braced?: string, sign?: string, other?: string, bare?: string) => {
+        if (dollar) return dollar;
+        const value = this.#values.get(braced ?? bare ?? "") ?? "";
+        if (sign === "+") return value === "" ? "" : this.expand(other ?? "");
+        return value === "" && sign === "-" ? this.expand(other ?? "") : value;
+      },
+    );
+  }
+}
+
+/** `A=1 B="two words"`, or the older `A two words`. */
+export function assignments(rest: string, words: readonly string[]): [string, string][] {
+  const [, name = "", value = ""] = /^(\w+)\s+(.*)$/s.exec(rest) ?? [];
+  if (!words[0]?.includes("=")) return name === "" ? [] : [[name, value]];
+  return words.flatMap((word): [string, string][] => {
+    const at = word.indexOf("=");
+    return at < 1 ? [] : [[word.slice(0, at), unquoted(word.slice(at + 1))]];
+  });
+}
+
+const unquoted = (text: string): string =>
+  text.replaceAll(/"((?:\\.|[^"\\])*)"|'([^']*)'/g, (_, double?: string, single?: string) => double ?? single ?? "");
