@@ -70,6 +70,22 @@ suite("images in the platform's registry", { skip: missing ?? realMachinesMissin
     assert.ok(body.images.some((image: { name: string }) => image.name === "registry.hangar/personal/web:1"));
   });
 
+  test("podman pushes an image and pulls it again, with a token as its password", async (t) => {
+    if (spawnSync("podman", ["--version"]).error) return t.skip("podman is not installed (apt-get install podman)");
+    const storage = ["--root", join(dir, "podman"), "--runroot", join(dir, "podman-run"), "--storage-driver", "vfs"];
+    const podman = async (...args: string[]): Promise<string> =>
+      (await promisify(execFile)("podman", [...storage, ...args])).stdout.trim();
+    const id = await podman("import", "-q", "--change", 'CMD ["sleep", "1000"]', join(dir, "root.tar"), "podman:1");
+    const access = ["-q", "--tls-verify=false", `--creds=anyone:${machines.token}`];
+    await podman("push", ...access, id, address(machines, "personal/podman:1"));
+    const machine = await machines.run(t, { image: "registry.hangar/personal/podman:1" });
+    assert.match(await machines.sh(machine, "ps"), /sleep 1000/);
+    await podman("rmi", "-f", id);
+    await podman("pull", ...access, address(machines, "personal/podman:1"));
+    const [found] = JSON.parse(await podman("image", "inspect", `${hostOf(machines)}/personal/podman:1`));
+    assert.deepEqual(found.Config.Cmd, ["sleep", "1000"]);
+  });
+
   test("after a second push of a tag, new machines boot the new image, and the old one in use cannot be deleted", async (t) => {
     await push(machines, layout("old", "old"), "personal/again:1");
     const image = "registry.hangar/personal/again:1";
