@@ -48,17 +48,18 @@ export async function deployCommit(parts: Parts, wanted: Deployment): Promise<bo
     runGit(confinement, { dir, limits, signal, env, args: [`--git-dir=${REPOSITORY}`, ...args], ...more }, onRecord);
   const message = await messageOf(git, commit);
   await checkTree(git, commit, { limits, say });
-  const tree = join(work, commit);
+  const own = join(work, commit);
+  const tree = join(own, "tree");
   mkdirSync(tree, { recursive: true });
-  for (const path of [work, tree]) confinement.adopt(path);
-  const inside = tree.replace(dir, APP_DIR);
+  for (const path of [own, tree]) confinement.adopt(path);
+  const inside = own.replace(dir, APP_DIR);
   try {
-    await git([`--work-tree=${inside}`, "read-tree", "--reset", "-u", commit], {
-      env: { ...env, GIT_INDEX_FILE: `${inside}.index` },
+    await git([`--work-tree=${inside}/tree`, "read-tree", "--reset", "-u", commit], {
+      env: { ...env, GIT_INDEX_FILE: `${inside}/index` },
     });
     return await runDeploy(parts, wanted, { tree, message });
   } finally {
-    await rm(tree, { recursive: true, force: true });
+    await rm(own, { recursive: true, force: true });
   }
 }
 

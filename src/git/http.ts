@@ -62,7 +62,7 @@ export class GitHttp {
     }
   }
 
-  async #answer({ request, response, caller, request_id, takeOver }: Exchange): Promise<void> {
+  async #answer({ request, response, caller, request_id, takeOver, whileAllowed }: Exchange): Promise<void> {
     const { git, guard, apps } = this.#parts;
     const url = new URL(request.url ?? "/", "http://git");
     const [, name = "", action = ""] = PATH.exec(decode(url.pathname)) ?? [];
@@ -78,8 +78,10 @@ export class GitHttp {
     const admitted = await guard.admit(caller, access, { app_name: name });
     git.refuseUnable();
     const app = await apps.get(appOf(admitted).name);
-    const gone = new AbortController();
-    response.once("close", () => gone.abort());
+    const allowed = whileAllowed((again) => guard.admit(again, access, { app_name: name }));
+    const closed = new AbortController();
+    response.once("close", () => closed.abort());
+    const gone = AbortSignal.any([closed.signal, allowed]);
     const begin = (type: string): ServerResponse => {
       takeOver();
       response.writeHead(200, {
@@ -91,7 +93,7 @@ export class GitHttp {
       return response;
     };
     const org_slug = admitted.org?.slug ?? "";
-    const call = { request, app, org_slug, service, caller, begin, gone: gone.signal } as const;
+    const call = { request, app, org_slug, service, caller, begin, gone, allowed } as const;
     if (is_list) return await this.#list(call);
     await (service === "git-receive-pack" ? this.#push(call) : this.#fetch(call));
   }
@@ -118,7 +120,7 @@ export class GitHttp {
     });
   }
 
-  async #fetch({ request, app, begin, gone }: Call): Promise<void> {
+  async #fetch({ request, app, begin, gone, allowed }: Call): Promise<void> {
     const { confinement, limits } = this.#parts;
     this.#refuseBusy(this.#fetches, limits.fetches_parallel);
     const dir = this.#existing(app);
@@ -126,7 +128,7 @@ export class GitHttp {
     try {
       const pieces: Uint8Array[] = [];
       let bytes = 0;
-      for await (const piece of this.#body(request)) {
+      for await (const piece of this.#body(request, allowed)) {
         bytes += piece.length;
         if (bytes > limits.fetch_request_bytes)
           fail(
@@ -145,7 +147,7 @@ export class GitHttp {
     }
   }
 
-  async #push({ request, app, org_slug, caller, begin, gone }: Call): Promise<void> {
+  async #push({ request, app, org_slug, caller, begin, gone, allowed }: Call): Promise<void> {
     const { git, limits, deployToken } = this.#parts;
     this.#refuseBusy(git.pushes.running, limits.pushes_parallel);
     const { deploy_branch } = await git.settings(app.id);
@@ -168,7 +170,7 @@ export class GitHttp {
       app,
       deploy_branch,
       token,
-      body: watched(this.#body(request)),
+      body: watched(this.#body(request, allowed)),
       output: send,
       remark: async (text) => {
         if (speaks_packets) await send(packet(`${String.fromCharCode(REMARK)}${text}\n`));
@@ -180,8 +182,8 @@ export class GitHttp {
   }
 
   /** Git compresses requests that are long. */
-  #body(request: IncomingMessage): AsyncIterable<Uint8Array> {
-    const pieces = piecesOf(request, this.#parts.clock);
+  #body(request: IncomingMessage, allowed: AbortSignal): AsyncIterable<Uint8Array> {
+    const pieces = piecesOf(request, this.#parts.clock, allowed);
     const encoding = request.headers["content-encoding"] ?? "identity";
     if (encoding === "identity") return pieces;
     if (!/^(x-)?gzip$/.test(encoding))

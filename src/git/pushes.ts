@@ -4,7 +4,7 @@
  */
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { appendFileSync, mkdirSync } from "node:fs";
+import { appendFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Duplex } from "node:stream";
@@ -17,7 +17,7 @@ import { type Deployment, deployCommit } from "./deployment.ts";
 import { collected, GitFailed, REPOSITORY, runGit, startGit } from "./git-command.ts";
 import { type Announced, HookChannel, PushRefused } from "./hook.ts";
 import type { GitLimits } from "./limits.ts";
-import type { Repositories } from "./repositories.ts";
+import { openFolder, type Repositories } from "./repositories.ts";
 import { branchOf, type GitApp, isZero, type RefUpdate } from "./types.ts";
 
 export interface Push {
@@ -79,7 +79,7 @@ export class Pushes {
     const dir = await repositories.open(app, push.deploy_branch);
     const room = Math.min(limits.push_bytes, await repositories.room(app));
     const work = join(dir, "work", `${process.pid}-${++this.#made}`);
-    mkdirSync(work, { recursive: true });
+    openFolder(work);
     const stop = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(limits.push_ms)]);
     try {
       const git = startGit(

@@ -60,13 +60,14 @@ export class Repositories {
   async open(app: GitApp, branch: string): Promise<string> {
     const { confinement, limits } = this.#parts;
     const dir = this.folder(app);
-    mkdirSync(dir, { recursive: true, mode: 0o700 });
-    confinement.adopt(dir);
-    mkdirSync(join(dir, "hooks"), { recursive: true });
+    // All but the repository is ours: a Git that was taken over cannot put a link where we write.
+    for (const path of [dir, join(dir, "hooks"), join(dir, "work")]) openFolder(path);
     writeFileSync(join(dir, "hooks/pre-receive"), HOOK);
     chmodSync(join(dir, "hooks/pre-receive"), 0o755);
     if (!this.has(app)) {
       await rm(join(dir, "repo.new"), { recursive: true, force: true });
+      openFolder(join(dir, "repo.new"));
+      confinement.adopt(join(dir, "repo.new"));
       const args = ["init", "--quiet", "--bare", "--template=", `--initial-branch=${branch}`, "repo.new"];
       await runGit(confinement, { dir, limits, args });
       await rename(join(dir, "repo.new"), join(dir, "repo.git"));
@@ -139,6 +140,12 @@ export class Repositories {
       names(join(dir, org_id)).map((app_id) => ({ path: join(dir, org_id, app_id), org_id, app_id })),
     );
   }
+}
+
+/** Confined programs may look into it; outside, the data dir is closed to them. */
+export function openFolder(path: string): void {
+  mkdirSync(path, { recursive: true });
+  chmodSync(path, 0o755);
 }
 
 const inside = `--git-dir=${REPOSITORY}`;

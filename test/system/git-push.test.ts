@@ -237,9 +237,12 @@ suite("limits of git push", { skip }, () => {
     });
     server = createServer((request, response) => {
       const caller = { token_id: "", name: "" };
-      http.relay({ request, response, caller, request_id: "", takeOver() {} }).catch((thrown: unknown) => {
-        response.writeHead(422, { "content-type": "text/plain" }).end(messageOf(thrown));
-      });
+      const whileAllowed = () => new AbortController().signal;
+      http
+        .relay({ request, response, caller, request_id: "", takeOver() {}, whileAllowed })
+        .catch((thrown: unknown) => {
+          response.writeHead(422, { "content-type": "text/plain" }).end(messageOf(thrown));
+        });
     });
     await new Promise<void>((resolve) => {
       server.listen(0, "127.0.0.1", resolve);
