@@ -10,6 +10,9 @@ import { tempDir, until } from "../support.ts";
 import { digestOf, tarOf } from "./build-context.ts";
 import { command, type ForeignMachines, foreignMachines } from "./foreign-machines.ts";
 
+/** Steps of a build take seconds each on a box that does other things too. */
+const LONGEST_MS = 10 * 60_000;
+
 interface Ended {
   id: string;
   state: string;
@@ -39,10 +42,11 @@ async function begin(
 }
 
 async function ended(machines: ForeignMachines, id: string, app = "web"): Promise<Ended> {
-  const build = await until(`build ${id} ends`, async () => {
+  const look = async () => {
     const { body } = await machines.ask(`GET /v1/apps/${app}/builds/${id}`);
     return ["complete", "failed", "cancelled"].includes(body.state as string) ? body : undefined;
-  });
+  };
+  const build = await until(`build ${id} ends`, look, { every_ms: 100, limit_ms: LONGEST_MS });
   const { body } = await machines.ask(`GET /v1/apps/${app}/builds/${id}/logs`);
   return { ...(build as Omit<Ended, "log">), log: body.log as string };
 }
@@ -66,6 +70,68 @@ COPY --from=tools /greeting /greeting
 COPY message /message
 ENV KIND=built
 CMD ["sleep", "1000"]
+`;
+
+const EVERYTHING = `# syntax=docker/dockerfile:1
+ARG BASE=busybox-base
+ARG TAG=1
+FROM \${BASE}:\${TAG} AS base
+ENV PORT=80 \\
+    # a comment within
+    NAME="a b"
+SHELL ["/bin/sh", "-eux", "-c"]
+WORKDIR /work
+WORKDIR deep
+
+FROM base AS build
+ARG BASE
+COPY <<web.conf <<'raw' /etc/
+port=$PORT base=\${NOTHING:-none}
+web.conf
+literal $PORT
+raw
+RUN <<EOF
+mkdir /out
+mv /etc/raw /out/0
+case $- in *x*) echo shell -x > /out/1 ;; esac
+EOF
+RUN cat <<A > /out/2 && cat <<-"B" >> /out/2
+one
+A
+	two
+	B
+RUN <<EOF
+#!/bin/cat
+program
+EOF
+RUN <<EOF
+#!/bin/sh
+echo program > /out/3
+EOF
+RUN pwd > /out/4
+RUN --mount=type=cache,target=/cache echo 1 >> /cache/n && cat /cache/n > /out/5
+RUN --mount=type=bind,from=base,source=/bin,target=/mnt test -e /mnt/busybox
+RUN --mount=type=bind,target=/context test -e /context/src/a
+RUN --mount=type=tmpfs,target=/scratch touch /scratch/x
+RUN --mount=type=secret,id=token,required=true test -s /run/secrets/token
+RUN touch /f && tar -cf /layer.tar -C / f
+
+FROM base
+LABEL one=1 two="2 3"
+COPY --from=build /etc/web.conf /etc/
+COPY --from=build --chown=7:8 --chmod=700 /out /out
+COPY --from=busybox-base:1 --chown=7:8 --chmod=555 /bin/busybox /chmod
+COPY ["dir ü", "/unicode/"]
+COPY src /copied
+COPY src/[a-z] nothing* /globbed/
+RUN mkdir /copied/empty
+HEALTHCHECK --interval=5s CMD true
+STOPSIGNAL SIGINT
+EXPOSE 80/tcp 90
+VOLUME /data
+USER 7:8
+ENTRYPOINT ["/bin/sh", "-c"]
+CMD ["echo to stdout by name > /dev/stdout; exec sleep 1000"]
 `;
 
 suite("image builds", { skip: buildahMissing() ?? realMachinesMissing() }, () => {
@@ -114,6 +180,24 @@ suite("image builds", { skip: buildahMissing() ?? realMachinesMissing() }, () =>
     assert.notEqual(changed.digest, first.digest);
     assert.match(changed.log, /Using cache/);
     assert.doesNotMatch((await built(machines, files, { ...more, no_cache: true })).log, /Using cache/);
+  });
+
+  test("a Dockerfile as people write them: here-documents, SHELL, mounts, COPY in all its forms", async (t) => {
+    const files = { Dockerfile: EVERYTHING, "dir ü/日本 語": "unicode\n", "src/a": "a\n", "src/sub/b": "b\n" };
+    const more = { secrets: { token: SECRET } };
+    const first = await built(machines, files, more);
+    assert.equal(first.state, "complete", `${first.error} ${first.log}`);
+    const again = await built(machines, files, more);
+    assert.equal(again.digest, first.digest, "every step is cached");
+    assert.doesNotMatch(again.log, /is not supported/);
+    const id = await machines.run(t, { image: `builds/web:latest@${first.digest}` });
+    const says = `cat /etc/web.conf /out/*; stat -c '%a %u:%g' /out /chmod; cat '/unicode/日本 語' /copied/sub/b; ls /copied/empty`;
+    assert.equal(
+      await machines.sh(id, says),
+      "port=80 base=none\nliteral $PORT\nshell -x\none\ntwo\nprogram\n/work/deep\n1\n755 7:8\n555 7:8\nunicode\nb\n",
+    );
+    const { body } = await machines.ask(`GET /v1/apps/web/machines/${id}/logs`);
+    assert.match(JSON.stringify(body), /to stdout by name/, "also as another user than root");
   });
 
   test("a build cannot reach the host: no host paths, no platform API, no metadata address, no devices, no module", async () => {
