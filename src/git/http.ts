@@ -37,7 +37,10 @@ interface Call {
   caller: Caller;
   /** Writes the head; the body follows by hand. */
   begin(type: string): ServerResponse;
+  /** The client has gone, or may no longer be here. */
   gone: AbortSignal;
+  /** Aborted when the token no longer allows it. */
+  allowed: AbortSignal;
 }
 
 const PATH = /^\/git\/([^/]+?)(?:\.git)?\/(info\/refs|git-receive-pack|git-upload-pack)$/;
