@@ -57,6 +57,28 @@ suite("here-documents of a Dockerfile", () => {
     assert.deepEqual([...files.values()], ["a two words 1 given none set $A /bin\n", "$A\n"]);
   });
 
+  test("COPY of a document whose name leads elsewhere is refused", () => {
+    for (const name of ["../a", "../../../../etc/cron.d/a", "/etc/a", "..", ".", "a/b", "a".repeat(200)])
+      for (const token of [`<<${name}`, `<<'${name}'`, `<<-"${name}"`])
+        assert.throws(() => plain(`FROM a\nCOPY ${token} /x\ntext\n${name}\n`), { code: "build_refused" }, token);
+  });
+
+  test("hostile documents are read in little time and memory", () => {
+    const many = 100_000;
+    const short = (text: string, expected?: RegExp): void => {
+      const began = process.cpuUsage();
+      if (expected) assert.throws(() => plain(text), { code: "build_refused", message: expected });
+      else plain(text);
+      assert.ok(process.cpuUsage(began).user < 2_000_000, text.slice(0, 60));
+    };
+    short(`FROM a\n${"RUN <<A\nA\n".repeat(many)}`);
+    short(`FROM a\nARG a=${"x".repeat(60_000)}\nCOPY <<A /\n${"$a".repeat(many)}\nA\n`, /grows/);
+    const grown = Array.from({ length: 60 }, (_, i) => `ENV a${i + 1}=$a${i}$a${i}`).join("\n");
+    short(`FROM a\nENV a0=xxxxxxxx\n${grown}\nCOPY <<A /\n$a60\nA\n`, /grows/);
+    for (const part of ["'", '"', "\\", `"'`, "<<", "${a:-"]) short(`FROM a\nRUN <<A ${part.repeat(many)} x\nA\n`);
+    short(`FROM a\nCOPY <<A /\n${"${a:-".repeat(10_000)}\nA\n`);
+  });
+
   test("one that does not end is refused with its line", () => {
     assert.throws(() => plain("FROM a\nRUN <<EOF\necho\n"), /<<EOF in line 2 that does not end/);
   });

@@ -115,11 +115,18 @@ function ownScript({ body }: Heredoc): string {
   return `cat > ${file} <<'${end}'\n${body}${end}\nchmod 755 ${file} && ${file}; code=$?; rm -f ${file}; exit $code`;
 }
 
+/** It becomes a file of this name, written by the platform: nothing that leads elsewhere. */
+const FILE_NAME = /^\w[\w.+-]{0,127}$/;
+
 function copyLine({ word, rest, heredocs }: Instruction, files: Map<string, string>, variables: Variables): string {
   const left = [...heredocs];
   const words = wordsOf(rest).map((one) => {
     const heredoc = left[0]?.token === one ? left.shift() : undefined;
     if (!heredoc) return one;
+    if (!FILE_NAME.test(heredoc.name))
+      fail("build_refused", `the Dockerfile copies a here-document ${heredoc.token}, whose name is no file name`, {
+        hint: "name it with letters, digits and . _ + -, as in COPY <<app.conf /etc/",
+      });
     const path = `${HEREDOC_DIR}/${files.size}/${heredoc.name}`;
     if (files.size === DOCUMENTS) fail("build_refused", `the Dockerfile copies more than ${DOCUMENTS} here-documents`);
     files.set(path, heredoc.quoted ? heredoc.body : variables.expand(heredoc.body));

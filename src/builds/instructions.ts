@@ -69,8 +69,9 @@ const tokensOf = (word: string, rest: string): string[] =>
 function readBody(all: readonly string[], from: number, token: string): { heredoc: Heredoc; next: number } {
   const [, dash, quote, name = ""] = TOKEN.exec(token) ?? [];
   const isEnd = (line: string): boolean => (dash ? line.replace(/^\t+/, "") : line) === name;
-  const end = all.findIndex((line, index) => index >= from && isEnd(line));
-  if (end < 0)
+  let end = from;
+  while (end < all.length && !isEnd(all[end] ?? "")) end++;
+  if (end === all.length)
     fail("build_refused", `the Dockerfile begins a here-document ${token} in line ${from} that does not end`, {
       hint: `end it with a line that is ${name} and nothing else`,
     });

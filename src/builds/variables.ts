@@ -1,6 +1,8 @@
 import { fail } from "#core/errors.ts";
 
 const VALUE_CHARS = 65_536;
+/** A dollar, a variable, or what is before the next one. No part is tried twice from the same place. */
+const PIECE = /\\(\$)|\$\{(\w+)(?::?([-+])([^}$]*))?\}|\$(\w+)|[$\\]|[^$\\]+/g;
 
 /** The variables of a Dockerfile: build arguments, and what `ENV` sets. */
 export class Variables {
@@ -24,23 +26,19 @@ export class Variables {
 
   /** `$NAME`, `${NAME}`, `${NAME:-other}` and `${NAME:+other}`; `\$` is a dollar. */
   expand(text: string): string {
-    const expanded = this.#expand(text);
-    // Variables that are made of each other grow without end.
-    if (expanded.length > VALUE_CHARS)
-      fail("build_refused", `a variable of the Dockerfile grows to more than ${VALUE_CHARS} characters`);
+    let expanded = "";
+    for (const [piece, dollar, braced, sign, other = "", bare] of text.matchAll(PIECE)) {
+      const name = braced ?? bare;
+      const value = this.#values.get(name ?? "") ?? "";
+      if (dollar !== undefined) expanded += dollar;
+      else if (name === undefined) expanded += piece;
+      else if (sign === "+") expanded += value === "" ? "" : other;
+      else expanded += value === "" && sign === "-" ? other : value;
+      // Looked at after each piece: variables that are made of each other grow without end.
+      if (expanded.length > VALUE_CHARS)
+        fail("build_refused", `a variable of the Dockerfile grows to more than ${VALUE_CHARS} characters`);
+    }
     return expanded;
-  }
-
-  #expand(text: string): string {
-    return text.replaceAll(
-      /\\(\$)|\$(?:\{(\w+)(?::?([-+])([^}]*))?\}|(\w+))/g,
-      (_, dollar?: string, braced?: string, sign?: string, other?: string, bare?: string) => {
-        if (dollar) return dollar;
-        const value = this.#values.get(braced ?? bare ?? "") ?? "";
-        if (sign === "+") return value === "" ? "" : this.expand(other ?? "");
-        return value === "" && sign === "-" ? this.expand(other ?? "") : value;
-      },
-    );
   }
 }
 
