@@ -16,7 +16,10 @@ function expected(row: Row, who: Who): Expected {
   // Machines are known by where they call from; no token helps.
   if (row.access === "machine") return 401;
   if (who === "none" || who === "garbage" || who === "revoked") return 401;
-  if (who === "full" || row.access === "any") return "pass";
+  if (who === "full") return "pass";
+  // No app is named: there is no repository, whoever asks.
+  if (row.path === "/git/*") return 404;
+  if (row.access === "any") return "pass";
   const [action, scope] = row.access.split(" ");
   if (scope === "account") return 403;
   // The narrowed token is one of acme for an app that is not the one asked for.

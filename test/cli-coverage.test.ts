@@ -32,6 +32,7 @@ const WITHOUT_VERB: Record<string, string> = {
 const FOR_PROGRAMS: readonly [RegExp, string][] = [
   [/^\w+ \/v1\/gateway\/:provider\//, "calls of machines, passed on to providers; `hangar connectors test` tries one"],
   [/^\w+ \/v2\/\*$/, "the OCI distribution API, for docker, podman, skopeo and crane; `hangar registry list`"],
+  [/^\w+ \/git\/\*$/, "Git's own protocol, for git; `hangar git remote` prints the address"],
   [/^POST \/prometheus\//, "the same questions as a form, for Grafana and Prometheus"],
   [
     /^GET \/prometheus\/:org_slug\/(federate|api\/v1\/(labels|metadata|rules|alerts|query_exemplars|format_query|status\/buildinfo))$/,

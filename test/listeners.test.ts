@@ -10,12 +10,20 @@ import { systemClock } from "#core/clock.ts";
 import { Channel } from "#hosts/channel.ts";
 import { HOST_LIMITS } from "#hosts/limits.ts";
 import { answerTo, LISTENERS, openChannel, tcp } from "./http-listeners.ts";
+import { testPlatform } from "./platform.ts";
 import { until } from "./support.ts";
 
 const root = join(import.meta.dirname, "..");
 
 /** Request lines that are not of HTTP/1.0 or 1.1. Node's own parser answers all but the last two with 200. */
 const VERSIONS = ["", " HTTP/0.9", " HTTP/2.0", " HTTP/1", " HTTP/3.0"];
+
+test("a platform with a public address listens where its settings say", async (t) => {
+  const { data_dir, base_url } = await testPlatform(t, { HANGAR_BASE_URL: "https://machines.example" });
+  assert.equal(base_url, "https://machines.example");
+  const address = readFileSync(join(data_dir, "address"), "utf8").trim();
+  assert.equal((await fetch(`${address}/healthz`)).status, 200);
+});
 
 suite("every HTTP listener", () => {
   test("control: a plain Node server answers requests without an HTTP version", async (t) => {
@@ -82,7 +90,7 @@ suite("every HTTP listener", () => {
       exclude: (name) => /\.test\.ts$|fixtures\.ts$/.test(String(name)),
     });
     const servers = files.filter((file) =>
-      /import \{[^}]*\bcreateServer\b[^}]*\} from "node:https?"/.test(readFileSync(join(root, file), "utf8")),
+      /import \{[^}]*\bcreateServer\b[^}]*\} from "(node:https?|#http\/node-http\.ts)"/.test(readFileSync(join(root, file), "utf8")),
     );
     assert.deepEqual(servers.sort(), [
       "src/hosts/channel.ts",
