@@ -23,6 +23,7 @@ const NOT_LISTS: Record<string, string> = {
   "/v1/images/show": "the layers of one image",
   "/v1/apps/:app_name/machines/:machine_id/logs": "the newest lines, by `tail` and `since`, or a stream",
   "/v1/apps/:app_name/logs": "the newest lines, by `tail` and `since`, or a stream",
+  "/v1/apps/:app_name/status": "the state of one app, with the failing machines (`status_failures` at most)",
   "/v1/gateway/list": "two lists for a program in a machine: its connectors (500 at most) and the providers",
   "/oidc/:org_slug/.well-known/jwks.json": "a document of a standard, read whole by every verifier",
 };

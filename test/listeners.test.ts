@@ -90,7 +90,9 @@ suite("every HTTP listener", () => {
       exclude: (name) => /\.test\.ts$|fixtures\.ts$/.test(String(name)),
     });
     const servers = files.filter((file) =>
-      /import \{[^}]*\bcreateServer\b[^}]*\} from "(node:https?|#http\/node-http\.ts)"/.test(readFileSync(join(root, file), "utf8")),
+      /import \{[^}]*\bcreateServer\b[^}]*\} from "(node:https?|#http\/node-http\.ts)"/.test(
+        readFileSync(join(root, file), "utf8"),
+      ),
     );
     assert.deepEqual(servers.sort(), [
       "src/hosts/channel.ts",

@@ -102,7 +102,7 @@ function runLine({ rest, heredocs }: Instruction, shell: readonly string[]): str
   const [flags, command] = splitFlags(rest);
   const [only] = heredocs;
   const script =
-    only && command === only.token ? ownScript(only) : `${command}\n${heredocs.map(({ raw }) => raw).join("")}`;
+    only && command === only.redirection ? ownScript(only) : `${command}\n${heredocs.map(({ raw }) => raw).join("")}`;
   return `RUN ${flags}${JSON.stringify([...shell, script])}`;
 }
 
@@ -121,12 +121,16 @@ const FILE_NAME = /^\w[\w.+-]{0,127}$/;
 function copyLine({ word, rest, heredocs }: Instruction, files: Map<string, string>, variables: Variables): string {
   const left = [...heredocs];
   const words = wordsOf(rest).map((one) => {
-    const heredoc = left[0]?.token === one ? left.shift() : undefined;
+    const heredoc = left[0]?.redirection === one ? left.shift() : undefined;
     if (!heredoc) return one;
     if (!FILE_NAME.test(heredoc.name))
-      fail("build_refused", `the Dockerfile copies a here-document ${heredoc.token}, whose name is no file name`, {
-        hint: "name it with letters, digits and . _ + -, as in COPY <<app.conf /etc/",
-      });
+      fail(
+        "build_refused",
+        `the Dockerfile copies a here-document ${heredoc.redirection}, whose name is no file name`,
+        {
+          hint: "name it with letters, digits and . _ + -, as in COPY <<app.conf /etc/",
+        },
+      );
     const path = `${HEREDOC_DIR}/${files.size}/${heredoc.name}`;
     if (files.size === DOCUMENTS) fail("build_refused", `the Dockerfile copies more than ${DOCUMENTS} here-documents`);
     files.set(path, heredoc.quoted ? heredoc.body : variables.expand(heredoc.body));

@@ -3,7 +3,7 @@ import { fail } from "#core/errors.ts";
 
 export interface Heredoc {
   /** The word as it is written: `<<EOF`, `<<-"END"`. */
-  token: string;
+  redirection: string;
   name: string;
   /** Variables in it are left alone. */
   quoted: boolean;
@@ -77,5 +77,8 @@ function readBody(all: readonly string[], from: number, token: string): { heredo
     });
   const lines = all.slice(from, end).map((line) => `${line}\n`);
   const body = lines.map((line) => (dash ? line.replace(/^\t+/, "") : line)).join("");
-  return { heredoc: { token, name, quoted: quote !== "", raw: `${lines.join("")}${all[end]}\n`, body }, next: end + 1 };
+  return {
+    heredoc: { redirection: token, name, quoted: quote !== "", raw: `${lines.join("")}${all[end]}\n`, body },
+    next: end + 1,
+  };
 }

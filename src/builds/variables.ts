@@ -27,18 +27,21 @@ export class Variables {
   /** `$NAME`, `${NAME}`, `${NAME:-other}` and `${NAME:+other}`; `\$` is a dollar. */
   expand(text: string): string {
     let expanded = "";
-    for (const [piece, dollar, braced, sign, other = "", bare] of text.matchAll(PIECE)) {
-      const name = braced ?? bare;
-      const value = this.#values.get(name ?? "") ?? "";
-      if (dollar !== undefined) expanded += dollar;
-      else if (name === undefined) expanded += piece;
-      else if (sign === "+") expanded += value === "" ? "" : other;
-      else expanded += value === "" && sign === "-" ? other : value;
+    for (const found of text.matchAll(PIECE)) {
+      expanded += this.#valueOf(found);
       // Looked at after each piece: variables that are made of each other grow without end.
       if (expanded.length > VALUE_CHARS)
         fail("build_refused", `a variable of the Dockerfile grows to more than ${VALUE_CHARS} characters`);
     }
     return expanded;
+  }
+
+  #valueOf([piece, dollar, braced, sign, other = "", bare]: RegExpExecArray): string {
+    const name = braced ?? bare;
+    if (name === undefined) return dollar ?? piece;
+    const value = this.#values.get(name) ?? "";
+    if (sign === "+") return value === "" ? "" : other;
+    return value === "" && sign === "-" ? other : value;
   }
 }
 

@@ -16,7 +16,10 @@ suite("commands whose first argument is an app", () => {
   });
 
   test("missing and surplus arguments are named", () => {
-    assert.throws(() => withApp(verb, [undefined, undefined], {}), new UsageError("missing required argument 'app'"));
+    assert.throws(
+      () => withApp(verb, [undefined, undefined], {}),
+      /^UsageError: missing required argument 'app'; name the app: --app/,
+    );
     assert.throws(
       () => withApp(verb, [undefined, undefined], { app: "web" }),
       new UsageError("missing required argument 'hostname'"),

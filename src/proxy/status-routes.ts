@@ -44,7 +44,7 @@ const AppStatus = Type.Object({
   regions: Type.Array(text),
   machines: Type.Record(Type.String(), Type.Integer(), { description: "How many machines are in each state." }),
   failures: Type.Array(Type.Object({ machine_id: text, machine_name: text, reason: text }), {
-    description: "Machines that fail, each with its reason.",
+    description: `Machines that fail, each with its reason; at most ${PROXY_LIMITS.status_failures}.`,
   }),
   release: Type.Union([ReleaseSummary, Type.Null()], { description: "The newest complete release, which runs." }),
   last_release: Type.Union([ReleaseSummary, Type.Null()], {
@@ -93,9 +93,11 @@ async function statusOf(parts: StatusParts, { id, name }: Pick<App, "id" | "name
   ]);
   const present = machines.filter(({ state }) => state !== "destroyed");
   const complete = releases.find(({ status }) => status === "complete");
+  const health = appHealth(present, parts.clock.now(), await listeningProblems(parts.listening, present));
   return {
     app_name: name,
-    ...appHealth(present, parts.clock.now(), await listeningProblems(parts.listening, present)),
+    ...health,
+    failures: health.failures.slice(0, PROXY_LIMITS.status_failures),
     urls: parts.urls(id),
     regions: [...new Set(present.map(({ region }) => region))].sort(),
     machines: Object.fromEntries(

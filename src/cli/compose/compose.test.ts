@@ -128,8 +128,8 @@ suite("a compose file", () => {
     assert.deepEqual(web.guest, { memory_mb: 512, cpus: 2 });
     assert.deepEqual(web.env, { MODE: "web", DEBUG: "false", DATABASE_URL: "postgres://shop:s3cret@db:5432/shop" });
     assert.deepEqual(web.files, [
-      { guest_path: "/run/secrets/api_key", secret_name: "FILE_API_KEY" },
       { guest_path: "/etc/motd", raw_value: Buffer.from("hello 1").toString("base64") },
+      { guest_path: "/run/secrets/api_key", secret_name: "FILE_API_KEY" },
     ]);
     assert.deepEqual(secrets, { FILE_API_KEY: Buffer.from("k").toString("base64") });
     assert.deepEqual([mount?.volume_name, mount?.rest.path], ["uploads", "/srv/uploads"]);
