@@ -13,7 +13,7 @@ export const imagesBase: Verb = {
   arguments: [["<kind>", kinds]],
   options: [
     ["--suite <name>", "Debian's release, for example bookworm (default: this system's, or bookworm)"],
-    ["--mirror <url>", "where packages come from, or a sources file (default: this system's, or deb.debian.org)"],
+    ["--mirror <url>", "where packages come from, or a sources file (default: this system's, else Debian's)"],
     ["--include <packages>", "more packages, separated by commas"],
     ["--name <image>", "the image's name (default: hangar/KIND:SUITE)"],
     ["--org <slug>", "the organization's images (default: as for images import)"],
