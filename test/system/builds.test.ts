@@ -80,7 +80,7 @@ ENV PORT=80 \\
     # a comment within
     NAME="a b"
 SHELL ["/bin/sh", "-eux", "-c"]
-WORKDIR /work
+WORKDIR /srv
 WORKDIR deep
 
 FROM base AS build
@@ -194,7 +194,7 @@ suite("image builds", { skip: buildahMissing() ?? realMachinesMissing() }, () =>
     const says = `cat /etc/web.conf /out/*; stat -c '%a %u:%g' /out /chmod; cat '/unicode/日本 語' /copied/sub/b; ls /copied/empty`;
     assert.equal(
       await machines.sh(id, says),
-      "port=80 base=none\nliteral $PORT\nshell -x\none\ntwo\nprogram\n/work/deep\n1\n755 7:8\n555 7:8\nunicode\nb\n",
+      "port=80 base=none\nliteral $PORT\nshell -x\none\ntwo\nprogram\n/srv/deep\n1\n755 7:8\n555 7:8\nunicode\nb\n",
     );
     const { body } = await machines.ask(`GET /v1/apps/web/machines/${id}/logs`);
     assert.match(JSON.stringify(body), /to stdout by name/, "also as another user than root");

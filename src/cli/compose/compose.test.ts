@@ -1,21 +1,12 @@
 import assert from "node:assert/strict";
-import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { chmodSync } from "node:fs";
+import { join } from "node:path";
 import { suite, test } from "node:test";
-import { tempDir } from "../../../test/support.ts";
+import { folderOf } from "../../../test/support.ts";
 import { type Group, groupsOf } from "../app-file/groups.ts";
 import { parseAppFile } from "../app-file/read.ts";
 import { inProject, withCompose } from "./app-file.ts";
 import { interpolate } from "./interpolate.ts";
-
-function folderOf(files: Record<string, string>): string {
-  const folder = tempDir();
-  for (const [path, text] of Object.entries(files)) {
-    mkdirSync(dirname(join(folder, path)), { recursive: true });
-    writeFileSync(join(folder, path), text);
-  }
-  return folder;
-}
 
 function composed(files: Record<string, string>, toml = "[compose]\n") {
   const folder = folderOf({ ...files, "hangar.toml": toml });

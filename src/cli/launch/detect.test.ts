@@ -1,18 +1,7 @@
 import assert from "node:assert/strict";
-import { mkdirSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
 import { suite, test } from "node:test";
-import { tempDir } from "../../../test/support.ts";
+import { folderOf } from "../../../test/support.ts";
 import { detect } from "./detect.ts";
-
-function folderOf(files: Record<string, string>): string {
-  const folder = tempDir();
-  for (const [path, text] of Object.entries(files)) {
-    mkdirSync(dirname(join(folder, path)), { recursive: true });
-    writeFileSync(join(folder, path), text);
-  }
-  return folder;
-}
 
 const json = (value: object): string => JSON.stringify(value);
 
