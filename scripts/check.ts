@@ -1,4 +1,4 @@
-/** What every commit passes: types, looks, promises, and the house rules. `--fix` mends what can be mended. */
+/** What every commit passes: format and lint, types, unawaited promises, repository rules. `--fix` fixes what can be fixed automatically. */
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 
@@ -7,11 +7,11 @@ const fix = process.argv.includes("--fix");
 const tool = (name: string): string => join(root, "tools/node_modules/.bin", name);
 
 const steps: [string, string, string[]][] = [
-  ["looks", tool("biome"), ["check", "--error-on-warnings", ...(fix ? ["--write"] : []), "."]],
+  ["format and lint", tool("biome"), ["check", "--error-on-warnings", ...(fix ? ["--write"] : []), "."]],
   ["types", join(root, "node_modules/.bin/tsc"), []],
   ["types of the pages", join(root, "node_modules/.bin/tsc"), ["-p", "web"]],
-  ["promises", tool("oxlint"), ["--type-aware", "src", "web", "test", "bench", "scripts"]],
-  ["house", process.execPath, ["--test", "--test-reporter=dot", "test/tidy.test.ts"]],
+  ["unawaited promises", tool("oxlint"), ["--type-aware", "src", "web", "test", "bench", "scripts"]],
+  ["repository rules", process.execPath, ["--test", "--test-reporter=dot", "test/tidy.test.ts"]],
 ];
 
 let failed = false;
