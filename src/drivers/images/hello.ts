@@ -18,7 +18,8 @@ const SERVER = join(import.meta.dirname, "hello-server.mjs");
 const BUSYBOX = "/bin/busybox";
 
 export const HELLO_CONFIG = {
-  Entrypoint: ["/usr/bin/node", "/hello/server.mjs"],
+  // Cmd, not Entrypoint: a command given to `hangar run` is run instead of the server.
+  Cmd: ["/usr/bin/node", "/hello/server.mjs"],
   // Makes the loader of every distribution find the libraries.
   Env: ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LD_LIBRARY_PATH=/usr/lib"],
   WorkingDir: "/",

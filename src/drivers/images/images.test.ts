@@ -258,7 +258,7 @@ suite("image removal and clean-up", { skip: NOT_ROOT }, () => {
     assert.equal(ref.digest, same.digest);
     const { layers: folders, config } = await images.hold({ id: "m", org_id: "org-a" }, ref, NEVER);
     const root = folders[0] ?? "";
-    assert.deepEqual(config.entrypoint, ["/usr/bin/node", "/hello/server.mjs"]);
+    assert.deepEqual([config.entrypoint, config.cmd], [[], ["/usr/bin/node", "/hello/server.mjs"]]);
     assert.match(readFileSync(join(root, "hello/server.mjs"), "utf8"), /createServer/);
     assert.equal((await images.show("hangar/hello", "org-b")).source, "built-in");
   });
