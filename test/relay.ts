@@ -8,7 +8,10 @@ export type Direction = "out" | "in";
 
 export interface Relay {
   port: number;
-  /** Nothing is forwarded and nothing closed, as behind a firewall that forgot the connection; also new ones hang. */
+  /**
+   * Nothing is forwarded, as behind a firewall that forgot the connection; also new ones hang. The client is told
+   * nothing; the server's kernel asks after its peer and ends the connection after `KEEPALIVE_MS`.
+   */
   silence(): void;
   /**
    * What goes in these directions waits until `restore`, and then arrives late: as TCP does it when packets were dropped
@@ -31,10 +34,24 @@ export interface Relay {
 /** What ends a flight of statements in PostgreSQL's protocol. */
 const SYNC = Buffer.from([0x53, 0, 0, 0, 4]);
 
+/**
+ * `tcp_keepalives_idle`, `_interval` and `_count` of our sessions, which the server's end of a relay does not have: it is
+ * a Unix socket. Without this every silence would take connections of the server for ever, until it has none left.
+ */
+const KEEPALIVE_MS = 25_000;
+
 interface Pair {
   client: Socket;
   server: Socket;
   silent: boolean;
+}
+
+function fallSilent(pair: Pair): void {
+  if (pair.silent) return;
+  pair.silent = true;
+  const forgotten = setTimeout(() => pair.server.destroy(), KEEPALIVE_MS);
+  forgotten.unref();
+  pair.server.once("close", () => clearTimeout(forgotten));
 }
 
 /** `to` is a port of loopback, or the path of a socket. */
@@ -48,8 +65,9 @@ export async function startRelay(to: number | string): Promise<Relay> {
   let asked = false;
   const server = createServer((client) => {
     const upstream = typeof to === "string" ? connect(to) : connect(to, "127.0.0.1");
-    const pair: Pair = { client, server: upstream, silent };
+    const pair: Pair = { client, server: upstream, silent: false };
     pairs.add(pair);
+    if (silent) fallSilent(pair);
     const end = (): void => {
       // A silent pair hides that the other side has gone, too.
       if (pair.silent) return;
@@ -99,7 +117,7 @@ export async function startRelay(to: number | string): Promise<Relay> {
     delay_ms: 0,
     silence() {
       silent = true;
-      for (const pair of pairs) pair.silent = true;
+      for (const pair of pairs) fallSilent(pair);
     },
     hold(...directions) {
       for (const direction of directions) if (!held.has(direction)) held.set(direction, Promise.withResolvers());
