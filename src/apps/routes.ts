@@ -48,13 +48,15 @@ function ownRoutes({ apps, orgs }: Parts): Row[] {
       response: { status: 200, schema: schema.AppList },
       async handle({ page, ...admitted }) {
         const { id, slug } = orgOf(admitted);
-        const [found, org] = await Promise.all([apps.list(id, page.request), orgs.get(slug)]);
-        const list = page.take(found, ({ name }) => [name]);
-        const whole = list.length === found.length && page.after === undefined;
-        const [held, total_apps] = await Promise.all([
-          apps.occupancies(id, page.asked ? list.map((app) => app.id) : undefined),
-          whole ? list.length : apps.count(id),
+        const [found, org, total_apps, all] = await Promise.all([
+          apps.list(id, page.request),
+          orgs.get(slug),
+          apps.count(id),
+          page.asked ? undefined : apps.occupancies(id),
         ]);
+        const list = page.take(found, ({ name }) => [name]);
+        const of = (): string[] => list.map((app) => app.id);
+        const held = all ?? (await apps.occupancies(id, of()));
         return { total_apps, apps: list.map((app) => appResponse(app, held(app.id), org)) };
       },
     }),

@@ -26,7 +26,7 @@ export function createGuard(parts: GuardParts): Guard {
   const { prefetch } = parts;
   return {
     ...(prefetch && {
-      prefetch: (authorization, target, writes) => prefetch({ ...target, token_id: tokenIdOf(authorization), writes }),
+      prefetch: (authorization, wanted) => prefetch({ ...wanted, token_id: tokenIdOf(authorization) }),
     }),
     identify: (authorization, rule) =>
       rule === "registry" || rule === "git"

@@ -130,6 +130,8 @@ export const LIMITS = {
   ballast_bytes: 4 * MIB,
   /** Cached rows between two commits, for each of tokens, apps, organizations and machines. One more: the cache is cleared. */
   lookups: 4096,
+  /** Reads whose rows (token, app, organization) are remembered for the next one like it, with PostgreSQL. One more: all are forgotten. */
+  recollections: 512,
   /** One call to PostgreSQL, retries included. Past it: 503, and its connection is replaced. */
   postgres_call_ms: 10 * SECOND,
   /** One statement, by the server's clock (`statement_timeout`). Past it: 503 `overloaded`, nothing was changed. */

@@ -1,8 +1,17 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
-import { forgetPrefetched, Prefetched, takePrefetched, withPrefetched } from "./prefetched.ts";
+import {
+  confirmPrefetched,
+  forgetPrefetched,
+  Prefetched,
+  type Recollection,
+  takePrefetched,
+  withPrefetched,
+} from "./prefetched.ts";
 
-const one = (): Prefetched => new Prefetched(async (keep) => keep("app", "web", { id: 1 }));
+type Reading = NonNullable<Recollection["last"]>;
+const reading = (id: number): Reading => ({ found: [{ id }], keepAll: (keep) => keep("app", "web", { id }) });
+const one = (): Prefetched => new Prefetched(async () => reading(1));
 const take = (): Promise<unknown> => takePrefetched("app", "web");
 
 suite("prefetched rows", () => {
@@ -30,5 +39,60 @@ suite("prefetched rows", () => {
     const failed = (): Prefetched => new Prefetched(() => Promise.reject(new Error("away")));
     await withPrefetched(failed(), async () => {});
     await withPrefetched(failed(), () => assert.rejects(take(), /away/));
+  });
+
+  suite("with those of the last time", () => {
+    function again(last: Reading | undefined, now: Promise<Reading>): { run(): Promise<unknown[]>; kept: Reading[] } {
+      const kept: Reading[] = [];
+      const prefetched = new Prefetched(() => now, { last, remember: (it) => void kept.push(it) });
+      const told: unknown[] = [];
+      const work = async (): Promise<unknown[]> => {
+        told.push(await take());
+        await confirmPrefetched();
+        return told;
+      };
+      return { run: () => withPrefetched(prefetched, work), kept };
+    }
+
+    test("a request begins before its rows have arrived, and is over when they are the same", async () => {
+      const arriving = Promise.withResolvers<Reading>();
+      const { run, kept } = again(reading(1), arriving.promise);
+      let done = false;
+      const answer = run().then((told) => {
+        done = true;
+        return told;
+      });
+      await new Promise(setImmediate);
+      assert.equal(done, false, "nothing is told before it is confirmed");
+      arriving.resolve(reading(1));
+      assert.deepEqual(await answer, [{ id: 1 }]);
+      assert.equal(kept.length, 1);
+    });
+
+    test("a request is decided again on the rows that arrived when they have changed", async () => {
+      assert.deepEqual(await again(reading(1), Promise.resolve(reading(2))).run(), [{ id: 1 }, { id: 2 }]);
+    });
+
+    test("a refusal on rows that have changed is decided again, one on rows that have not is told", async () => {
+      const decide = async (now: Reading): Promise<string> => {
+        const prefetched = new Prefetched(async () => now, { last: reading(1), remember: () => {} });
+        return await withPrefetched(prefetched, async () => {
+          assert.notDeepEqual(await take(), { id: 1 }, "refused");
+          return "allowed";
+        });
+      };
+      assert.equal(await decide(reading(2)), "allowed");
+      await assert.rejects(decide(reading(1)), /refused/);
+    });
+
+    test("a first request waits for its rows, and the next one begins with them", async () => {
+      const { run, kept } = again(undefined, Promise.resolve(reading(3)));
+      assert.deepEqual(await run(), [{ id: 3 }]);
+      assert.deepEqual(kept[0]?.found, [{ id: 3 }]);
+    });
+
+    test("nothing is told when the rows cannot be read", async () => {
+      await assert.rejects(again(reading(1), Promise.reject(new Error("away"))).run(), /away/);
+    });
   });
 });

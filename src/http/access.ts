@@ -59,13 +59,19 @@ export function appOf({ app }: Admitted): { id: string; name: string } {
   return app;
 }
 
-/** Authenticates and authorizes callers; implemented by the auth module. */
-/** Reads the rows that a request will need in one round trip. Absent where a read costs none. */
-export type Prefetch = (wanted: Target & { token_id?: string | undefined; writes: boolean }) => Prefetched;
+export interface Intent {
+  writes: boolean;
+  /** It answers at once, so it may begin with the rows of the last time and confirm them before it answers. */
+  confirms: boolean;
+}
 
+/** Reads the rows that a request will need in one round trip. Absent where a read costs none. */
+export type Prefetch = (wanted: Target & Intent & { token_id?: string | undefined }) => Prefetched;
+
+/** Authenticates and authorizes callers; implemented by the auth module. */
 export interface Guard {
   /** Starts reading what a request names, before it is authorized: the checks use the result. */
-  prefetch?(authorization: string | undefined, target: Target, writes: boolean): Prefetched;
+  prefetch?(authorization: string | undefined, wanted: Target & Intent): Prefetched;
   /** Fails with `unauthorized` unless the header has a valid token in the right scheme. */
   identify(authorization: string | undefined, rule: SchemeRule, request: IncomingMessage): Promise<Caller>;
   /** Fails with `forbidden` when the token does not allow it, with `not_found` when the caller may not see it. */

@@ -4,7 +4,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { fail, type Problem } from "#core/errors.ts";
 import { type Ids, randomIds } from "#core/ids.ts";
 import { LIMITS } from "#core/limits.ts";
-import { withPrefetched } from "#core/prefetched.ts";
+import { confirmPrefetched, withPrefetched } from "#core/prefetched.ts";
 import type { Admitted, Caller, Target } from "./access.ts";
 import { admittedTo, callerOf, type Input } from "./admission.ts";
 import { dropEmpty, dropEmptyParameters } from "./empty-values.ts";
@@ -51,6 +51,7 @@ export function handler(row: Row, parts: HandlerParts, ending: AbortSignal): Han
     const key = request.headers["idempotency-key"];
     if (!isRepeatable(row) || typeof key !== "string") {
       const outcome = await run(row, call(random));
+      await confirmPrefetched();
       return send(row, reply.headers(pageHeaders(page, request.url)), outcome);
     }
     const who = { caller: caller.fingerprint ?? caller.token_id, key, recorded: !row.credential };
@@ -63,9 +64,10 @@ function prefetching(row: Row, { guard }: HandlerParts, work: Handler): Handler 
   if (!guard.prefetch || row.access === "open" || row.access === "machine") return work;
   const prefetch = guard.prefetch.bind(guard);
   return async (request, reply) => {
-    const { org_slug, app_name, machine_id } = request.params as Target;
-    const writes = row.method !== "GET";
-    const prefetched = prefetch(request.headers.authorization, { org_slug, app_name, machine_id }, writes);
+    const { org_slug } = request.query as Target;
+    const intent = { writes: row.method !== "GET", confirms: isConfirmed(row, request) };
+    const wanted = { org_slug, ...(request.params as Target), ...intent };
+    const prefetched = prefetch(request.headers.authorization, wanted);
     return await withPrefetched(prefetched, () => work(request, reply));
   };
 }
@@ -224,6 +226,13 @@ async function once(
   if (repeated) reply.header("idempotent-replayed", "true");
   return recorded;
 }
+
+/** A machine's row changes too often to be worth remembering, except for lists of what it has. */
+const isConfirmed = (row: Row, request: FastifyRequest): boolean =>
+  row.method === "GET" &&
+  !row.relay &&
+  !isSession(row, request) &&
+  (row.pages !== undefined || !("machine_id" in (request.params as Target)));
 
 /** A stream or WebSocket without a timeout. */
 const isSession = (row: Row, request: FastifyRequest): boolean =>

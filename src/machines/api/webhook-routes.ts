@@ -63,8 +63,9 @@ export function webhookRoutes({ apps }: Pick<RouteParts, "apps">, webhooks: Webh
       response: { status: 200, schema: Type.Object({ webhooks: Type.Array(WebhookResponse) }) },
       async handle({ page, ...call }) {
         const { id } = orgOf(call);
-        const names = new Map((await apps.list(id)).map((app) => [app.id, app.name]));
-        const list = page.of(await webhooks.list(id), (hook) => [hook.id]);
+        const [all, own] = await Promise.all([webhooks.list(id), apps.list(id)]);
+        const names = new Map(own.map((app) => [app.id, app.name]));
+        const list = page.of(all, (hook) => [hook.id]);
         return { webhooks: list.map((hook) => answer(hook, names)) };
       },
     }),

@@ -1,6 +1,7 @@
+import { DEFAULT_ORG } from "#auth/guard.ts";
 import type { Org, Token } from "#auth/types.ts";
 import { LIMITS } from "#core/limits.ts";
-import { Prefetched } from "#core/prefetched.ts";
+import { type Keep, Prefetched, type Recollection } from "#core/prefetched.ts";
 import type { Prefetch } from "#http/access.ts";
 import type { Database, Query } from "../database.ts";
 import { APP } from "./apps.ts";
@@ -22,14 +23,16 @@ const TOKENS = `WITH RECURSIVE chain AS (
     WHERE c.depth < ${LIMITS.token_chain})
   SELECT ${TOKEN} FROM chain`;
 
-type Keep = Parameters<ConstructorParameters<typeof Prefetched>[0]>[0];
 type Lookup = Query & { keep(rows: unknown[], keep: Keep): void };
 
 const org = (sql: string, args: string[]): Lookup => ({
   sql: `SELECT ${ORG} FROM orgs WHERE ${sql}`,
   args,
   keep: (rows, keep) => {
-    for (const row of rows as Org[]) keep("org", row.id, row);
+    for (const row of rows as Org[]) {
+      keep("org", row.id, row);
+      keep("org slug", row.slug, row);
+    }
   },
 });
 
@@ -73,7 +76,10 @@ const placeLookups = (app_name: string): Lookup[] => [
 const slugLookup = (slug: string): Lookup => ({
   sql: `SELECT ${ORG} FROM orgs WHERE slug = ?`,
   args: [slug],
-  keep: ([row], keep) => row && keep("org slug", slug, row),
+  // Used by authorization and again by the handler.
+  keep: ([row], keep) => {
+    if (row) for (let use = 0; use < 2; use++) keep("org slug", slug, row);
+  },
 });
 
 const machineLookup = (id: string): Lookup => ({
@@ -99,19 +105,47 @@ const workLookup = (id: string): Lookup => ({
 export function sqlPrefetch(database: Database): Prefetch | undefined {
   if (!database.readAll) return undefined;
   const readAll = database.readAll.bind(database);
-  return ({ token_id, app_name, org_slug, machine_id, writes }) => {
+  const recollections = new Recollections();
+  return (wanted) => {
+    const { token_id, app_name, org_slug, machine_id, confirms } = wanted;
     // Nothing is read without a token.
-    if (!token_id) return new Prefetched(async () => {});
-    const lookups: Lookup[] = [
-      ...tokenLookups(token_id),
-      ...(app_name ? appLookups(app_name) : []),
-      ...(app_name && writes && !machine_id ? placeLookups(app_name) : []),
-      ...(org_slug ? [slugLookup(org_slug)] : []),
-      ...(machine_id ? [writes ? workLookup(machine_id) : machineLookup(machine_id)] : []),
-    ];
-    return new Prefetched(async (keep) => {
-      const results = await readAll(lookups);
-      for (const [index, lookup] of lookups.entries()) lookup.keep(results[index] ?? [], keep);
-    });
+    if (!token_id) return new Prefetched(async () => NOTHING);
+    const lookups = [...tokenLookups(token_id), ...lookupsOf(wanted)];
+    const read = async (): Promise<Reading> => {
+      const found = await readAll(lookups);
+      const keepAll = (keep: Keep): void => {
+        for (const [index, lookup] of lookups.entries()) lookup.keep(found[index] ?? [], keep);
+      };
+      return { found, keepAll };
+    };
+    // What else it reads is sent beside these, so that all of it takes one round trip.
+    if (!confirms) return new Prefetched(read);
+    return new Prefetched(read, recollections.of([token_id, app_name, org_slug, machine_id].join(" ")));
   };
+}
+
+function lookupsOf({ app_name, org_slug, machine_id, writes }: Parameters<Prefetch>[0]): Lookup[] {
+  const ofMachine = writes ? workLookup : machineLookup;
+  const of_machine = machine_id ? [ofMachine(machine_id)] : [];
+  // Without any, the operator's own is meant; other tokens have one.
+  if (!app_name) return [slugLookup(typeof org_slug === "string" ? org_slug : DEFAULT_ORG), ...of_machine];
+  return [...appLookups(app_name), ...(writes && !machine_id ? placeLookups(app_name) : []), ...of_machine];
+}
+
+type Reading = NonNullable<Recollection["last"]>;
+const NOTHING: Reading = { found: [], keepAll: () => {} };
+
+/** What reads found when they were last answered: each by its token and by what it is about. */
+class Recollections {
+  readonly #readings = new Map<string, Reading>();
+
+  of(name: string): Recollection {
+    return {
+      last: this.#readings.get(name),
+      remember: (reading) => {
+        if (this.#readings.size >= LIMITS.recollections) this.#readings.clear();
+        this.#readings.set(name, reading);
+      },
+    };
+  }
 }
