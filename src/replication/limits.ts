@@ -172,6 +172,8 @@ export const REPLICATION_LIMITS = {
   keep_alive_ms: 5 * SECOND,
   /** Stall timeout of an import. */
   import_stall_ms: 30 * SECOND,
+  /** Time an import waits for the write lock of the database it replaces. Then: 409. */
+  import_locked_ms: 2 * SECOND,
   /** Size of a JSON body between nodes. Past it: 413. */
   body_bytes: 1 * MIB,
   /** Clock tolerance of a signed request. Past it: 401. */

@@ -17,7 +17,7 @@ const REMEDIES: Record<string, string> = {
   opening: "wait",
   busy: "end the transaction that holds its write lock",
   full: "make room on the disk",
-  damaged: "restore it: hangar db restore --into",
+  damaged: "put a whole file there: hangar db export it from a replica and import it, or hangar db restore --into",
   missing: "hangar db export it from a replica, and import it",
   replaced: "restart the programs that are named",
   kept: "nothing; delete it yourself if it is not needed",

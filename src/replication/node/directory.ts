@@ -18,13 +18,11 @@ import { pageSizeOf } from "../wal/database-header.ts";
 import { identityAt } from "../wal/files.ts";
 import { OverwriteWatch } from "../wal/overwrite-watch.ts";
 import { Aside } from "./aside.ts";
+import { isDatabaseName } from "./database-name.ts";
 import type { DirectoryOptions } from "./directory-options.ts";
 import { Openings } from "./openings.ts";
 import { type ProblemState, Problems, Quarantined } from "./problems.ts";
 
-/** Files beside a database that belong to it. */
-const COMPANIONS = /-(wal|shm|journal|pos|lock)$|\.incoming$/;
-const NAME_CHARS = 200;
 /** Problems of an existing file; without the file they are void. */
 const OF_A_FILE: ReadonlySet<ProblemState> = new Set(["opening", "busy", "full", "damaged", "replaced", "failed"]);
 
@@ -247,9 +245,23 @@ export class Directory {
     return watch !== undefined && (watch.changed() || database.hasForeignPage(watch.checkpointed));
   }
 
-  /** On a replica: reopens databases whose WAL or file was modified by others. Returns their names. */
+  /** On a replica: reopens databases whose WAL or file was modified or removed by others. Returns their names. */
   healTouched(): string[] {
-    return [...this.#healDeletedLogs(), ...this.#healOverwritten()];
+    return [...this.#forgetRemoved(), ...this.#healDeletedLogs(), ...this.#healOverwritten()];
+  }
+
+  /** The primary's is fetched again; one that the primary does not have is what nobody needs. */
+  #forgetRemoved(): string[] {
+    const found = [...this.#databases.values()].filter(({ path }) => !statSync(path, { throwIfNoEntry: false }));
+    for (const database of found) {
+      const { name, path } = database;
+      this.#close(database);
+      for (const end of ["-wal", "-shm", "-pos"]) rmSync(path + end, { force: true });
+      rmSync(this.stateDir(name), { recursive: true, force: true });
+      this.problems.clear(name);
+      this.#options.log(`${name}: its file was removed here; a primary that has it sends it again`);
+    }
+    return found.map(({ name }) => name);
   }
 
   /** The modified file is read, differs from the primary's, and is replaced. */
@@ -298,6 +310,12 @@ export class Directory {
     rmSync(this.stateDir(name), { recursive: true, force: true });
     recordDeletion(this.stateDir(name), at, page_size);
     return kept_at;
+  }
+
+  /** Moves a file that is no database out of the way of one that shall have its name. Its history goes on. */
+  makeRoom(name: string): string {
+    this.problems.clear(name);
+    return this.#moveAside(name, join(this.dir, name), NOWHERE);
   }
 
   #moveAside(name: string, path: string, position: Position): string {
@@ -377,8 +395,4 @@ function readDrop({ log, name }: ReplicatedDatabase, info: TransactionInfo): Buf
   const ltx = log.recent(info.position.txid);
   if (!ltx) throw new Error(`the log of ${name} does not have the deletion it was just given`);
   return ltx;
-}
-
-export function isDatabaseName(name: string): boolean {
-  return name.length <= NAME_CHARS && /^[^./\\\0][^/\\\0]*$/.test(name) && !COMPANIONS.test(name);
 }

@@ -9,14 +9,18 @@ import { pipeline } from "node:stream/promises";
 import { messageOf } from "#core/assert.ts";
 import { fail } from "#core/errors.ts";
 import { syncDirectory } from "../durable.ts";
+import { REPLICATION_LIMITS } from "../limits.ts";
 import type { Position } from "../position.ts";
-import { isDatabaseName } from "./directory.ts";
+import { isDatabaseName } from "./database-name.ts";
 import type { ReplicationNode } from "./node.ts";
+import type { ProblemState } from "./problems.ts";
 
 /** More pages than a database can have: one step, so one transaction. */
 const ALL_PAGES = 2 ** 31 - 1;
 /** Timeout for capturing the import. */
 const CAPTURE_MS = 10_000;
+const RETRY_MS = 20;
+const HEALED_BY_IMPORT: ReadonlySet<ProblemState> = new Set(["damaged", "missing", "kept"]);
 /** Files being received, to refuse concurrent uploads. */
 const receiving = new Set<string>();
 
@@ -60,21 +64,50 @@ async function receive(body: IncomingMessage, path: string): Promise<string> {
 }
 
 async function install(node: ReplicationNode, name: string, incoming: string): Promise<void> {
-  const source = openGood(incoming);
   const path = join(node.dir, name);
+  refuseUnusable(node, name);
+  const source = openGood(incoming);
   try {
-    if (existsSync(path) && samePageSize(source, node, name)) {
+    if (node.directory.get(name) && existsSync(path) && samePageSize(source, node, name)) {
       // Copies over the old one in one transaction: readers see the old or the new, replicas get the changed pages.
-      await backup(source, path, { rate: ALL_PAGES });
+      await copyOver(node, source, name);
       return;
     }
     source.exec("PRAGMA journal_mode = WAL");
   } finally {
     source.close();
   }
+  if (node.directory.problems.get(name)?.state === "damaged") node.directory.makeRoom(name);
   renameSync(incoming, path);
   // The file is the database's first transaction, so it must be durable.
   syncDirectory(node.dir);
+}
+
+/** What is damaged, or gone, is what an import heals; any other database that is not open may be whole, and in use. */
+function refuseUnusable({ directory }: ReplicationNode, name: string): void {
+  const problem = directory.get(name) ? undefined : directory.problems.get(name);
+  if (!problem || HEALED_BY_IMPORT.has(problem.state)) return;
+  fail("conflict", `${name} is ${problem.state}: ${problem.reason}; nothing was changed`);
+}
+
+/** `backup` does not wait for locks, and says "not an error" of a busy database. */
+async function copyOver(node: ReplicationNode, source: DatabaseSync, name: string): Promise<void> {
+  const until_ms = node.clock.monotonic() + REPLICATION_LIMITS.import_locked_ms;
+  for (;;) {
+    try {
+      await backup(source, join(node.dir, name), { rate: ALL_PAGES });
+      return;
+    } catch (error) {
+      if (!node.closing && node.clock.monotonic() < until_ms) await node.clock.sleep(RETRY_MS);
+      else refuseCopy(node, name, error);
+    }
+  }
+}
+
+function refuseCopy({ directory }: ReplicationNode, name: string, error: unknown): never {
+  const free = directory.get(name)?.whileStill(() => undefined);
+  if (free === true) fail("storage_failed", `${name} could not be written: ${messageOf(error)}; is the disk full?`);
+  fail("conflict", `an application holds the write lock of ${name}; end that transaction; nothing was changed`);
 }
 
 /** SQLite cannot change the page size of a database in use: such a file is renamed over it. */

@@ -7,7 +7,7 @@ import { PositionMismatch } from "../database/state.ts";
 import type { PageTable } from "../ltx/page-table.ts";
 import { parsePosition } from "../position.ts";
 import { isPageSize } from "../wal/database-header.ts";
-import { isDatabaseName } from "./directory.ts";
+import { isDatabaseName } from "./database-name.ts";
 import { readSnapshotPart } from "./wire.ts";
 
 const INCOMING = ".incoming";

@@ -7,7 +7,8 @@ import { PositionMismatch, type TransactionInfo } from "../database/state.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
 import { decodeHeader, LtxError } from "../ltx/codec.ts";
 import { formatPosition, NO_PAGES, parsePosition } from "../position.ts";
-import { type Directory, isDatabaseName } from "./directory.ts";
+import { isDatabaseName } from "./database-name.ts";
+import type { Directory } from "./directory.ts";
 import { type Divergence, findDivergences } from "./divergence.ts";
 import { readGathered } from "./gathered-frames.ts";
 import { Incoming, readSnapshotHead } from "./incoming.ts";
@@ -188,6 +189,9 @@ export class ReplicaLink {
       case FRAME.unknown:
         this.#unknown(name, typeof reason === "string" ? reason : "it has never had it");
         break;
+      case FRAME.known:
+        this.#known(name);
+        break;
       case FRAME.ready:
         // A node that lacks a database is not complete.
         if (this.#unplaced.size === 0) events.ready();
@@ -226,6 +230,13 @@ export class ReplicaLink {
     this.#options.distrusted.delete(name);
     this.#unplaced.delete(name);
     this.#asked.delete(name);
+    this.#known(name);
+  }
+
+  /** The primary has it, so what was said of one that it did not have is over. */
+  #known(name: string): void {
+    const { problems } = this.#directory;
+    if (problems.get(name)?.state === "kept") problems.clear(name);
   }
 
   #applyBatch(): void {

@@ -33,7 +33,8 @@ import { HALT_ROUTES, type HaltParts, LARGE_BODIES } from "./halt-routes.ts";
 import { importDatabase } from "./import.ts";
 import type { ReplicationNode } from "./node.ts";
 import { PeerRefused, readBody, TERM_HEADER } from "./peer.ts";
-import { type Hello, roomOrEnd } from "./streams.ts";
+import { roomOrEnd } from "./room-or-end.ts";
+import type { Hello } from "./streams.ts";
 import { waitFor } from "./wait.ts";
 
 export interface ServerParts extends HaltParts {

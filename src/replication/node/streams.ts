@@ -13,6 +13,7 @@ import { formatPosition, type Position } from "../position.ts";
 import { type Batch, Batches } from "./batches.ts";
 import type { Directory, Dropped } from "./directory.ts";
 import type { InSyncReplicas } from "./in-sync-replicas.ts";
+import { roomOrEnd } from "./room-or-end.ts";
 import { FRAME, jsonFrame, snapshotPartHead, transactionHead } from "./wire.ts";
 
 /** A replica's first message. */
@@ -293,8 +294,12 @@ export class Streams {
   #place(replica: Replica, database: ReplicatedDatabase): void {
     const theirs = replica.hello.databases.get(database.name);
     const follows = theirs !== undefined && database.checksumAt(theirs.txid) === theirs.checksum;
-    if (follows) replica.next.set(database.name, theirs.txid + 1);
-    else replica.whole.add(database.name);
+    if (!follows) {
+      replica.whole.add(database.name);
+      return;
+    }
+    replica.next.set(database.name, theirs.txid + 1);
+    this.#write(replica, jsonFrame(FRAME.known, { name: database.name }));
   }
 
   /** Returns false when the connection is congested; its drain event follows. */
@@ -382,18 +387,4 @@ export class Streams {
     replica.sent_at_ms = this.#options.clock.monotonic();
     for (const { length } of parts) this.bytes_sent += length;
   }
-}
-
-/** Resolves when the connection has drained or closed. */
-export async function roomOrEnd(response: ServerResponse): Promise<void> {
-  if (response.destroyed) return;
-  await new Promise<void>((done) => {
-    const finish = (): void => {
-      response.off("drain", finish);
-      response.off("close", finish);
-      done();
-    };
-    response.on("drain", finish);
-    response.on("close", finish);
-  });
 }

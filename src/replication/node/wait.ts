@@ -9,7 +9,7 @@ import { parseDuration } from "#core/durations.ts";
 import { fail } from "#core/errors.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
 import { formatPosition, hex16, type Position, parsePosition } from "../position.ts";
-import { isDatabaseName } from "./directory.ts";
+import { isDatabaseName } from "./database-name.ts";
 import type { ReplicationNode } from "./node.ts";
 
 export interface WaitCall {

@@ -6,6 +6,7 @@
  *   snapshot_part   number of the first page (4), pages that follow each other
  *   gone            JSON: a database whose deletion the primary has logged, and the position of that
  *   unknown         JSON: a database that the primary does not have open, and why
+ *   known           JSON: a database whose position the primary goes on from: it has it, whatever it said before
  *   ready           everything the primary had when the replica connected has been sent
  *   heartbeat       JSON: the primary's time; after `ready`, and when nothing else was sent for a while
  *   sync            make durable what has come, and say at /ack what that is
@@ -25,6 +26,7 @@ export const FRAME = {
   handoff: 8,
   unknown: 9,
   sync: 10,
+  known: 11,
 } as const;
 
 const HEADER_BYTES = 8;

@@ -4,7 +4,7 @@ import { parseDuration } from "#core/durations.ts";
 import type { ProxyPlace } from "../commands.ts";
 import { nodeAddress } from "../flags.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
-import { isDatabaseName } from "../node/directory.ts";
+import { isDatabaseName } from "../node/database-name.ts";
 import { patternOf } from "./rules.ts";
 
 export const PROXY_OPTIONS = {
