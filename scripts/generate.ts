@@ -5,6 +5,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { ALERT_LIMITS } from "#alerts/limits.ts";
 import { BUILD_LIMITS } from "#builds/limits.ts";
 import type { Verb } from "#cli/verb.ts";
 import { allVerbs } from "#cli/verbs.ts";
@@ -131,6 +132,7 @@ function limitsPage(): string {
     ["Metrics: storage, per organization", "src/metrics/tsdb/limits.ts", { ...TSDB_LIMITS }],
     ["Metrics: one query", "src/metrics/promql/limits.ts", { ...QUERY_LIMITS }],
     ["Metrics: reading machines", "src/metrics/builtin/limits.ts", { ...BUILTIN_LIMITS }],
+    ["Alerts", "src/alerts/limits.ts", { ...ALERT_LIMITS }],
     ["Metrics: asking machines for their own", "src/metrics/scrape/limits.ts", { ...SCRAPE_LIMITS }],
     ["Metrics: an engine elsewhere", "src/metrics/remote/limits.ts", { ...REMOTE_LIMITS }],
   ];

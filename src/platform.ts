@@ -53,6 +53,7 @@ import { prepareEventLog } from "#stores/sql/event-log.ts";
 import { sqlIdempotencyStore } from "#stores/sql/idempotency.ts";
 import { sqlPrefetch } from "#stores/sql/prefetch.ts";
 import { sqlReleaseStore } from "#stores/sql/releases.ts";
+import { openAlerts } from "#wiring/alerts.ts";
 import { DatabaseWait } from "#wiring/database-wait.ts";
 import type { Emulated } from "#wiring/emulated.ts";
 import { openGit } from "#wiring/git.ts";
@@ -163,6 +164,7 @@ async function startOnce(
   const guard = createGuard({ tokens, store: authStore, apps: appStore, clock, prefetch: sqlPrefetch(database) });
   const idempotency = new Idempotency({ store: sqlIdempotencyStore(database), sealer, clock, runner: dir.node_id });
   const { git, rows: git_rows } = openGit(database, { ...kept, guard, orgs, apps: machines.apps, dir, clock, log });
+  const alerts = openAlerts(database, settings, { ...kept, ...machines, dir, clock, log });
 
   const dashboard = new Dashboard();
   const readiness = new Readiness([databaseCheck(database), ...machines.readiness], clock);
@@ -174,19 +176,19 @@ async function startOnce(
     ...machines.rows,
     ...registryRoutes(machines.registry, guard, clock),
     ...git_rows,
+    ...alerts.rows,
     ...inside.rows,
     ...leaseRoutes({ rows: sqlLeaseRows(database), clock }),
   ];
   const shared = { guard, idempotency, ...rateLimiter(settings, clock) };
   const edge = { rows, machine_authenticator, dashboard, around: emulated?.around };
   const server = createServer({ ...shared, ...edge, clock, log });
-  for (const part of [inside, machines, git, server]) opened.defer(() => part.close());
-
+  for (const part of [inside, machines, alerts, git, server]) opened.defer(() => part.close());
   if (!(await authStore.findOrg(DEFAULT_ORG))) await orgs.create({ name: DEFAULT_ORG }, randomIds(clock));
   const token_file = settings.role === "host" ? "" : await ensureToken(tokens, dir.file("token"), clock);
 
   await inside.start(rows, shared);
-  for (const part of [machines, git]) await part.start();
+  for (const part of [machines, git, alerts]) await part.start();
   await wait.leaveApi();
   await openApi(server, settings, { dir, facts, database, emulated });
   opened.defer(keepSweeping([idempotency, inside, git], clock, log));
@@ -205,12 +207,14 @@ async function startOnce(
     local_api,
     inject: server.inject,
     notReady: () => readiness.problems(),
-    // A write without effect: it checks the writer thread or the connection to PostgreSQL.
-    alive: () => database.write([{ sql: "SELECT 1" }]),
+    alive: () => database.write(NOTHING),
     proxy: machines.proxy,
     running: opened.move(),
   };
 }
+
+/** A write without effect: it checks the writer thread or the connection to PostgreSQL. */
+const NOTHING = [{ sql: "SELECT 1" }];
 
 /** The public listeners, hand-over and shutdown. */
 function edgeAddress(

@@ -79,6 +79,8 @@ async function furnish(platform: TestPlatform): Promise<Furniture> {
   const own = { hostname: "custom.example.com", fullchain, private_key };
   await ask("POST /v1/apps/web/certificates/custom", { body: own });
   await ask("POST /v1/apps/web/releases", { body: { definition: {} } });
+  await ask("PUT /v1/orgs/acme/alerts/rules/kept", { body: { content: "groups: []" } });
+  await ask("PUT /v1/apps/web/alerts/rules", { body: { content: "groups: []" } });
   const hook = (await ask("POST /v1/orgs/acme/webhooks", { body: { url: "http://127.0.0.1:1/" } })).body;
   const key = { provider: "github", api_key: "k", org_slug: "acme" };
   const { connection } = (await ask("POST /v1/oauth/connections/api_key", { body: key })).body;
@@ -96,6 +98,7 @@ async function furnish(platform: TestPlatform): Promise<Furniture> {
     volume_id: volume.id,
     snapshot_id: snapshot.graph_id,
     webhook_id: hook.id,
+    rule_file: "kept",
     host_id: "0001",
     connection_id: connection.id,
     provider: "github",
@@ -145,6 +148,8 @@ async function furnish(platform: TestPlatform): Promise<Furniture> {
       const special: Record<string, object> = {
         certificates: { ...own, hostname: "b.example.com" },
         egress: { mode: "none" },
+        "alerts/rules": { content: "groups: []" },
+        "alerts/rules/:rule_file": { content: "groups: []" },
         ip_assignments: { type: "shared_v4" },
         "builds/files/missing": { files: [] },
         builds: { files: [{ path: "Dockerfile", sha256: "0".repeat(64) }] },

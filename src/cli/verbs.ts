@@ -43,6 +43,7 @@ const GROUPS: Record<string, Record<string, Home>> = {
     dashboard: platform,
     top: machines,
     metrics: () => import("./metrics/index.ts"),
+    alerts: () => import("./alerts/index.ts"),
     services: network,
     explain: platform,
     webhooks: () => import("./webhooks/verbs.ts"),

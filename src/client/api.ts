@@ -954,20 +954,6 @@ export interface Api {
     body: undefined;
     answer: string;
   };
-  /** Recording and alerting rules: there are none. */
-  "GET /prometheus/:org_slug/api/v1/rules": {
-    params: { org_slug: string };
-    query: Record<string, never>;
-    body: undefined;
-    answer: string;
-  };
-  /** Alerts: there are none. */
-  "GET /prometheus/:org_slug/api/v1/alerts": {
-    params: { org_slug: string };
-    query: Record<string, never>;
-    body: undefined;
-    answer: string;
-  };
   /** Exemplars: there are none. */
   "GET /prometheus/:org_slug/api/v1/query_exemplars": {
     params: { org_slug: string };
@@ -1083,6 +1069,76 @@ export interface Api {
   /** Git repositories of apps, over Git's smart HTTP protocol. */
   "POST /git/*": {
     params: Record<string, never>;
+    query: Record<string, never>;
+    body: undefined;
+    answer: string;
+  };
+  /** List rule files; `default` comes with the platform until one of that name replaces it. */
+  "GET /v1/orgs/:org_slug/alerts/rules": {
+    params: { org_slug: string };
+    query: { limit?: number | undefined; cursor?: string | undefined };
+    body: undefined;
+    answer: { rule_files: ({ name: string; app_name?: string | undefined; dialect: "promql" | "metricsql"; built_in: boolean; groups: number; rules: number; updated_at?: string | undefined })[]; next_cursor?: string | undefined };
+  };
+  /** Show a rule file. */
+  "GET /v1/orgs/:org_slug/alerts/rules/:rule_file": {
+    params: { org_slug: string; rule_file: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: { name: string; app_name?: string | undefined; dialect: "promql" | "metricsql"; built_in: boolean; groups: number; rules: number; updated_at?: string | undefined; content: string };
+  };
+  /** Create or replace a rule file; its rules are evaluated from now on. */
+  "PUT /v1/orgs/:org_slug/alerts/rules/:rule_file": {
+    params: { org_slug: string; rule_file: string };
+    query: Record<string, never>;
+    body: { content: string; dialect?: "promql" | "metricsql" | undefined };
+    answer: { name: string; app_name?: string | undefined; dialect: "promql" | "metricsql"; built_in: boolean; groups: number; rules: number; updated_at?: string | undefined };
+  };
+  /** Delete a rule file; its alerts end. */
+  "DELETE /v1/orgs/:org_slug/alerts/rules/:rule_file": {
+    params: { org_slug: string; rule_file: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: undefined;
+  };
+  /** Show an app's own rules. */
+  "GET /v1/apps/:app_name/alerts/rules": {
+    params: { app_name: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: { name: string; app_name?: string | undefined; dialect: "promql" | "metricsql"; built_in: boolean; groups: number; rules: number; updated_at?: string | undefined; content: string };
+  };
+  /** Set an app's own rules; they see and write the series of this app only. */
+  "PUT /v1/apps/:app_name/alerts/rules": {
+    params: { app_name: string };
+    query: Record<string, never>;
+    body: { content: string; dialect?: "promql" | "metricsql" | undefined };
+    answer: { name: string; app_name?: string | undefined; dialect: "promql" | "metricsql"; built_in: boolean; groups: number; rules: number; updated_at?: string | undefined };
+  };
+  /** Delete an app's own rules. */
+  "DELETE /v1/apps/:app_name/alerts/rules": {
+    params: { app_name: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: undefined;
+  };
+  /** List alerts that are pending or firing. */
+  "GET /v1/orgs/:org_slug/alerts": {
+    params: { org_slug: string };
+    query: { resolved?: boolean | undefined; app_name?: string | undefined; limit?: number | undefined; cursor?: string | undefined };
+    body: undefined;
+    answer: { alerts: ({ labels: Record<string, string>; annotations: Record<string, string>; state: "pending" | "firing" | "resolved"; value: string; active_at: string; fired_at?: string | undefined; resolved_at?: string | undefined; rule_file: string; group: string })[]; next_cursor?: string | undefined };
+  };
+  /** Recording and alerting rules with their state. */
+  "GET /prometheus/:org_slug/api/v1/rules": {
+    params: { org_slug: string };
+    query: { type?: "alert" | "record" | undefined; "rule_name[]"?: string[] | undefined; "rule_group[]"?: string[] | undefined; "file[]"?: string[] | undefined; exclude_alerts?: boolean | undefined };
+    body: undefined;
+    answer: string;
+  };
+  /** Pending and firing alerts. */
+  "GET /prometheus/:org_slug/api/v1/alerts": {
+    params: { org_slug: string };
     query: Record<string, never>;
     body: undefined;
     answer: string;

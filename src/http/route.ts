@@ -96,6 +96,7 @@ export const PARTS = {
   identity: "Identity tokens of machines: the issuer, and the API inside a machine.",
   databases: "Who is primary among the nodes of a replicated database.",
   metrics: "Metrics queries, Prometheus-compatible.",
+  alerts: "Alerting and recording rules, and what they found.",
 } as const;
 export type Part = keyof typeof PARTS;
 

@@ -99,3 +99,6 @@ export function replaceAll(pattern: string, replacement: string): (value: string
     return found ? out + value.slice(from) : undefined;
   };
 }
+
+/** Whether the pattern matches somewhere in the text. */
+export const findsRegex = (pattern: string, text: string): boolean => RE2JS.compile(pattern).matcher(text).find();

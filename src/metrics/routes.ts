@@ -224,7 +224,7 @@ function labelRoutes({ engine, clock }: Parts): Row[] {
   ];
 }
 
-/** What Grafana's data source asks besides. There are no rules and no alerts here, and it is told so. */
+/** What Grafana's data source asks besides. Rules and alerts are in the alerts module. */
 function grafanaRoutes({ engine, clock }: Parts): Row[] {
   const fixed = (path: string, summary: string, data: unknown): Row =>
     route(`GET ${BASE}${path}`, { ...COMMON, summary, response: JSON_BYTES, handle: async () => success(data) });
@@ -238,8 +238,6 @@ function grafanaRoutes({ engine, clock }: Parts): Row[] {
       buildDate: "",
       goVersion: "",
     }),
-    fixed("/api/v1/rules", "Recording and alerting rules: there are none", { groups: [] }),
-    fixed("/api/v1/alerts", "Alerts: there are none", { alerts: [] }),
     ...both(fixed("/api/v1/query_exemplars", "Exemplars: there are none", [])),
     route(`GET ${BASE}/api/v1/metadata`, {
       ...COMMON,

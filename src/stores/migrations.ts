@@ -151,6 +151,23 @@ export const MIGRATIONS: readonly Migration[] = [
          app_id TEXT PRIMARY KEY REFERENCES apps (id) ON DELETE CASCADE, deploy_branch TEXT NOT NULL)`,
     ],
   },
+  {
+    id: 31,
+    name: "rules and the states of alerts",
+    statements: [
+      `CREATE TABLE rule_files (
+         org_id TEXT NOT NULL REFERENCES orgs (id) ON DELETE CASCADE, name TEXT NOT NULL,
+         app_id TEXT REFERENCES apps (id) ON DELETE CASCADE, dialect TEXT NOT NULL, content TEXT NOT NULL,
+         updated_at BIGINT NOT NULL, PRIMARY KEY (org_id, name))`,
+      "CREATE INDEX rule_files_app ON rule_files (app_id)",
+      `CREATE TABLE alert_claims (
+         org_id TEXT PRIMARY KEY REFERENCES orgs (id) ON DELETE CASCADE, runner TEXT NOT NULL,
+         runner_until BIGINT NOT NULL)`,
+      `CREATE TABLE rule_states (
+         org_id TEXT NOT NULL REFERENCES orgs (id) ON DELETE CASCADE, file TEXT NOT NULL, group_name TEXT NOT NULL,
+         state TEXT NOT NULL, PRIMARY KEY (org_id, file, group_name))`,
+    ],
+  },
 ];
 
 /** All tables with data, parents before children: the order of a restore. */
@@ -196,6 +213,9 @@ export const TABLES = [
   "builds",
   "build_logs",
   "git_settings",
+  "rule_files",
+  "alert_claims",
+  "rule_states",
 ] as const;
 
 /** The database belongs to another version of this program. */

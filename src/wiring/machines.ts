@@ -37,7 +37,6 @@ import type { RuntimeDriver } from "#machines/runtime/driver.ts";
 import type { ImageSource } from "#machines/runtime/image-source.ts";
 import type { LocalApi } from "#machines/runtime/local-api.ts";
 import { volumeMigratingDriver } from "#machines/runtime/volume-migrating-driver.ts";
-import type { MetricsEngine } from "#metrics/engine/engine.ts";
 import type { NetworkListener } from "#network/network-listeners.ts";
 import type { Reach } from "#proxy/exposure.ts";
 import type { LastKnownTables } from "#proxy/last-known.ts";
@@ -60,8 +59,9 @@ import { type BuilderNeeds, buildDuties, openBuilder, openBuilds } from "./build
 import { databaseRoutes } from "./databases.ts";
 import { openEgress } from "./egress.ts";
 import type { Emulated } from "./emulated.ts";
-import { MeasuredMachines, openMetrics, openSources } from "./metrics.ts";
+import { type LazyEngine, MeasuredMachines, openMetrics, openSources } from "./metrics.ts";
 import { openOverlay, ownBlock } from "./overlay.ts";
+import { platformSamples } from "./platform-samples.ts";
 import { openProxy } from "./proxy.ts";
 import { openRegistry } from "./registry.ts";
 import { Duty, openBeats, openHosts } from "./roles.ts";
@@ -99,7 +99,7 @@ interface MachinesPart {
   proxy: ProxyModule;
   registry: Registry;
   rows: Row[];
-  metrics(): MetricsEngine;
+  metrics: LazyEngine;
   readiness: readonly ReadinessCheck[];
   /** Nothing runs before this. */
   start(): Promise<void>;
@@ -131,7 +131,6 @@ function openApps({ appStore, clock }: MachineNeeds, module: MachineModule, { vo
 
 /** Opens apps, hosts, machines and webhooks. */
 export async function openMachines(database: Database, settings: Settings, needs: MachineNeeds): Promise<MachinesPart> {
-  const { clock, appStore } = needs;
   const opened = await openModule(database, settings, {
     ...needs,
     readiness: readinessOfProxy(() => proxy),
@@ -149,15 +148,16 @@ export async function openMachines(database: Database, settings: Settings, needs
     notifier && openOverlay(database, settings, { ...needs, ...opened, notifier, directory: proxy.directory });
   const running = new MeasuredMachines({ host_ids: hosts.own, store, bus: machines_module.bus });
   const sources = await openSources({ ...needs, machines: running, proxy, host_ids: hosts.own });
+  const serves_api = settings.role !== "host";
   const measuring = openMetrics(settings, {
     ...needs,
     sampled: needs.emulated?.sampled ?? true,
     machines: running,
     ...sources,
+    providers: [...sources.providers, platformSamples(database, { ...needs, machines: running, hosts, serves_api })],
     volumes: async () =>
       (await volumes.measurements()).map(({ app_name: app, host_id: host, ...facts }) => ({ app, host, ...facts })),
   });
-  const serves_api = settings.role !== "host";
   return {
     apps,
     host_ids: hosts.own,
@@ -170,7 +170,7 @@ export async function openMachines(database: Database, settings: Settings, needs
         hosts,
         onState: (id, state) => machines_module.hostState(id, state),
         drain: (id, name, ids) => machines_module.relocation.drain(id, { name, ids }),
-        joinToken: (ids) => makeJoinToken(hostStore, { master_key: needs.master_key, clock, ids }),
+        joinToken: (ids) => makeJoinToken(hostStore, { ...needs, ids }),
       }),
       ...imageRoutes(images),
       ...build_rows,
@@ -180,7 +180,7 @@ export async function openMachines(database: Database, settings: Settings, needs
       ...volumeRoutes(volumes, apps),
       ...proxy.rows,
       ...measuring.rows,
-      ...databaseRoutes({ clock, apps: appStore, machines: store, engine: measuring.engine, reach: sources.reach }),
+      ...databaseRoutes({ ...needs, ...sources, apps: needs.appStore, machines: store, engine: measuring.engine }),
     ],
     async start() {
       if (hosts.own.length > 0) await volumes.start();

@@ -56,9 +56,15 @@ interface MetricsParts {
   providers: readonly SampleProvider[];
 }
 
+/** Starts its thread on first use. */
+export interface LazyEngine {
+  (): MetricsEngine;
+  /** Whether there may be samples: something was stored or asked for, or the storage is elsewhere. */
+  hasMetrics(): boolean;
+}
+
 interface MetricsPart {
-  /** Starts its thread on first use. */
-  engine(): MetricsEngine;
+  engine: LazyEngine;
   rows: Row[];
   start(): Promise<void>;
   close(): Promise<void>;
@@ -70,10 +76,12 @@ export function openMetrics(settings: MetricsSettings, parts: MetricsParts): Met
   const { clock, log, machines, stats, reach, volumes } = parts;
   const open = engineFrom(settings, parts);
   let opened: MetricsEngine | undefined;
-  const engine = (): MetricsEngine => {
+  const lazy = (): MetricsEngine => {
     opened ??= open();
     return opened;
   };
+  const hasMetrics = (): boolean => opened !== undefined || settings.metrics_url !== undefined;
+  const engine = Object.assign(lazy, { hasMetrics });
   const postgres = new PostgresReader({ machines: machines.list, log, login: loginFrom(parts) });
   const providers = [...parts.providers, postgres.read];
   const sampler = new Sampler({ clock, log, engine, machines: machines.list, stats, volumes, providers });
@@ -218,6 +226,8 @@ const POSTGRES_PORT_KEY = "hangar_postgres_port";
 export class MeasuredMachines {
   readonly #parts: Parts;
   readonly #running = new Map<string, MeasuredMachine>();
+  /** Results of checks, by machine. */
+  readonly #checks = new Map<string, Machine["checks"]>();
   readonly #ends: (() => void)[] = [];
   #listener: Listener | undefined;
 
@@ -238,6 +248,18 @@ export class MeasuredMachines {
     for (const end of this.#ends.splice(0)) end();
   }
 
+  /** Whether each check of a running machine passes. */
+  checkSamples(): BuiltinSample[] {
+    return [...this.#running.values()].flatMap(({ id, org_id, app, region, host, instance }) =>
+      Object.entries(this.#checks.get(id) ?? {}).map(([check, { status }]) => ({
+        org_id,
+        name: "svc_instance_check_passing",
+        labels: { app, region, host, instance, check },
+        value: status === "critical" ? 0 : 1,
+      })),
+    );
+  }
+
   #onUpdate({ machine, events }: MachineUpdate): void {
     for (const { request } of events) {
       if (!request?.exit_event) continue;
@@ -256,6 +278,8 @@ export class MeasuredMachines {
   #follow(machine: Machine): void {
     const known = this.#running.get(machine.id);
     const measured = measuredOf(machine);
+    if (measured) this.#checks.set(machine.id, machine.checks);
+    else this.#checks.delete(machine.id);
     if (measured && known && isSame(known, measured)) return;
     if (known) {
       this.#running.delete(machine.id);

@@ -91,6 +91,7 @@ suite("hangar command", () => {
     );
     await run("mkdir -p ~/.local/share/bash-completion/completions");
     await run(`printf 'app = "web"\\n[build]\\nimage = "hangar/hello"\\n' > hangar.toml`);
+    await run(`printf 'groups: []\\n' > rules.yml; printf 'rule_files: [rules.yml]\\ntests: []\\n' > rules.test.yml`);
     const prepare = async (words: string): Promise<void> => {
       // A machine that runs is what every verb about machines can do something with.
       if (words.startsWith("machines")) await platform.ask(`POST /v1/apps/machinery/machines/${machine}/start`);

@@ -134,6 +134,17 @@ export const FILE: Shape = {
     max_unavailable: "number",
   },
   egress: { policy: "text", allow: "texts" },
+  alerts: [
+    {
+      alert: "text",
+      record: "text",
+      expr: "text",
+      for: "text",
+      keep_firing_for: "text",
+      labels: "map",
+      annotations: "map",
+    },
+  ],
   env: "map",
   processes: "any",
   experimental: { cmd: "words", entrypoint: "words", exec: "words", enable_consul: "flag" },

@@ -17,4 +17,6 @@ export interface Definition {
   max_unavailable?: number;
   /** The egress policy; unchanged when the file has none. */
   egress?: { mode: "all" | "none" | "list"; allow: string[] };
+  /** The app's own rules, as a rule file; unchanged when the file has none. */
+  alerts?: string;
 }

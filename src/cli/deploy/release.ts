@@ -7,6 +7,7 @@ import { LiveStatus } from "../live-status.ts";
 import { egressBody, egressText } from "../network/egress.ts";
 import { offersServices, openApp } from "../network/open.ts";
 import { type Context, UsageError } from "../verb.ts";
+import { setAlerts } from "./alerts.ts";
 import type { Definition } from "./definition.ts";
 import { failureText, MachineFailed } from "./failure.ts";
 import type { GitState } from "./git.ts";
@@ -95,6 +96,7 @@ export async function release(
       });
     const definition = await pinned(context, app_name, given);
     if (definition.egress) await setEgress(place, definition.egress);
+    if (definition.alerts !== undefined) await setAlerts(place, definition.alerts);
     const released = await carryOut(place, definition, options);
     // The machines run: a failure to open ports does not fail the release.
     if (definition.groups.some(({ config }) => offersServices(config))) await openApp(context, app_name);

@@ -7,6 +7,7 @@ import type { BuildInput, BuildResult } from "../builds/build.ts";
 import { inProject, withCompose } from "../compose/app-file.ts";
 import { egressBody } from "../network/egress.ts";
 import { type Context, type Input, neededApp, textOption, UsageError, type Verb } from "../verb.ts";
+import { alertsOf } from "./alerts.ts";
 import { BUILD_OPTIONS, buildForDeploy, buildInput, builtImage, groupBuilds } from "./build.ts";
 import type { Definition } from "./definition.ts";
 import { GIT_OPTIONS, gitState } from "./git.ts";
@@ -55,6 +56,7 @@ function asked(context: Context, input: Input): DeployInput {
       ...(release_command_timeout === undefined ? {} : { release_command_timeout: String(release_command_timeout) }),
       ...(wait_timeout === undefined ? {} : { wait_timeout: String(wait_timeout) }),
       ...egressOf(file),
+      ...alertsOf(file, app_name),
       ...(typeof max_unavailable === "number" ? { max_unavailable } : {}),
     },
   };

@@ -1,5 +1,4 @@
-import type { Expr } from "../promql/ast.ts";
-import { selectorsOf } from "../promql/engine.ts";
+import { narrowed } from "../promql/narrow.ts";
 import { parse } from "../promql/parse.ts";
 import { print } from "../promql/printer.ts";
 import type { Matcher } from "../source.ts";
@@ -9,9 +8,8 @@ export const ORG_LABEL = "hangar_org";
 
 /** The query with every selector narrowed to the organization; what we cannot read is refused and goes nowhere. */
 export function narrowedQuery(text: string, org_id: string | undefined): string {
-  const expr: Expr = parse(text, "metricsql");
-  if (org_id !== undefined) for (const selector of selectorsOf(expr)) narrow(selector.filters, org_id);
-  return print(expr);
+  if (org_id === undefined) return print(parse(text, "metricsql"));
+  return narrowed(text, "metricsql", { name: ORG_LABEL, op: "=", value: org_id });
 }
 
 /** The same for a `match[]`; without one, everything of the organization. */

@@ -1,0 +1,36 @@
+/** Bounds of rules and notifications, with what happens at them. */
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const KIB = 1024;
+
+export const ALERT_LIMITS = {
+  /** Size of a rule file. Past it: 400. */
+  rule_file_bytes: 512 * KIB,
+  /** Rule files of an organization. One more: 409 `limit_reached`. */
+  rule_files_per_org: 100,
+  /** Rules in a rule file. More: 400. */
+  rules_per_file: 1000,
+  /** Aliases in a YAML document, which may make a small one very large. More: 400. */
+  yaml_aliases: 100,
+  /** Length of a template. Past it: 400. */
+  template_chars: 16 * KIB,
+  /** Steps of one expansion of a template, and characters of its result. Past it: the text says so instead. */
+  template_steps: 100_000,
+  template_result_chars: 64 * KIB,
+  /** Alerts that one rule may have. Past it: the rule's evaluation fails, and its alerts end. */
+  alerts_per_rule: 10_000,
+  /** Interval of a group that names none. */
+  default_interval_ms: MINUTE,
+  /** Shortest interval of a group. Shorter: 400. */
+  least_interval_ms: SECOND,
+  /** Time of one query of a rule. Past it: the rule's evaluation fails. */
+  query_ms: 30 * SECOND,
+  /** Groups that are evaluated at once. More wait. */
+  groups_at_once: 4,
+  /** How long a process keeps its claim on a group without renewing it. Then another one evaluates it. */
+  claim_ms: MINUTE,
+  /** How often rule files that other processes changed are read. */
+  look_ms: 15 * SECOND,
+  /** How long an alert is kept after it resolved, so that its receivers hear of it. */
+  resolved_kept_ms: 15 * MINUTE,
+} as const;

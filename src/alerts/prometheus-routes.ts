@@ -1,0 +1,120 @@
+/** Rules and alerts as Prometheus' API shows them; Grafana reads these. */
+import { isoTime } from "#core/clock.ts";
+import { orgOf } from "#http/access.ts";
+import { type Row, route } from "#http/route.ts";
+import { Type } from "#http/schema.ts";
+import { ALERT_LIMITS } from "./limits.ts";
+import type { RunningGroup } from "./rule-runner.ts";
+import type { RuleState } from "./rules/group.ts";
+import type { Alert, Rule } from "./rules/types.ts";
+import type { AlertService } from "./service.ts";
+import { formatFloat } from "./template/values.ts";
+
+const COMMON = { part: "metrics", access: "read org", scheme: "metrics", style: "prometheus" } as const;
+const JSON_TEXT = { status: 200, type: "application/json" } as const;
+const list = Type.Optional(Type.Array(Type.String()));
+
+const RulesQuery = Type.Object({
+  type: Type.Optional(Type.Union([Type.Literal("alert"), Type.Literal("record")])),
+  "rule_name[]": list,
+  "rule_group[]": list,
+  "file[]": list,
+  exclude_alerts: Type.Optional(Type.Boolean()),
+});
+
+export function prometheusAlertRoutes(alerts: AlertService): Row[] {
+  return [
+    route("GET /prometheus/:org_slug/api/v1/rules", {
+      ...COMMON,
+      summary: "Recording and alerting rules with their state",
+      query: RulesQuery,
+      response: JSON_TEXT,
+      async handle({ query, ...call }) {
+        const groups = (await alerts.groups(orgOf(call).id)).filter(
+          ({ file, group }) => isAmong(group.name, query["rule_group[]"]) && isAmong(file, query["file[]"]),
+        );
+        const shown = groups.map((one) => groupResponse(one, query));
+        // A filter by rule leaves out groups in which it finds none.
+        const filters = query.type !== undefined || query["rule_name[]"] !== undefined;
+        return success({ groups: filters ? shown.filter(({ rules }) => rules.length > 0) : shown });
+      },
+    }),
+    route("GET /prometheus/:org_slug/api/v1/alerts", {
+      ...COMMON,
+      summary: "Pending and firing alerts",
+      response: JSON_TEXT,
+      async handle(call) {
+        return success({ alerts: (await alerts.alerts(orgOf(call).id, { resolved: false })).map(alertResponse) });
+      },
+    }),
+  ];
+}
+
+const success = (data: object): string => JSON.stringify({ status: "success", data });
+const isAmong = (name: string, wanted: readonly string[] | undefined): boolean =>
+  wanted === undefined || wanted.includes(name);
+const nameOf = (rule: Rule): string => (rule.kind === "recording" ? rule.record : rule.alert);
+
+interface Filter {
+  type?: "alert" | "record";
+  "rule_name[]"?: string[];
+  exclude_alerts?: boolean;
+}
+
+function groupResponse({ file, group, states }: RunningGroup, filter: Filter) {
+  const rules = group.rules.flatMap((rule, at) => {
+    const state = states[at];
+    const isWanted = filter.type === undefined || (filter.type === "alert") === (rule.kind === "alerting");
+    if (!state || !isWanted || !isAmong(nameOf(rule), filter["rule_name[]"])) return [];
+    return [ruleResponse(rule, state, filter.exclude_alerts === true)];
+  });
+  const last_ms = Math.max(0, ...states.map(({ evaluated_at_ms = 0 }) => evaluated_at_ms));
+  return {
+    name: group.name,
+    file,
+    rules,
+    interval: (group.interval_ms ?? ALERT_LIMITS.default_interval_ms) / 1000,
+    limit: group.limit,
+    evaluationTime: states.reduce((sum, { duration_s }) => sum + duration_s, 0),
+    lastEvaluation: timeText(last_ms === 0 ? undefined : last_ms),
+  };
+}
+
+/** Go's zero time stands for never. */
+const timeText = (ms: number | undefined): string => (ms === undefined ? "0001-01-01T00:00:00Z" : isoTime(ms));
+
+function ruleResponse(rule: Rule, state: RuleState, excludes: boolean) {
+  const common = {
+    name: nameOf(rule),
+    query: rule.expr,
+    labels: rule.labels,
+    health: state.evaluated_at_ms === undefined ? "unknown" : state.error === undefined ? "ok" : "err",
+    ...(state.error === undefined ? {} : { lastError: state.error }),
+    evaluationTime: state.duration_s,
+    lastEvaluation: timeText(state.evaluated_at_ms),
+  };
+  if (rule.kind === "recording") return { ...common, type: "recording" };
+  const active = [...state.active.values()].filter((alert) => alert.state !== "inactive");
+  return {
+    ...common,
+    type: "alerting",
+    state: active.some((alert) => alert.state === "firing") ? "firing" : active.length > 0 ? "pending" : "inactive",
+    duration: rule.for_ms / 1000,
+    keepFiringFor: rule.keep_firing_for_ms / 1000,
+    annotations: rule.annotations,
+    alerts: excludes ? [] : active.map(alertResponse),
+  };
+}
+
+const alertResponse = ({ labels, annotations, state, active_at_ms, keep_firing_since_ms, value }: Alert) => ({
+  labels,
+  annotations,
+  state,
+  activeAt: isoTime(active_at_ms),
+  ...(keep_firing_since_ms === undefined ? {} : { keepFiringSince: isoTime(keep_firing_since_ms) }),
+  value: exponential(value),
+});
+
+/** As Prometheus writes the values of alerts: `1.5e+00`. */
+const exponential = (value: number): string =>
+  formatFloat(value, "e", Number.isFinite(value) ? (/\.(\d+)e/.exec(value.toExponential())?.[1] ?? "").length : 0);
