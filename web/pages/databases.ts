@@ -93,7 +93,7 @@ const positions = ({ at }: Node): VNode =>
   span(
     ...[...at]
       .sort(([one], [two]) => (one < two ? -1 : 1))
-      .flatMap(([db, txid]) => [code({ key: db }, `${db} ${txid.toLocaleString("en")}`), " "]),
+      .flatMap(([db, txid], place) => [place > 0 ? ", " : "", code({ key: db }, `${db} ${txid.toLocaleString("en")}`)]),
   );
 
 /** Primary, replicas, lag and transactions, live. */
@@ -127,7 +127,7 @@ export function Page(): VNode {
           title: "Replication lag",
           series: lag,
           range,
-          format: (seconds: number) => duration(seconds * 1000),
+          format: lagOf,
           nameOf: ({ labels }: Series) => machineOf.get(labels["instance"] ?? "")?.name ?? labels["instance"] ?? "",
         }),
       );
@@ -135,13 +135,18 @@ export function Page(): VNode {
   );
 }
 
+/** Lags of a millisecond are the rule, so their fractions are shown. */
+const lagOf = (seconds: number): string =>
+  seconds < 0.01 ? `${Number((seconds * 1000).toPrecision(2))} ms` : duration(seconds * 1000);
+
 /** A larger lag is a warning; the default of `--max-lag`. */
 const LATE_S = 1;
 
 const isLate = ({ primary, silent, lag_s }: Node): boolean => !primary && !silent && lag_s > LATE_S;
 
 function drawn(node: Node, nameOf: (instance: string) => string, primary: Node | undefined): DrawnNode {
-  const broken = node.silent !== undefined || Object.keys(node.problems ?? {}).length > 0;
+  const alarms = Object.values(node.problems ?? {}).filter(({ state }) => !NO_ALARM.has(state));
+  const broken = node.silent !== undefined || alarms.length > 0;
   const missing = behind(node, primary);
   return {
     key: node.instance,
@@ -157,7 +162,7 @@ const lateness = (node: Node, named: (instance: string) => VNode, primary: Node 
   isLate(node)
     ? [
         p(
-          { role: "alert", key: `${node.instance} late` },
+          { role: "alert", class: "note bad", key: `${node.instance} late` },
           named(node.instance),
           ` is ${duration(node.lag_s * 1000)} behind (${behind(node, primary)}): what only the primary has would be lost with it.`,
         ),
@@ -174,7 +179,7 @@ function cluster(
   const rows = nodes.toSorted((one, two) => Number(two.primary) - Number(one.primary) || one.lag_s - two.lag_s);
   return card(
     app,
-    primary ? null : p({ role: "alert" }, "No node is primary: writes are not possible now."),
+    primary ? null : p({ role: "alert", class: "note bad" }, "No node is primary: writes are not possible now."),
     ...rows.flatMap((node) => [...troubles(node, named), ...lateness(node, named, primary)]),
     clusterDrawing(
       app,
@@ -192,7 +197,7 @@ function cluster(
             : badge(node.primary ? "primary" : "replica"),
           figure(node.term),
           behind(node, primary),
-          node.primary ? "-" : duration(node.lag_s * 1000),
+          node.primary || node.silent ? "-" : lagOf(node.lag_s),
           node.primary ? figure(node.replicas) : "-",
           positions(node),
         ],
@@ -201,11 +206,15 @@ function cluster(
   );
 }
 
+/** What passes by itself, or has to be known, is no alarm. */
+const NO_ALARM: ReadonlySet<string> = new Set(["opening", "kept"]);
+
 /** A warning for each unusable database. */
 const troubles = ({ instance, problems = {} }: Node, named: (instance: string) => VNode): VNode[] =>
-  Object.entries(problems).map(([db, { state, reason }]) =>
-    p({ role: "alert", key: `${instance} ${db}` }, named(instance), ": ", code(db), ` is ${state}: ${reason}`),
-  );
+  Object.entries(problems).map(([db, { state, reason }]) => {
+    const alarm = NO_ALARM.has(state) ? { role: "status", class: "note" } : { role: "alert", class: "note bad" };
+    return p({ ...alarm, key: `${instance} ${db}` }, named(instance), ": ", code(db), ` is ${state}: ${reason}`);
+  });
 
 const nothing = (): VNode =>
   empty(

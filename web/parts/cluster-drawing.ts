@@ -40,10 +40,12 @@ function way({ key, state, role, lag }: DrawnNode, has_primary: boolean, from: n
   const broken = !has_primary || role === "unreachable";
   const [left, right] = [BOX.width + 1, WIDTH - BOX.width - 1];
   const words = broken ? "not connected" : lag;
+  // A line that comes from above leaves room below it.
+  const y = to > from ? to + 17 : to - 7;
   return g(
     { key: `way ${key}`, class: broken ? "broken" : state },
     line({ x1: left, y1: from, x2: right, y2: to }),
-    svgText({ x: right - 12, y: to - 7, "text-anchor": "end", class: "lag" }, words),
+    svgText({ x: right - 12, y, "text-anchor": "end", class: "lag" }, words),
   );
 }
 
