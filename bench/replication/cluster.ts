@@ -14,6 +14,8 @@ const root = join(import.meta.dirname, "..", "..");
 export interface Wrote {
   transactions: number;
   took_ms: number;
+  /** When each COMMIT began, and when it returned. */
+  began_ms: number[];
   committed_ms: number[];
 }
 
@@ -69,10 +71,10 @@ export function watch(at: number): Watch {
   return { heard_ms, stop: () => request.destroy() };
 }
 
-/** How late each of the writer's transactions was, which are those after `before`, in order. */
-export function lags(watched: readonly Watch[], committed_ms: readonly number[], before: number): number[] {
+/** How long after these times each of the writer's transactions was there, which are those after `before`, in order. */
+export function lags(watched: readonly Watch[], since_ms: readonly number[], before: number): number[] {
   const found = watched.flatMap(({ heard_ms }) =>
-    committed_ms.map((at_ms, i) => (heard_ms.get(before + i + 1) ?? Number.NaN) - at_ms),
+    since_ms.map((at_ms, i) => (heard_ms.get(before + i + 1) ?? Number.NaN) - at_ms),
   );
   return found.filter((ms) => !Number.isNaN(ms));
 }

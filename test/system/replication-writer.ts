@@ -1,7 +1,7 @@
 /**
  * An application that writes: `replication-writer.ts PATH SECONDS [RATE] [FLAGS]`. Each transaction moves money between
  * accounts, adds an entry and counts; flags: vacuum and schema (after the first transaction, and now and then), full,
- * times. Prints how many transactions it has committed, with `times` also when each of them was.
+ * times. Prints how many transactions it has committed, with `times` also when each COMMIT began and ended.
  */
 import { DatabaseSync } from "node:sqlite";
 
@@ -31,7 +31,8 @@ const until = began + Number(seconds) * 1000;
 let extra = 0;
 const nap = new Int32Array(new SharedArrayBuffer(4));
 let acknowledged = 0;
-const committed_ms: number[] = [];
+const [began_ms, committed_ms]: [number[], number[]] = [[], []];
+const now_ms = (): number => performance.timeOrigin + performance.now();
 
 function transaction(): void {
   n++;
@@ -44,9 +45,11 @@ function transaction(): void {
     forget.run(low);
   }
   count.run(n, low);
+  const times = flags.includes("times");
+  if (times) began_ms.push(now_ms());
   db.exec("COMMIT");
   acknowledged = n;
-  if (flags.includes("times")) committed_ms.push(performance.timeOrigin + performance.now());
+  if (times) committed_ms.push(now_ms());
 }
 
 function sometimes(): void {
@@ -78,5 +81,5 @@ while (performance.now() < until) {
   }
 }
 const took_ms = performance.now() - began;
-process.stdout.write(`${JSON.stringify({ transactions: n - first + extra, n, took_ms, committed_ms })}\n`);
+process.stdout.write(`${JSON.stringify({ transactions: n - first + extra, n, took_ms, began_ms, committed_ms })}\n`);
 db.close();
