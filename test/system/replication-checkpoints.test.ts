@@ -30,7 +30,7 @@ print(longest)
 `;
 
 suite("checkpoints by the application", { timeout: 300_000, skip: appsMissing() }, () => {
-  test("FULL, RESTART and TRUNCATE succeed, writers go on, and every transaction is captured", async (t) => {
+  test("FULL, RESTART and TRUNCATE succeed, writers go on, and every transaction is captured (R13)", async (t) => {
     const pair = await nodePair(t);
     await pair.start("primary");
     await pair.start("replica");
@@ -63,7 +63,7 @@ suite("checkpoints by the application", { timeout: 300_000, skip: appsMissing() 
     t.diagnostic(`the slowest checkpoint took ${Math.round(slowest_ms)} ms`);
   });
 
-  test("a writer at full speed is replicated completely, and the WAL stays short", async (t) => {
+  test("a writer at full speed is replicated completely, and the WAL stays short (R13)", async (t) => {
     const pair = await nodePair(t);
     await pair.start("primary");
     await pair.start("replica");

@@ -7,7 +7,7 @@ import { Cluster, firstWrite, type Member } from "./replication-cluster.ts";
 import { info, Stage, samePositionOn } from "./replication-support.ts";
 
 suite("failover of database nodes", { timeout: runs(300_000, 1_200_000) }, () => {
-  test("from kill -9 of the primary to the first accepted write it takes at most 3 s", async (t) => {
+  test("from kill -9 of the primary to the first accepted write it takes at most 3 s (R11)", async (t) => {
     const cluster = await Cluster.start(new Stage(t), 3);
     const first = await cluster.whole();
     const db = new DatabaseSync(cluster.path(first), { timeout: 10_000 });
@@ -31,7 +31,7 @@ suite("failover of database nodes", { timeout: runs(300_000, 1_200_000) }, () =>
     assert.ok(Math.max(...took_ms) <= within(3000), `it took ${Math.max(...took_ms)} ms`);
   });
 
-  test("ten failovers under load lose no transaction that --ack one acknowledged", async (t) => {
+  test("ten failovers under load lose no transaction that --ack one acknowledged (R10)", async (t) => {
     const stage = new Stage(t);
     const cluster = await Cluster.start(stage, 3, () => ["--ack", "one"]);
     makeNotes(cluster.path(await cluster.whole()));
@@ -62,7 +62,7 @@ suite("failover of database nodes", { timeout: runs(300_000, 1_200_000) }, () =>
     t.diagnostic(`kill to first write: ${took_ms.map((ms) => `${Math.round(ms)} ms`).join(", ")}`);
   });
 
-  test("a replica that lacks acknowledged transactions is not elected, however long the other is away", async (t) => {
+  test("a replica that lacks acknowledged transactions is not elected, however long the other is away (R10)", async (t) => {
     const stage = new Stage(t);
     const cluster = await Cluster.start(stage, 3, () => ["--ack", "one"]);
     const primary = await cluster.whole();

@@ -27,7 +27,7 @@ async function follows(pair: Pair, name: string, rows: number): Promise<void> {
 
 if (await ownMounts(import.meta.filename)) {
   suite("databases a primary cannot open", { timeout: 300_000, skip: appsMissing() }, () => {
-    test("a database locked by an application while the primary restarts stays on the replica", async (t) => {
+    test("a database locked by an application while the primary restarts stays on the replica (R6)", async (t) => {
       const pair = await nodePair(t);
       const primary = await pair.start("primary");
       await pair.start("replica");
@@ -50,7 +50,7 @@ if (await ownMounts(import.meta.filename)) {
       assert.deepEqual((await pair.info("primary"))?.states, {});
     });
 
-    test("a primary with a full or a new, empty disk deletes nothing on its replica", {
+    test("a primary with a full or a new, empty disk deletes nothing on its replica (R6)", {
       skip: mountsMissing(),
     }, async (t) => {
       const disk = new Ext4(t, 16);
@@ -91,7 +91,7 @@ if (await ownMounts(import.meta.filename)) {
       assert.deepEqual(asideNotes(pair), []);
     });
 
-    test("a logged deletion moves the replica's copy aside, also if it was offline meanwhile", async (t) => {
+    test("a logged deletion moves the replica's copy aside, also if it was offline meanwhile (R6)", async (t) => {
       const pair = await nodePair(t);
       await pair.start("primary");
       let replica = await pair.start("replica");
@@ -118,7 +118,7 @@ if (await ownMounts(import.meta.filename)) {
       await follows(pair, "zero", 2);
     });
 
-    test("a database that cannot be opened on the replica is not overwritten, and follows later", async (t) => {
+    test("a database that cannot be opened on the replica is not overwritten, and follows later (R6)", async (t) => {
       const pair = await nodePair(t);
       await pair.start("primary");
       const replica = await pair.start("replica");

@@ -8,7 +8,7 @@ import { addNote, appsMissing, makeNotes, notes, PythonApp, sqlite } from "./rep
 import { freePort, info, Stage } from "./replication-support.ts";
 
 suite("locked databases", { timeout: 300_000, skip: appsMissing() }, () => {
-  test("three locked databases delay no other one, nor the renewal of the lease", async (t) => {
+  test("three locked databases delay no other one, nor the renewal of the lease (R9)", async (t) => {
     const stage = new Stage(t);
     const [here, there] = [stage.dir(), stage.dir()];
     const [port, follower] = [await freePort(), await freePort()];

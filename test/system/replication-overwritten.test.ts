@@ -14,7 +14,7 @@ const cp = (from: string, to: string): unknown => execFileSync("cp", [from, to])
 const MADE = { journal_mode: "DELETE" } as const;
 
 suite("database overwritten by cp", { timeout: 600_000, skip: appsMissing() }, () => {
-  test("the new content reaches all nodes, of any page size, once programs with the old file stop", async (t) => {
+  test("the new content reaches all nodes, of any page size, once programs with the old file stop (R7)", async (t) => {
     const { pair, path } = await notesOnBoth(t);
     const app = new PythonApp(pair.stage, path);
     assert.match(await app.run("INSERT INTO notes (text) VALUES ('in the WAL')"), /^ok/);
@@ -39,7 +39,7 @@ suite("database overwritten by cp", { timeout: 600_000, skip: appsMissing() }, (
     for (const which of ["primary", "replica"] as const) assert.ok(notes(pair.path(which, "db"))?.whole);
   });
 
-  test("a file that is no database is quarantined with a hint; replicas keep theirs, and a good file heals it", async (t) => {
+  test("a file that is no database is quarantined with a hint; replicas keep theirs, and a good file heals it (R7)", async (t) => {
     const { pair, path } = await notesOnBoth(t);
     cp(junkFile(pair), path);
     const { reason } = await until("it is refused", isState(pair, "damaged"));
@@ -59,7 +59,7 @@ suite("database overwritten by cp", { timeout: 600_000, skip: appsMissing() }, (
     await pair.caughtUp("db", 3);
   });
 
-  test("cp between two checkpoints of an application is detected, and a good file heals it", async (t) => {
+  test("cp between two checkpoints of an application is detected, and a good file heals it (R7)", async (t) => {
     const { pair, path } = await notesOnBoth(t);
     const other = fileWith(pair, 500, MADE);
     const app = new PythonApp(pair.stage, path);

@@ -9,7 +9,7 @@ import { post, site } from "./replication-site.ts";
 const portIn = async (response: Response): Promise<unknown> => ((await response.json()) as { port: unknown }).port;
 
 suite("HTTP proxy of database nodes", { timeout: runs(300_000, 1_200_000), skip: appsMissing() ?? false }, () => {
-  test("writes go to the primary, reads stay local, and a client reads its own writes on every node", async (t) => {
+  test("writes go to the primary, reads stay local, and a client reads its own writes on every node (R12)", async (t) => {
     const { cluster, proxies, apps, proxyOf } = await site(t, 3);
     const primary = await cluster.primary();
     const primary_app = apps[cluster.members.indexOf(primary)];
@@ -41,7 +41,7 @@ suite("HTTP proxy of database nodes", { timeout: runs(300_000, 1_200_000), skip:
     assert.deepEqual([far.status, await portIn(far)], [200, primary_app]);
   });
 
-  test("while primaries are killed no request is lost or repeated, and no acknowledged write is lost", async (t) => {
+  test("while primaries are killed no request is lost or repeated, and no acknowledged write is lost (R12)", async (t) => {
     const { cluster, proxyOf } = await site(t, 3, "--ack", "one");
     const failed: string[] = [];
     const done: string[] = [];

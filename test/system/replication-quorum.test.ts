@@ -67,7 +67,7 @@ async function assertSame(cluster: Cluster, primary: Member): Promise<void> {
 }
 
 suite("--ack quorum", { timeout: runs(600_000, 1_800_000), skip: appsMissing() ?? false }, () => {
-  test("kill -9 of primaries under load loses no acknowledged write, and all nodes end equal", async (t) => {
+  test("kill -9 of primaries under load loses no acknowledged write, and all nodes end equal (R10)", async (t) => {
     const { cluster, proxyOf } = await site(t, 3, "--ack", "quorum", "--cluster-size", "3");
     const clients = new Clients();
     const kills = runs(1, 10, 100);

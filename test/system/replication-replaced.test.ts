@@ -22,7 +22,7 @@ const metric = async (port: number, name: string): Promise<number> => {
 };
 
 suite("a file in place of a database", { timeout: 300_000, skip: appsMissing() }, () => {
-  test("renamed over it while an application has the old one open, of any page size: replicas get the new", async (t) => {
+  test("renamed over it while an application has the old one open, of any page size: replicas get the new (R7)", async (t) => {
     const { pair, path } = await notesOnBoth(t);
     const app = new PythonApp(pair.stage, path);
     assert.match(await app.run("INSERT INTO notes (text) VALUES ('in the old file')"), /^ok/);
@@ -51,7 +51,7 @@ suite("a file in place of a database", { timeout: 300_000, skip: appsMissing() }
     assert.equal(await metric(pair.ports.replica, "disconnects_total"), 0, "no other database was disturbed");
   });
 
-  test("put there while no node runs, beside the old WAL: that is removed, unless an application uses it", async (t) => {
+  test("put there while no node runs, beside the old WAL: that is removed, unless an application uses it (R7)", async (t) => {
     const { pair, path, primary } = await notesOnBoth(t);
     const app = new PythonApp(pair.stage, path);
     assert.match(await app.run("INSERT INTO notes (text) VALUES ('in the WAL')"), /^ok/);
@@ -70,7 +70,7 @@ suite("a file in place of a database", { timeout: 300_000, skip: appsMissing() }
     await again.end();
   });
 
-  test("one that is no database is refused, and the replica keeps what it has", async (t) => {
+  test("one that is no database is refused, and the replica keeps what it has (R7)", async (t) => {
     const { pair, path } = await notesOnBoth(t);
     renameSync(junkFile(pair), path);
     const said = await until("it is refused", isState(pair, "damaged"));
@@ -82,7 +82,7 @@ suite("a file in place of a database", { timeout: 300_000, skip: appsMissing() }
     await pair.caughtUp("db", 3);
   });
 
-  test("a WAL that is deleted is healed: it is said who must be restarted, and nothing that was committed is lost", async (t) => {
+  test("a WAL that is deleted is healed: it is said who must be restarted, and nothing that was committed is lost (R7)", async (t) => {
     const { pair, path } = await notesOnBoth(t);
     const app = new PythonApp(pair.stage, path);
     assert.match(await app.run("INSERT INTO notes (text) VALUES ('in the WAL')"), /^ok/);
@@ -109,7 +109,7 @@ suite("a file in place of a database", { timeout: 300_000, skip: appsMissing() }
     ["while the node is stopped", "mv", runs(1, 0) > 0 && "recover.test.ts does it at a push"],
     ["while the node runs", "mv", false],
   ] as const) {
-    test(`an older copy restored with ${how} ${when} reaches all nodes, and the undone transactions are kept`, {
+    test(`an older copy restored with ${how} ${when} reaches all nodes, and the undone transactions are kept (R8)`, {
       skip,
     }, async (t) => {
       const { pair, path, ...started } = await notesOnBoth(t);

@@ -67,7 +67,7 @@ function makeLarge(path: string, megabytes: number): number {
 }
 
 suite("interrupted large snapshot", { timeout: 1_800_000 }, () => {
-  test("after kill -9 of the replica and a cut connection the snapshot resumes where it stopped", async (t) => {
+  test("after kill -9 of the replica and a cut connection the snapshot resumes where it stopped (R14)", async (t) => {
     const next = random(seed(t));
     const stage = new Stage(t);
     const [here, there] = [stage.dir(), stage.dir()];

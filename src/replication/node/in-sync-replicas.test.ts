@@ -78,7 +78,7 @@ class World {
 
 suite("in-sync replicas", () => {
   for (const mode of [ONE, QUORUM_OF_FIVE]) {
-    test(`--ack ${mode.name}: every electable node has the acknowledged transactions, whatever fails`, async (t) => {
+    test(`--ack ${mode.name}: every electable node has the acknowledged transactions, whatever fails (R10)`, async (t) => {
       const next = random(seed(t));
       let acknowledged = 0;
       for (let run = 0; run < runs(60, 2000); run++) {

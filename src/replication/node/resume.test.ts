@@ -47,7 +47,7 @@ async function breakingWay(scene: Scene, url: string, after: number[]): Promise<
 
 const MIB = 1024 * 1024;
 
-suite("a snapshot that breaks off", () => {
+suite("a snapshot that breaks off (R14)", () => {
   story(
     "goes on where it stopped, although the database was written to, and although it breaks again",
     async (scene) => {

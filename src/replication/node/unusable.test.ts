@@ -1,11 +1,13 @@
 /** What an operator does about databases that cannot be used, and what the nodes say of it meanwhile. */
 import assert from "node:assert/strict";
-import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { suite } from "node:test";
 import type { RunningNode } from "../commands.ts";
 import { look } from "../database/fixtures.ts";
+import { NO_PAGES } from "../position.ts";
+import { Directory } from "./directory.ts";
 import { type Scene, same, sent, story, until } from "./fixtures.ts";
 
 const stateOf = ({ node }: RunningNode, name = "db"): string | undefined => node.directory.problems.get(name)?.state;
@@ -35,7 +37,7 @@ const importInto = ({ primary }: Pair, body: Buffer): Promise<Response> =>
   fetch(`${primary.url}/import?name=db`, { method: "POST", body });
 
 suite("databases that cannot be used", () => {
-  story("an import heals a damaged one, which is kept aside, and its transactions go on", async (scene) => {
+  story("an import heals a damaged one, which is kept aside, and its transactions go on (R7)", async (scene) => {
     const pair = await pairOf(scene);
     const { primary, replica, dirs } = pair;
     const before = primary.node.directory.get("db")?.position.txid ?? 0;
@@ -72,19 +74,62 @@ suite("databases that cannot be used", () => {
     },
   );
 
-  story("a replica's 'kept' ends when the primary has the database again, without a transaction", async (scene) => {
+  story(
+    "a replica's 'kept' ends when the primary has the database again, without a transaction (R6)",
+    async (scene) => {
+      const { primary, replica, dirs } = await pairOf(scene);
+      const port = Number(new URL(primary.url).port);
+      await primary.close();
+      const holder = new DatabaseSync(join(dirs[0], "db"));
+      scene.later(() => holder.close());
+      holder.exec("BEGIN IMMEDIATE");
+      const again = await scene.start(dirs[0], { kind: "primary" }, { port });
+      await until("it is kept", () => stateOf(again) === "busy" && stateOf(replica) === "kept");
+      holder.exec("ROLLBACK");
+      await until("it is open", () => stateOf(again) === undefined && same(again, replica)());
+      await until("it is not kept any more", () => stateOf(replica) === undefined);
+      assert.equal(sent(again), 0, "no snapshot was needed");
+    },
+  );
+
+  story("control: a primary that calls gone what it cannot open takes the replica's file away (R6)", async (scene) => {
     const { primary, replica, dirs } = await pairOf(scene);
     const port = Number(new URL(primary.url).port);
     await primary.close();
-    const holder = new DatabaseSync(join(dirs[0], "db"));
-    scene.later(() => holder.close());
-    holder.exec("BEGIN IMMEDIATE");
-    const again = await scene.start(dirs[0], { kind: "primary" }, { port });
-    await until("it is kept", () => stateOf(again) === "busy" && stateOf(replica) === "kept");
-    holder.exec("ROLLBACK");
-    await until("it is open", () => stateOf(again) === undefined && same(again, replica)());
-    await until("it is not kept any more", () => stateOf(replica) === undefined);
-    assert.equal(sent(again), 0, "no snapshot was needed");
+    rmSync(join(dirs[0], "db"));
+    const { deletedAt } = Directory.prototype;
+    scene.later(() => {
+      Directory.prototype.deletedAt = deletedAt;
+    });
+    Directory.prototype.deletedAt = () => ({ txid: 1000, checksum: NO_PAGES });
+    await scene.start(dirs[0], { kind: "primary" }, { port });
+    await until("it is gone", () => !replica.node.directory.get("db"));
+    assert.ok(!existsSync(join(dirs[1], "db")));
+    assert.equal(readdirSync(join(dirs[1], ".replication", "aside")).filter((name) => name.endsWith(".db")).length, 1);
+  });
+
+  story("a deletion that does not follow from what the replica has takes nothing away (R6)", async (scene) => {
+    const { primary, replica, dirs } = await pairOf(scene);
+    const { port } = new URL(primary.url);
+    await primary.close();
+    rmSync(join(dirs[0], "db"));
+    const { deletedAt } = Directory.prototype;
+    scene.later(() => {
+      Directory.prototype.deletedAt = deletedAt;
+    });
+    const { txid } = replica.node.directory.get("db")?.position ?? assert.fail("it has none");
+    // One before what is here, and one that is no deletion.
+    for (const at of [
+      { txid, checksum: NO_PAGES },
+      { txid: txid + 1, checksum: NO_PAGES + 1n },
+    ]) {
+      Directory.prototype.deletedAt = () => at;
+      replica.node.directory.problems.clear("db");
+      const again = await scene.start(dirs[0], { kind: "primary" }, { port: Number(port) });
+      await until("it is kept", () => stateOf(replica) === "kept");
+      assert.equal(look(join(dirs[1], "db")).entries, 4);
+      await again.close();
+    }
   });
 
   story("a file removed on a replica comes back; one that the primary does not have is forgotten", async (scene) => {
