@@ -27,7 +27,7 @@ export const NIGHT = new Set(
   metrics-remote package postgres-failover postgres-faults proxy-last-known proxy-replace replication-busy
   replication-crash-points replication-etcd replication-events replication-failover replication-foreign
   replication-large replication-ltx replication-machines replication-overwritten replication-power replication-proxy
-  replication-snapshot runc-abuse runc-kill runc-network runc-reboot runc-upgrade scale slow-bodies soak store-backup
+  replication-snapshot runc-abuse runc-kill runc-network runc-reboot runc-upgrade runs scale slow-bodies soak store-backup
   store-damage store-faults store-powercut tutorial tutorials volumes-crash-points volumes-kill web-apps web-databases
   web-hostile web-hostile-streams web-load web-pages`.split(/\s+/),
 );

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { attenuate, parse, serialize } from "#core/macaroon.ts";
+import { RUN_KEY } from "#core/run-metadata.ts";
 import type { Row } from "#http/route.ts";
 import { selfSigned } from "#proxy/x509.ts";
 import { keepBuilds } from "./kept-builds.ts";
@@ -66,7 +67,7 @@ async function furnish(platform: TestPlatform): Promise<Furniture> {
   await ask("POST /v1/apps", { body: { app_name: "web", org_slug: "acme" } });
   await ask("POST /v1/apps/web/secrets", { body: { values: { KEY: "1" } } });
   // Leased, so that no call of the matrix changes what the next one needs: 409 is not a refusal of the caller.
-  const config = { image: "web:1", metadata: { k: "v" } };
+  const config = { image: "web:1", metadata: { k: "v", [RUN_KEY]: "task" } };
   const machine = (await ask("POST /v1/apps/web/machines", { body: { config, lease_ttl: 3600 } })).body;
   await ask(`GET /v1/apps/web/machines/${machine.id}/wait`);
   const volume = (await ask("POST /v1/apps/web/volumes", { body: { name: "kept" } })).body;
@@ -105,6 +106,7 @@ async function furnish(platform: TestPlatform): Promise<Furniture> {
     ip: "127.0.0.1",
     hostname: "www.example.com",
     version: "1",
+    run_id: (await ask("GET /v1/apps/web/runs")).body.runs[0].id,
     build_id: (await keepBuilds(platform, "web", 1))[0] ?? "",
   };
   let made = 0;

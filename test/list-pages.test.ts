@@ -5,6 +5,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, suite, type TestContext, test } from "node:test";
 import { LIMITS } from "#core/limits.ts";
+import { RUN_KEY } from "#core/run-metadata.ts";
 import type { Row } from "#http/route.ts";
 import { selfSigned } from "#proxy/x509.ts";
 import { keepBuilds } from "./kept-builds.ts";
@@ -23,6 +24,7 @@ const NOT_LISTS: Record<string, string> = {
   "/v1/images/show": "the layers of one image",
   "/v1/apps/:app_name/machines/:machine_id/logs": "the newest lines, by `tail` and `since`, or a stream",
   "/v1/apps/:app_name/logs": "the newest lines, by `tail` and `since`, or a stream",
+  "/v1/apps/:app_name/runs/:run_id/logs": "the newest lines, by `tail`, or a stream",
   "/v1/apps/:app_name/status": "the state of one app, with the failing machines (`status_failures` at most)",
   "/v1/gateway/list": "two lists for a program in a machine: its connectors (500 at most) and the providers",
   "/oidc/:org_slug/.well-known/jwks.json": "a document of a standard, read whole by every verifier",
@@ -107,6 +109,9 @@ suite("pagination of every list", () => {
   });
 });
 
+/** What makes each start of a machine a run. */
+const TASK = { [RUN_KEY]: "task" };
+
 type Furnished = TestPlatform & { url(row: Row): string };
 type Item = Answer["body"];
 
@@ -175,9 +180,10 @@ async function furnished(t: Pick<TestContext, "after">): Promise<Furnished> {
   await post("/v1/apps/web/secrets", { values: { A: "1", B: "2", C: "3" } });
   const machines: Item[] = [];
   for (const name of ["m-1", "m-2", "m-3"])
-    machines.push(await post("/v1/apps/web/machines", { name, config: { image: "web:1" } }));
+    machines.push(await post("/v1/apps/web/machines", { name, config: { image: "web:1", metadata: TASK } }));
   const [machine = {}] = machines;
-  for (const image of ["web:2", "web:3"]) await post(`/v1/apps/web/machines/${machine["id"]}`, { config: { image } });
+  for (const image of ["web:2", "web:3"])
+    await post(`/v1/apps/web/machines/${machine["id"]}`, { config: { image, metadata: TASK } });
   for (const { id } of machines) await ask(`GET /v1/apps/web/machines/${id}/wait?state=settled&timeout=60`);
   const volumes: Item[] = [];
   for (let i = 0; i < 3; i++) volumes.push(await post("/v1/apps/web/volumes", { name: `kept_${i}` }));

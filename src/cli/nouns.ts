@@ -6,6 +6,7 @@ export const NOUNS: Record<string, string> = {
   orgs: "Manage organizations",
   apps: "Manage apps",
   secrets: "Manage an app's secrets",
+  runs: "Show one-off tasks, scheduled runs and release commands",
   releases: "List, show and compare releases",
   images: "Manage container images",
   builds: "Show and cancel image builds",

@@ -28,7 +28,7 @@ const GROUPS: Record<string, Record<string, Home>> = {
     secrets: () => import("./secrets/verbs.ts"),
     releases: () => import("./releases/verbs.ts"),
   },
-  "Run:": { machines, apps: () => import("./apps/verbs.ts") },
+  "Run:": { machines, runs: () => import("./runs/verbs.ts"), apps: () => import("./apps/verbs.ts") },
   "Deploy:": {
     diff: deploy,
     rollback: deploy,

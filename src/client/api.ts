@@ -625,6 +625,27 @@ export interface Api {
     body: undefined;
     answer: { lines: ({ timestamp: number; stream: string; message: string; machine_id: string; machine_name: string })[] };
   };
+  /** List an app's runs of one-off tasks, schedules and release commands, the newest first. */
+  "GET /v1/apps/:app_name/runs": {
+    params: { app_name: string };
+    query: { machine_id?: string | undefined; state?: "running" | "complete" | "failed" | "stopped" | "skipped" | undefined; limit?: number | undefined; cursor?: string | undefined };
+    body: undefined;
+    answer: { runs: ({ id: string; kind: "once" | "schedule" | "release"; state: "running" | "complete" | "failed" | "stopped" | "skipped"; command: string; image: string; machine_id: string; machine_name: string; instance_id: string; started_by: string; started_at: string; ended_at: string | null; duration_ms: number | null; exit_code: number | null; signal: number | null; oom_killed: boolean; error: string | null })[]; next_cursor?: string | undefined };
+  };
+  /** Get a run. */
+  "GET /v1/apps/:app_name/runs/:run_id": {
+    params: { app_name: string; run_id: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: { id: string; kind: "once" | "schedule" | "release"; state: "running" | "complete" | "failed" | "stopped" | "skipped"; command: string; image: string; machine_id: string; machine_name: string; instance_id: string; started_by: string; started_at: string; ended_at: string | null; duration_ms: number | null; exit_code: number | null; signal: number | null; oom_killed: boolean; error: string | null };
+  };
+  /** What a run wrote, oldest first. */
+  "GET /v1/apps/:app_name/runs/:run_id/logs": {
+    params: { app_name: string; run_id: string };
+    query: { tail?: number | undefined; follow?: boolean | undefined };
+    body: undefined;
+    answer: { lines: ({ timestamp: number; stream: string; message: string })[] };
+  };
   /** A terminal into a machine, over WebSocket. */
   "GET /v1/apps/:app_name/machines/:machine_id/terminal": {
     params: { app_name: string; machine_id: string };

@@ -105,6 +105,13 @@ export const MACHINE_LIMITS = {
   /** Time for a connection to a machine's port. Past it: 412 `port_unreachable`. */
   tunnel_connect_ms: 10 * SECOND,
 
+  /** Runs (one-off, scheduled, release commands) kept per app; the oldest that has ended is deleted. */
+  runs_per_app: 1000,
+  /** Characters of a run's command that are kept; the rest is cut off. */
+  run_command_chars: 1000,
+  /** Poll interval of the followed output of a run. */
+  run_look_ms: 100,
+
   /** Log lines in one response. */
   logs_page: 10_000,
   /** Machines whose logs are read together; for a larger app, those that changed last. */

@@ -127,6 +127,32 @@ suite("auto_destroy, schedules, standbys and start timeouts", () => {
     await harness.close();
   });
 
+  test("each scheduled start is recorded as a run; one due while the former runs is skipped, and said to be", async () => {
+    const { harness, id } = await started({ schedule: "hourly", restart: { policy: "no" } });
+    const runs = async () => {
+      const found = await harness.store.runs(OWNER.app_id, { page: { limit: 100 } });
+      return found.map(({ kind, state, exit_code, started_by }) => [kind, state, exit_code, started_by]);
+    };
+    await harness.clock.advance(HOUR);
+    await harness.settle();
+    const first = ["schedule", "running", null, "tester"];
+    const skipped = ["schedule", "skipped", null, "schedule"];
+    assert.deepEqual(await runs(), [skipped, first]);
+    harness.world.crash(id, { ...failing, exit_code: 3, exited_at: harness.clock.now() });
+    await harness.settle();
+    await harness.clock.advance(HOUR);
+    await harness.settle();
+    const failed = ["schedule", "failed", 3, "tester"];
+    assert.deepEqual(await runs(), [["schedule", "running", null, "schedule"], skipped, failed]);
+    // Nobody saw this one's end.
+    harness.world.boots.clear();
+    harness.kill();
+    await harness.boot();
+    await harness.settle();
+    assert.deepEqual((await runs())[0], ["schedule", "failed", null, "schedule"]);
+    await harness.close();
+  });
+
   test("a monthly schedule respects the length of each month", () => {
     const at = (text: string): number => Date.parse(`${text}T10:00:00Z`);
     assert.equal(nextRun("monthly", at("2024-01-31"), at("2024-01-31")), at("2024-02-29"));

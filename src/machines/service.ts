@@ -85,7 +85,7 @@ export class MachineService {
             leases.grant(transaction, { owner: actor.name, description: "", ttl_s: input.lease_ttl }, ids);
           if (volume) transaction.attach(volume);
           transaction.recordEvent("launch", "created", actor.source ?? "user");
-          if (!input.skip_launch) transaction.queue("start", { source: actor.source ?? "user" });
+          if (!input.skip_launch) transaction.queue("start", payloadOf(actor));
         },
         ids,
       );
@@ -168,7 +168,7 @@ export class MachineService {
         if (input.lease_ttl) {
           leases.grant(transaction, { owner: actor.name, description: "", ttl_s: input.lease_ttl }, actor.ids);
         }
-        return accept(transaction, "update", { source: actor.source ?? "user", launch, was_created });
+        return accept(transaction, "update", { ...payloadOf(actor), launch, was_created });
       },
       actor.ids,
     );
@@ -199,9 +199,7 @@ export class MachineService {
   }
 
   async restart(id: string, how: Pick<OperationPayload, "signal" | "timeout_ms">, actor: Actor): Promise<Machine> {
-    return await this.#ask(id, actor, (transaction) =>
-      accept(transaction, "restart", { source: actor.source ?? "user", ...how }),
-    );
+    return await this.#ask(id, actor, (transaction) => accept(transaction, "restart", { ...payloadOf(actor), ...how }));
   }
 
   /** `force` stops a running machine as its config says; `kill` sends SIGKILL at once. */
@@ -341,7 +339,7 @@ export class MachineService {
 const KILL = { signal: "SIGKILL", timeout_ms: 0 } as const;
 
 /** The source and reason that are recorded with the operation. */
-const payloadOf = ({ source, reason }: Actor): OperationPayload => ({
-  source: source ?? "user",
+const payloadOf = ({ source, reason, name }: Actor): OperationPayload => ({
+  ...(source === undefined ? { source: "user", by: name } : { source }),
   ...(reason === undefined ? {} : { reason }),
 });

@@ -25,7 +25,7 @@ const operation = (change: Partial<Operation> = {}): Operation => ({
   ...change,
 });
 
-function change(machine: Machine, more: Partial<Change> = {}): Change {
+export function change(machine: Machine, more: Partial<Change> = {}): Change {
   return {
     machine,
     events: [],
@@ -38,7 +38,7 @@ function change(machine: Machine, more: Partial<Change> = {}): Change {
   };
 }
 
-const inserting = (machine: Machine, more: Partial<Change> = {}): Change =>
+export const inserting = (machine: Machine, more: Partial<Change> = {}): Change =>
   change(machine, { new_version: true, events: [event(`${machine.id}-e0`, "created")], ...more });
 
 /**

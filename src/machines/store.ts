@@ -1,5 +1,6 @@
 import type { PageRequest } from "#core/list-page.ts";
 import type { Tenure } from "#hosts/types.ts";
+import type { Run, RunChange, RunState } from "./runs/types.ts";
 import type { LoggedEvent, Machine, MachineConfig, MachineEvent, Operation, ShownMachine } from "./types.ts";
 
 /** One atomic change of one machine. */
@@ -12,6 +13,8 @@ export interface Change {
   /** Operations that begin or get a new payload. */
   put_operations: readonly Operation[];
   remove_operations: readonly string[];
+  /** Runs that begin or end with it. */
+  runs?: readonly RunChange[];
   /** The config is a new version, stored beside the earlier ones. */
   new_version: boolean;
   /** The metadata of this version's config was changed in place. */
@@ -57,6 +60,12 @@ export interface ListFilter {
 
 export interface OrgListFilter extends Omit<ListFilter, "metadata" | "page"> {
   page: PageRequest<readonly [updated_at: number, id: string]>;
+}
+
+export interface RunFilter {
+  machine_id?: string;
+  states?: readonly RunState[];
+  page: PageRequest<readonly [started_at: number, id: string]>;
 }
 
 export interface EventFilter {
@@ -135,6 +144,11 @@ export interface MachineStore {
   logEnd(org_id: string): Promise<number>;
   /** The place after which as many events of an organization or app come; 0 when there are no more. */
   logTail(scope: Pick<EventFilter, "org_id" | "app_id">, events: number): Promise<number>;
+
+  /** A run, and when the next one of its machine began: what the machine wrote from then on belongs to that. */
+  run(app_id: string, id: string): Promise<{ run: Run; next_at: number | null } | undefined>;
+  /** Newest first. */
+  runs(app_id: string, filter: RunFilter): Promise<Run[]>;
 
   /** Newest first. */
   versions(machine_id: string): Promise<{ instance_id: string; created_at: number; config: MachineConfig }[]>;

@@ -165,6 +165,8 @@ export interface Operation {
 
 export interface OperationPayload {
   source: Source;
+  /** Who asked for it. */
+  by?: string;
   signal?: string;
   timeout_ms?: number;
   /** Of an update: whether the machine starts afterwards, and whether it had never run. */

@@ -168,6 +168,19 @@ export const MIGRATIONS: readonly Migration[] = [
          state TEXT NOT NULL, PRIMARY KEY (org_id, file, group_name))`,
     ],
   },
+  {
+    id: 32,
+    name: "runs of one-off tasks, schedules and release commands",
+    statements: [
+      `CREATE TABLE runs (
+         id TEXT PRIMARY KEY, app_id TEXT NOT NULL REFERENCES apps (id) ON DELETE CASCADE, machine_id TEXT NOT NULL,
+         machine_name TEXT NOT NULL, kind TEXT NOT NULL, command TEXT NOT NULL, image TEXT NOT NULL,
+         instance_id TEXT NOT NULL, state TEXT NOT NULL, started_by TEXT NOT NULL, started_at BIGINT NOT NULL,
+         ended_at BIGINT, exit_code BIGINT, signal BIGINT, oom_killed BIGINT NOT NULL, error TEXT)`,
+      "CREATE INDEX runs_app ON runs (app_id, started_at, id)",
+      "CREATE INDEX runs_machine ON runs (machine_id, started_at)",
+    ],
+  },
 ];
 
 /** All tables with data, parents before children: the order of a restore. */
@@ -216,6 +229,7 @@ export const TABLES = [
   "rule_files",
   "alert_claims",
   "rule_states",
+  "runs",
 ] as const;
 
 /** The database belongs to another version of this program. */

@@ -20,6 +20,7 @@ import { keyStoreSuite } from "#identity/store.suite.ts";
 import { webhookStoreSuite } from "#machines/events/webhook-store.suite.ts";
 import { aMachine } from "#machines/fixtures.ts";
 import { networkStoreSuite } from "#machines/private-networks.suite.ts";
+import { runStoreSuite } from "#machines/runs/store.suite.ts";
 import { importedImagesSuite } from "#machines/runtime/imported-images.suite.ts";
 import { machineStoreSuite } from "#machines/store.suite.ts";
 import { peerStoreSuite } from "#network/peer-store.suite.ts";
@@ -185,6 +186,7 @@ for (const { name, open, skip } of DATABASES) {
   registryStoreSuite(name, over(withOrgs("o1", "o2"), sqlRegistryStore), skip);
   volumeStoreSuite(name, over(withApps, sqlVolumeStore), skip);
   machineStoreSuite(name, over(withHosts, sqlMachineStore), skip);
+  runStoreSuite(name, over(withHosts, sqlMachineStore), skip);
   networkStoreSuite(
     name,
     async () => {

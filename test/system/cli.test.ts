@@ -100,7 +100,8 @@ suite("hangar command", () => {
     };
     const wrong: string[] = [];
     for (const { words, examples } of verbs) {
-      for (const example of examples) {
+      // A simulated machine never ends: runs.test.ts.
+      for (const example of examples.filter((text) => !text.includes("--once"))) {
         await prepare(words);
         const { status, stdout, stderr } = await run(`set -e; ${example}`, env);
         // What is asked may be answered with no.

@@ -37,7 +37,9 @@ export async function debianMachines(
   env: Record<string, string> = {},
 ): Promise<DebianMachines> {
   const data_dir = tempDir();
-  const images = fixtureImages({ debian: { layers: [packageRoot(tempDir(), packages)] } });
+  const debian = { layers: [packageRoot(tempDir(), packages)] };
+  // By its digest too, as a deploy names it.
+  const images = fixtureImages({ debian, [`debian@sha256:${"0".repeat(64)}`]: debian });
   const open = (more: Record<string, string>): Promise<TestPlatform> =>
     testPlatform(
       { after: () => {} },

@@ -17,6 +17,8 @@ export interface MachineFailure {
   state: string;
   reason: string;
   exit?: Exit;
+  /** Of a task that ended with the deploy; its log stays. */
+  run_id?: string;
   /** Failing checks. */
   checks: FailingCheck[];
   /** Its last log lines. */
@@ -37,7 +39,11 @@ export class MachineFailed extends ClientError {
 export async function machineFailed(
   place: Place,
   launch: Machine,
-  { what = `machine ${launch.name} (${launch.id})`, reason }: { what?: string; reason: string },
+  {
+    what = `machine ${launch.name} (${launch.id})`,
+    reason,
+    run_id,
+  }: { what?: string; reason: string; run_id?: string },
 ): Promise<MachineFailed> {
   const { context, app_name } = place;
   const params = { app_name, machine_id: launch.id };
@@ -53,6 +59,7 @@ export async function machineFailed(
     state: now.state,
     reason,
     ...(exit ? { exit: { exit_code: exit.exit_code, signal: exit.signal, oom_killed: exit.oom_killed } } : {}),
+    ...(run_id === undefined ? {} : { run_id }),
     checks: failingChecks(now.checks),
     logs,
   });
@@ -79,5 +86,6 @@ export function failureText({ message, machine }: MachineFailed): string {
   const written = machine.logs.map((line) => `  | ${line.message}`);
   const head =
     written.length === 0 ? "  it wrote nothing to its log" : `  its last ${count(written.length, "log line")}:`;
-  return [`Failed: ${message}`, ...checks, head, ...written].join("\n");
+  const kept = machine.run_id === undefined ? [] : [`  all of it: hangar runs logs ${machine.run_id}`];
+  return [`Failed: ${message}`, ...checks, head, ...written, ...kept].join("\n");
 }

@@ -3,6 +3,7 @@ import type { Machine, MachineConfig } from "#client/api.ts";
 import { ClientError } from "#client/client.ts";
 import type { Group } from "../app-file/groups.ts";
 import { collect } from "../lists.ts";
+import { runOf } from "../runs/follow.ts";
 import { machineFailed } from "./failure.ts";
 import { endReason } from "./health.ts";
 import { oneOffConfig } from "./one-off.ts";
@@ -126,12 +127,13 @@ export interface OneOff {
   what: string;
   /** Instead of the group's own. */
   command?: readonly string[];
+  kind?: "release";
 }
 
 /** Runs a command in a temporary machine, listed by `hangar runs`; fails unless it succeeds. */
-export async function runOnce(place: Place, group: Group, { what, command }: OneOff): Promise<void> {
+export async function runOnce(place: Place, group: Group, { what, command, kind }: OneOff): Promise<void> {
   const { context, app_name, region } = place;
-  const config = oneOffConfig(group.config, command);
+  const config = oneOffConfig(group.config, command, kind);
   const mounts = group.mount && command === undefined ? { mounts: [await mountFor(place, group.mount)] } : {};
   const machine = await context.client.call("POST /v1/apps/:app_name/machines", {
     params: { app_name },
@@ -140,7 +142,9 @@ export async function runOnce(place: Place, group: Group, { what, command }: One
   try {
     const ended = await untilEnded(place, machine);
     const reason = endReason(ended);
-    if (reason) throw await machineFailed(place, machine, { what: `${what} did not succeed`, reason });
+    if (!reason) return;
+    const { id: run_id } = await runOf(context.client, app_name, machine.id);
+    throw await machineFailed(place, machine, { what: `${what} did not succeed`, reason, run_id });
   } finally {
     await destroy(place, machine.id);
   }

@@ -124,6 +124,7 @@ async function carryOut(place: Place, definition: Definition, options: ReleaseOp
     await runOnce({ ...place, wait_ms }, first, {
       what: "the release command",
       command: splitWords(definition.release_command),
+      kind: "release",
     });
   }
   const made = await plan(context, app_name, definition, options);

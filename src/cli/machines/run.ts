@@ -1,5 +1,6 @@
 import { ClientError } from "#client/client.ts";
-import { firstArgument, type Input, listOption, textOption, UsageError, type Verb } from "../verb.ts";
+import { runOnce } from "../runs/once.ts";
+import { firstArgument, type Input, listOption, neededApp, textOption, UsageError, type Verb } from "../verb.ts";
 import { machinesRun } from "./verbs.ts";
 
 /** The image that comes with the platform listens here, so nobody has to know. */
@@ -9,17 +10,32 @@ const BUILT_IN: Record<string, string> = { "hangar/hello": "8080:8080/http" };
 export const run: Verb = {
   ...machinesRun,
   words: "run",
-  summary: "Run an image: create the app if needed, publish its ports, wait until it runs",
+  summary:
+    "Run an image: create the app if needed, publish its ports, wait until it runs; --once runs a task to its end",
   options: [
     ["-a, --app <app>", "the app it belongs to (default: named after the image)"],
     ["--org <slug>", "organization of the app, if it is created"],
+    ["--once", "run it to its end: print its output, exit with its exit code; Ctrl C ends it"],
+    ["--release", "with --once: in the image of the app's release, with its environment; all words are the command"],
+    ["--raw", "with --once: raw output, with colours and other escape sequences"],
     ...(machinesRun.options ?? []).filter(([flags]) => !flags.includes("--app")),
   ],
-  examples: ["hangar run hangar/hello", "hangar run hangar/hello --port 8099:8080/http --autostop suspend"],
+  examples: [
+    "hangar run hangar/hello",
+    "hangar run hangar/hello --port 8099:8080/http --autostop suspend",
+    "hangar run --once hangar/hello --app web -- hello --version",
+  ],
   async run(context, input) {
     const image = firstArgument(input);
+    const once = input.options["once"] === true;
+    const of_release = input.options["release"] === true;
+    if (of_release && !once) throw new UsageError("--release goes with --once");
+    if (of_release) {
+      const command = [image, ...input.rest];
+      return await runOnce(context, input, { app_name: neededApp(input), image: "", command });
+    }
     const app_name = textOption(input, "app") ?? nameOf(image);
-    if (input.app_from !== undefined) context.say(`app ${app_name}, from ${input.app_from}`);
+    if (input.app_from !== undefined && !once) context.say(`app ${app_name}, from ${input.app_from}`);
     const org_slug = textOption(input, "org") ?? "personal";
     const made = await context.client
       .call("POST /v1/apps", { body: { app_name, org_slug } })
@@ -29,6 +45,7 @@ export const run: Verb = {
         throw thrown;
       });
     if (made) context.say(`created the app ${app_name}`);
+    if (once) return await runOnce(context, input, { app_name, image, command: input.rest });
     const port = BUILT_IN[image];
     const ports = listOption(input, "port").length > 0 || !port ? {} : { port: [port] };
     // Whoever suspends it and asks again expects an answer: a request starts it, also where nothing stops it by itself.

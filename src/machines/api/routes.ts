@@ -14,6 +14,7 @@ import { leaseRoutes } from "./lease-routes.ts";
 import { logRoutes } from "./log-routes.ts";
 import { metadataRoutes } from "./metadata-routes.ts";
 import { actorOf, bad, listOf, machineOf, type RouteParts } from "./routing.ts";
+import { runRoutes } from "./run-routes.ts";
 import * as schema from "./schema.ts";
 import { terminalRoutes } from "./terminal-routes.ts";
 import { tunnelRoutes } from "./tunnel-routes.ts";
@@ -29,6 +30,7 @@ export function machineRoutes(parts: RouteParts): Row[] {
     ...metadataRoutes(parts),
     ...eventRoutes(parts),
     ...logRoutes(parts),
+    ...runRoutes(parts),
     ...terminalRoutes(parts),
     ...tunnelRoutes(parts),
     ...imageResolveRoutes(parts),

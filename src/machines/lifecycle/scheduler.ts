@@ -83,7 +83,9 @@ export class Scheduler {
           return due !== next_run_at;
         }
         transaction.set({ next_run_at: nextRun(config.schedule, created_at, now) });
-        accept(transaction, "start", { source: "schedule", reason: `schedule ${config.schedule}` });
+        // Runs of one machine never overlap: one that is due while another runs is left out, and said to be.
+        const payload = { source: "schedule", reason: `schedule ${config.schedule}` } as const;
+        if (!accept(transaction, "start", payload)) transaction.skipRun();
         return true;
       });
     } catch (thrown) {

@@ -1,6 +1,8 @@
 import { assert } from "#core/assert.ts";
 import type { Ids } from "#core/ids.ts";
 import { MACHINE_LIMITS } from "../limits.ts";
+import { endOf, isTask, runChange, skippedRun } from "../runs/record.ts";
+import type { RunChange } from "../runs/types.ts";
 import type { Change } from "../store.ts";
 import type { EventRequest, Machine, MachineEvent, Operation, OperationPayload, Place, Source } from "../types.ts";
 import { type Action, after, DEADLINES_MS, EVENT_TYPES, type MachineState, next, type Trigger } from "./states.ts";
@@ -17,6 +19,7 @@ export class MachineTransaction {
   readonly #now: number;
   readonly #ids: Ids;
   readonly #events: MachineEvent[] = [];
+  readonly #runs: RunChange[] = [];
   readonly #known: ReadonlySet<string>;
   readonly #touched = new Set<string>();
   #attach: string | undefined;
@@ -95,7 +98,14 @@ export class MachineTransaction {
       ...(request ? { request } : {}),
     };
     this.#events.push(event);
+    const run = runChange(this.machine, event, this.operations[0]?.payload.by ?? source);
+    if (run) this.#runs.push(run);
     this.set({ events: [event, ...this.machine.events].slice(0, MACHINE_LIMITS.events_shown) });
+  }
+
+  /** Records a scheduled run that does not take place. */
+  skipRun(): void {
+    this.#runs.push({ skip: skippedRun(this.machine, this.#ids.ulid(), this.#now) });
   }
 
   /** Appends an operation. The state shows it once it begins. */
@@ -150,9 +160,13 @@ export class MachineTransaction {
       cpus: taken(machine).cpus - had.cpus,
       memory_mb: taken(machine).memory_mb - had.memory_mb,
     };
+    // An update or new metadata may turn a task into something else while it runs.
+    if (before && isTask(before.config) && !isTask(machine.config))
+      this.#runs.unshift({ end: endOf("stopped", this.#now) });
     return {
       machine,
       events: this.#events,
+      runs: this.#runs,
       add_operations: this.operations.filter(({ id }) => !this.#known.has(id)),
       put_operations: this.operations.filter(({ id }) => this.#known.has(id) && this.#touched.has(id)),
       remove_operations: [...this.#known].filter((id) => !left.has(id)),

@@ -6,7 +6,15 @@ import { suite, test } from "node:test";
 import { setImmediate } from "node:timers/promises";
 import { ApiError } from "#core/errors.ts";
 import { aLaunch, aMachine } from "../fixtures.ts";
-import type { ExitNotice, Launch, Ref, RuntimeDriver, SuspendKind, Terminal } from "./driver.ts";
+import {
+  type ExitNotice,
+  type Launch,
+  LOG_BEGIN,
+  type Ref,
+  type RuntimeDriver,
+  type SuspendKind,
+  type Terminal,
+} from "./driver.ts";
 
 export interface OpenedDriver {
   driver: RuntimeDriver;
@@ -218,7 +226,13 @@ export function runtimeDriverSuite(name: string, open: () => Promise<OpenedDrive
         end();
         const { lines } = await driver.logs(id, { tail: 1 });
         assert.equal(lines.length, 1);
-        assert.deepEqual((await driver.logs(id, { tail: 9, since: (lines[0]?.timestamp ?? 0) + 1e6 })).lines, []);
+        const [last] = lines;
+        const at = last?.timestamp ?? 0;
+        assert.deepEqual((await driver.logs(id, { tail: 9, since: at + 1e6 })).lines, []);
+        assert.ok((await driver.logs(id, { tail: 9, until: at + 1 })).lines.length > 0);
+        assert.ok((await driver.logs(id, { tail: 9, until: at })).lines.every(({ timestamp }) => timestamp < at));
+        const all = (await driver.logs(id, { cursor: LOG_BEGIN })).lines;
+        assert.ok(all.some(({ message }) => message.includes(writing.text)));
       }));
 
     test("exec, ps, signals and logs reach a running machine and are refused for one that is not", () =>

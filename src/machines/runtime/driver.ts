@@ -237,8 +237,10 @@ export interface Process {
   listen_sockets: ListenSocket[];
 }
 
-/** `since` is in milliseconds; a cursor comes from the previous page. */
-export type LogsFrom = { tail: number; since?: number } | { cursor: string };
+/** The newest lines from `since` up to, not including, `until` (milliseconds); a cursor comes from the previous page. */
+export type LogsFrom = { tail: number; since?: number; until?: number } | { cursor: string };
+/** The cursor of the first line that is kept. */
+export const LOG_BEGIN = "";
 
 export interface LogPage {
   lines: LogLine[];

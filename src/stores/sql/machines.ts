@@ -24,6 +24,7 @@ import {
   updateArgs,
   type WorkRow,
 } from "./machine-rows.ts";
+import { runReads, runSteps } from "./runs.ts";
 
 /** A machine with the config of its current version. */
 const FROM = "FROM machines m JOIN machine_versions v ON v.machine_id = m.id AND v.instance_id = m.instance_id";
@@ -72,6 +73,7 @@ export function sqlMachineStore(database: Database): MachineStore {
       machines(`${SELECT} JOIN machine_standbys s ON s.machine_id = m.id WHERE s.stands_for = ?`, [machine_id]),
 
     ...eventReads(database),
+    ...runReads(database),
 
     async versions(machine_id) {
       const sql =
@@ -268,6 +270,7 @@ function contentSteps(change: Change): Step[] {
     ...(change.new_version ? versionSteps(machine) : []),
     ...(change.new_metadata ? [putConfig(machine)] : []),
     ...(change.new_version || change.new_metadata ? indexSteps(machine) : []),
+    ...runSteps(machine.id, change.runs ?? []),
     ...change.remove_operations.map((id) => ({ sql: "DELETE FROM machine_operations WHERE id = ?", args: [id] })),
     ...change.put_operations.map(putOperation),
     ...change.add_operations.map(addOperation),

@@ -23,7 +23,7 @@ export const RUNC_LIMITS = {
   /** Length of a log line; longer ones are split. */
   log_line_chars: 16_384,
   /** Time for which logs of destroyed machines are kept … */
-  logs_kept_ms: 24 * 3600 * 1000,
+  logs_kept_ms: 7 * 24 * 3600 * 1000,
   /** … for at most this many machines; the oldest are deleted. */
   logs_kept_machines: 1000,
   /** Interval at which a start reports that its image is still being pulled; without a report it times out. */

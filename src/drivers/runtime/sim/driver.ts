@@ -227,8 +227,8 @@ class SimDriver implements RuntimeDriver {
   async logs(id: string, from: LogsFrom): Promise<LogPage> {
     const log = this.#world.boots.get(id)?.log ?? [];
     const after = "cursor" in from ? Number(from.cursor) : -1;
-    const since = "cursor" in from ? 0 : (from.since ?? 0);
-    const wanted = log.filter(({ seq, timestamp }) => seq > after && timestamp >= since);
+    const { since = 0, until = Infinity } = "cursor" in from ? {} : from;
+    const wanted = log.filter(({ seq, timestamp }) => seq > after && timestamp >= since && timestamp < until);
     const shown = "cursor" in from ? wanted : wanted.slice(-from.tail);
     const lines = shown.map(({ timestamp, message }) => ({ timestamp, message, stream: "stdout" as const }));
     return { lines, cursor: String(log.at(-1)?.seq ?? after) };

@@ -4,7 +4,7 @@
  */
 import { mkdirSync, statSync, watch } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
-import type { LogLine, LogPage, LogsFrom } from "#machines/runtime/driver.ts";
+import { LOG_BEGIN, type LogLine, type LogPage, type LogsFrom } from "#machines/runtime/driver.ts";
 import type { MachinePaths } from "../layout.ts";
 import { RUNC_LIMITS } from "../limits.ts";
 
@@ -58,17 +58,23 @@ function takeLine(text: string, pieces: Pieces): LogLine | undefined {
 }
 
 export async function readLog(files: LogFiles, from: LogsFrom): Promise<LogPage> {
-  return "cursor" in from ? await readOn(files, from.cursor) : await readNewest(files, from.tail, from.since ?? 0);
+  return "cursor" in from ? await readOn(files, from.cursor) : await readNewest(files, from);
 }
 
-async function readNewest({ log }: LogFiles, tail: number, since: number): Promise<LogPage> {
+interface Newest {
+  tail: number;
+  since?: number;
+  until?: number;
+}
+
+async function readNewest({ log }: LogFiles, { tail, since = 0, until = Infinity }: Newest): Promise<LogPage> {
   let lines: LogLine[] = [];
   let cursor = "0:0";
   for (const file of [log, `${log}.1`]) {
     await using handle = await openIfThere(file);
     if (!handle) continue;
     const { ino, size } = await handle.stat();
-    const { lines: found, end } = await newestIn(handle, size, tail - lines.length);
+    const { lines: found, end } = await newestIn(handle, size, { tail: tail - lines.length, until });
     if (file === log) cursor = `${ino}:${end}`;
     lines = [...found, ...lines];
     if (lines.length >= tail) break;
@@ -78,7 +84,11 @@ async function readNewest({ log }: LogFiles, tail: number, since: number): Promi
 }
 
 /** Reads backwards from the end, doubling the size, until there are enough lines. */
-async function newestIn(handle: FileHandle, size: number, count: number): Promise<{ lines: LogLine[]; end: number }> {
+async function newestIn(
+  handle: FileHandle,
+  size: number,
+  { tail, until }: Required<Omit<Newest, "since">>,
+): Promise<{ lines: LogLine[]; end: number }> {
   for (let length = PAGE_BYTES / 16; ; length *= 4) {
     const from = Math.max(0, size - length);
     const bytes = await readAt(handle, from, size - from);
@@ -86,9 +96,8 @@ async function newestIn(handle: FileHandle, size: number, count: number): Promis
     const skip = from === 0 ? 0 : bytes.indexOf(10) + 1;
     const { lines: whole, used, rest } = parseLog(bytes.subarray(skip));
     // An incomplete line is shown now, and again when it is complete.
-    const lines = [...whole, ...rest];
-    if (from === 0 || lines.length >= count)
-      return { lines: lines.slice(-Math.max(count, 0)), end: from + skip + used };
+    const lines = [...whole, ...rest].filter(({ timestamp }) => timestamp < until);
+    if (from === 0 || lines.length >= tail) return { lines: lines.slice(-Math.max(tail, 0)), end: from + skip + used };
   }
 }
 
@@ -97,7 +106,7 @@ const PAGE_BYTES = 1024 * 1024;
 async function readOn({ log }: LogFiles, cursor: string): Promise<LogPage> {
   const [ino, offset] = cursor.split(":").map(Number);
   const [current, before] = [inodeOf(log), inodeOf(`${log}.1`)];
-  if (ino === before && before !== undefined) {
+  if (before !== undefined && (ino === before || cursor === LOG_BEGIN)) {
     const rest = await pageOf(`${log}.1`, offset ?? 0);
     if (rest.lines.length > 0) return rest;
   }

@@ -137,6 +137,9 @@ static void write_line(const char *stream, const char *kind, const char *text, w
   if (written > 0) log_size += written;
 }
 
+/* Whether the last line of a stream has not ended yet. */
+static int goes_on[2];
+
 /* Takes what is there; 0 when that is all there will ever be. */
 static int take(int which) {
   long size = call(SYS_read, sources[which].fd, piece, PIECE, 0);
@@ -147,7 +150,8 @@ static int take(int which) {
   const char *stream = which == OUT ? "stdout " : "stderr ";
   for (word at = 0, end; at < (word)size; at = end + 1) {
     for (end = at; end < (word)size && piece[end] != '\n'; end++);
-    write_line(stream, end < (word)size ? "F " : "P ", piece + at, end - at);
+    goes_on[which] = end == (word)size;
+    write_line(stream, goes_on[which] ? "P " : "F ", piece + at, end - at);
   }
   return 1;
 }
@@ -163,6 +167,11 @@ static void take_rest(int which) {
   struct poll one = {sources[which].fd, POLLIN, 0};
   struct time none = {0, 0};
   while (one.fd >= 0 && call6(SYS_ppoll, (word)&one, 1, (word)&none, 0, 0, 0) > 0 && take(which));
+  /* A last line without an end is ended here, or the next boot's first line would be taken for the rest of it. */
+  if (!goes_on[which]) return;
+  goes_on[which] = 0;
+  take_time();
+  write_line(which == OUT ? "stdout " : "stderr ", "F ", "", 0);
 }
 
 static void tell(long number) {
