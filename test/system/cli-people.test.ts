@@ -107,9 +107,12 @@ suite("hangar apply and export", () => {
 
 suite("hangar command: daily work", () => {
   test("run creates the app, opens its port and prints the URL; explain shows what would start a machine", async (t) => {
-    const { emulator, ok } = await start(t);
+    const { emulator, hangar, ok } = await start(t);
     assert.match(await ok("run hangar/hello --name one"), /is started\n[\s\S]*created the app hello/);
     await ok("run hangar/hello --name two --detach");
+    const { urls } = JSON.parse((await hangar("run hangar/hello --name four --json")).stdout) as { urls: string[] };
+    assert.match(urls.join(" "), /^http:\/\/\S+:8080\b/, "scripts get the URL as well");
+    await ok("machines destroy four --force");
     await ok("machines stop one");
     const told = await ok("machines explain one");
     assert.match(told, /state +it is stopped since .* ago: a stop was requested/);

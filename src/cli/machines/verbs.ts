@@ -114,11 +114,14 @@ export const machinesRun: Verb = {
     const body = { name: textOption(input, "name"), region: textOption(input, "region"), skip_launch, config };
     const machine = await context.client.call("POST /v1/apps/:app_name/machines", { params: { app_name }, body });
     for (const warning of machine.warnings ?? []) context.say(`warning: ${warning}`);
-    if ((config.services ?? []).length > 0) await openApp(context, app_name);
-    if (skip_launch || input.options["detach"] === true) return { data: machine, text: machine.id };
+    const published = (config.services ?? []).length > 0;
+    const addresses = published ? { urls: await openApp(context, app_name) } : {};
+    if (skip_launch || input.options["detach"] === true)
+      return { data: { ...machine, ...addresses }, text: machine.id };
     const found: Found = { params: { app_name, machine_id: machine.id }, headers: {} };
     const started = await andWait(context, found, ["started"], async () => {});
-    return { data: started, text: `${started.id} (${started.name}) is ${stateText(started)}` };
+    const text = `${started.id} (${started.name}) is ${stateText(started)}`;
+    return { data: { ...started, ...addresses }, text };
   },
 };
 
