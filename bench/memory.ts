@@ -13,8 +13,7 @@ import type { Report } from "./report.ts";
 
 const FEW = 200;
 const CALLERS = 32;
-/** More machines than one app may have built-in series of (limit series_per_app) are in several apps. */
-const APPS = Array.from({ length: 20 }, (_, index) => `web-${index}`);
+const APP = "web";
 const CONFIG = { image: "web:1", env: { A: "1" }, metadata: { role: "web" }, guest: { cpus: 1, memory_mb: 256 } };
 
 export async function run(report: Report): Promise<void> {
@@ -24,7 +23,7 @@ export async function run(report: Report): Promise<void> {
   const collect = runInNewContext("gc") as () => void;
   await using made = new AsyncDisposableStack();
   const platform = await testPlatform({ after: (end) => made.defer(end as () => Promise<void>) });
-  for (const app_name of APPS) await platform.ask("POST /v1/apps", { body: { app_name, org_slug: "personal" } });
+  await platform.ask("POST /v1/apps", { body: { app_name: APP, org_slug: "personal" } });
   const few = await heapWith(platform, 0, FEW, collect);
   const all = await heapWith(platform, FEW, many, collect);
   report.section("control process");
@@ -66,14 +65,12 @@ async function heapWith(platform: TestPlatform, from: number, to: number, collec
   const create = async (): Promise<void> => {
     for (; next < to; ) {
       next++;
-      await platform.ask(`POST /v1/apps/${APPS[next % APPS.length]}/machines`, { body: { config: CONFIG } });
+      await platform.ask(`POST /v1/apps/${APP}/machines`, { body: { config: CONFIG } });
     }
   };
   await Promise.all(Array.from({ length: CALLERS }, create));
-  for (const app of APPS) {
-    const waiting = `GET /v1/apps/${app}/machines?state=created,starting&limit=1&summary=true`;
-    while ((await platform.ask(waiting)).body.length > 0) await delay(100);
-  }
+  const waiting = `GET /v1/apps/${APP}/machines?state=created,starting&limit=1&summary=true`;
+  while ((await platform.ask(waiting)).body.length > 0) await delay(100);
   await delay(2 * BUILTIN_LIMITS.interval_ms);
   collect();
   // What the first collection has freed may let go of more.

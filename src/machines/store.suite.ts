@@ -383,6 +383,8 @@ export function machineStoreSuite(
         const ids = async (hosts: string[]): Promise<string[]> => (await store.alive(hosts)).map(({ id }) => id).sort();
         assert.deepEqual(await ids(["0001"]), ["m0", "m1", "m2"]);
         assert.deepEqual(await ids(["0001", "0002"]), ["m0", "m1", "m2", "m4"]);
+        assert.equal(await store.anyAlive("0002"), true);
+        assert.equal(await store.anyAlive("0003"), false);
       }));
   });
 }

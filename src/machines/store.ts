@@ -110,6 +110,8 @@ export interface MachineStore {
   unfinished(host_ids: readonly string[]): Promise<string[]>;
   /** Machines with a boot (running or frozen), in a transitional state, or with a schedule. */
   alive(host_ids: readonly string[]): Promise<Machine[]>;
+  /** Whether there are any on a host. */
+  anyAlive(host_id: string): Promise<boolean>;
   /** All machines on a host that are not destroyed. */
   onHost(host_id: string): Promise<Machine[]>;
   /** Like `alive`, on all hosts. */

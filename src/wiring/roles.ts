@@ -224,7 +224,7 @@ export class Duty {
   /** A host without machines needs no grace period. */
   async #leave(host_id: string, lease: HostLease): Promise<void> {
     const { settings, machines } = this.#parts;
-    const runs = lease.valid && (await machines.alive([host_id]).catch(() => [])).length > 0;
+    const runs = lease.valid && (await machines.anyAlive(host_id).catch(() => false));
     await lease.leave(runs ? settings.host.restart_grace_ms : 0);
   }
 

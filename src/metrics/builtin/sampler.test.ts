@@ -5,7 +5,7 @@ import { silentLog } from "#core/log.ts";
 import { tempDir } from "../../../test/support.ts";
 import { type MetricsEngine, openMetricsEngine } from "../engine/engine.ts";
 import { Sampler } from "./sampler.ts";
-import type { BuiltinSample, SampleProvider } from "./sources.ts";
+import type { BuiltinSample, MeasuredMachine, SampleProvider } from "./sources.ts";
 
 const STEP = 15_000;
 const sample = (name: string, value: number, labels: Record<string, string> = {}): BuiltinSample => ({
@@ -41,6 +41,36 @@ async function shown(engine: MetricsEngine, query: string, at_ms: number): Promi
 }
 
 suite("built-in sampler", () => {
+  test("a round that is under way at the end is broken off, and ends no series", async (t) => {
+    const engine = anEngine(t);
+    const read: string[] = [];
+    const reading = Promise.withResolvers<void>();
+    const gate = Promise.withResolvers<undefined>();
+    const machines = Array.from({ length: 1000 }, (_, n) => ({ id: `m${n}`, org_id: "acme", app_name: "web" }));
+    const sampler = new Sampler({
+      clock: systemClock,
+      log: silentLog,
+      engine: () => engine,
+      machines: async () => machines as unknown as readonly MeasuredMachine[],
+      stats: {
+        read({ id }) {
+          read.push(id);
+          reading.resolve();
+          return gate.promise;
+        },
+      },
+      volumes: async () => [],
+      providers: [() => [sample("svc_instance_up", 1)]],
+    });
+    const round = sampler.sample(Math.floor(systemClock.now() / STEP) * STEP);
+    await reading.promise;
+    const closed = sampler.close();
+    gate.resolve(undefined);
+    await Promise.all([round, closed]);
+    assert.ok(read.length < machines.length, `${read.length} machines were read`);
+    assert.deepEqual(await shown(engine, "svc_instance_up", systemClock.now()), []);
+  });
+
   test("series of an earlier process end with the first round if they are gone", async (t) => {
     const engine = anEngine(t);
     const start = Math.floor(systemClock.now() / STEP) * STEP - 10 * STEP;

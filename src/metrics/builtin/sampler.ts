@@ -54,6 +54,7 @@ export class Sampler {
     this.#running ??= onGrid(clock, BUILTIN_LIMITS.interval_ms, this.#closing.signal, (at_ms) => this.sample(at_ms));
   }
 
+  /** A round that is under way is broken off: with thousands of machines it takes seconds. */
   async close(): Promise<void> {
     this.#closing.abort();
     await this.#running;
@@ -68,6 +69,8 @@ export class Sampler {
   async sample(at_ms: number): Promise<void> {
     const round = this.#batches.begin(at_ms);
     await this.#machines(round);
+    // Half a round would end the series of the other half.
+    if (this.#closing.signal.aborted) return;
     const others = await Promise.all([
       this.#or("volumes", async () => (await this.#parts.volumes()).flatMap(volumeSamples)),
       ...this.#parts.providers.map((provider) => this.#or("a provider of samples", async () => await provider())),
@@ -114,7 +117,7 @@ export class Sampler {
   async #machines(round: Round): Promise<void> {
     const waiting = [...(await this.#listed())];
     const readOn = async (): Promise<void> => {
-      for (let machine = waiting.pop(); machine; machine = waiting.pop()) {
+      for (let machine = waiting.pop(); machine && !this.#closing.signal.aborted; machine = waiting.pop()) {
         round.add(instanceSamples(machine, await this.#read(machine)));
       }
     };

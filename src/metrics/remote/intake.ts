@@ -41,17 +41,17 @@ export class RemoteIntake implements Intake {
     this.#learned_at = parts.clock.monotonic();
   }
 
-  series(labels: Labels): number | undefined {
+  series(labels: Labels, own = false): number | undefined {
     const key = labels.join("\0");
     const known = this.#refs.get(key);
     if (known !== undefined) return known;
     const app = labelValue(labels, "app");
     const ofApp = this.#byApp.get(app) ?? 0;
-    if (ofApp >= this.limits.series_per_app) {
+    if (!own && ofApp >= this.limits.series_per_app) {
       this.dropped("series_per_app");
       return undefined;
     }
-    this.#byApp.set(app, ofApp + 1);
+    if (!own) this.#byApp.set(app, ofApp + 1);
     const ref = this.#spelled.push(encodeLabels(this.#withAdded(labels))) - 1;
     this.#refs.set(key, ref);
     return ref;

@@ -19,7 +19,7 @@ export const TSDB_LIMITS = {
   problems_reported: 20,
 
   // How many series.
-  /** Series of one `app` that are being written. One more: its samples are dropped and counted. */
+  /** Series of one `app` that are being written, built-in ones not counted. One more: its samples are dropped and counted. */
   series_per_app: 50_000,
   /** Series of an org in the index, dead ones within retention included. One more: dropped and counted. */
   series_per_org: 2_000_000,

@@ -78,8 +78,8 @@ export class Partition implements Intake {
     return this.table.generation;
   }
 
-  series(labels: Labels): number | undefined {
-    return this.admission.series(labels);
+  series(labels: Labels, own = false): number | undefined {
+    return this.admission.series(labels, own);
   }
 
   dropped(reason: DropReason): void {

@@ -7,6 +7,8 @@ import type { Labels } from "../source.ts";
 import { StorageError } from "./files.ts";
 import { contents, HandClock, HOUR, labelsOf, NOON, openPartition, put } from "./fixtures.ts";
 import { statusOf } from "./index/status.ts";
+import { Importer } from "./ingest/importer.ts";
+import { importSeriesBatch, seriesBatch } from "./ingest/series-batch.ts";
 import { DAY_MS, TSDB_LIMITS } from "./limits.ts";
 import type { Partition } from "./partition.ts";
 import { Tsdb } from "./tsdb.ts";
@@ -52,6 +54,39 @@ suite("ingestion limits", () => {
     assert.equal(db.head.activeSeries, 0);
     for (let k = 10; k < 13; k++) assert.equal(put(db, [[up("big", k), clock.now(), 1]]), 1);
     assert.equal(put(db, [[up("big", 0), clock.now(), 1]]), 0, "coming back needs room too");
+    await db.close();
+  });
+
+  test("built-in series do not count for their app, also after a restart and when they come back", async () => {
+    const dir = tempDir();
+    const clock = new HandClock();
+    const limits = { series_per_app: 3 };
+    const builtin = (db: Partition, machines: number): number => {
+      const samples = Array.from({ length: machines }, (_, k) => ({
+        labels: labelsOf({ __name__: "svc_up", app: "web", instance: String(k) }),
+        timestamp: clock.now(),
+        value: 1,
+      }));
+      return importSeriesBatch(new Importer(db), seriesBatch(samples)).samples;
+    };
+    const own = (db: Partition, from: number): number =>
+      Array.from({ length: 5 }, (_, k) => put(db, [[up("web", from + k), clock.now(), 1]])).reduce((a, b) => a + b);
+    let db = openPartition(dir, clock, limits);
+    assert.equal(builtin(db, 50), 50, "as many as there are machines");
+    assert.equal(own(db, 0), 3, "the app has room for its own as before");
+    assert.equal(builtin(db, 60), 60, "and its own take none of theirs");
+    await db.close();
+
+    clock.advance(1000);
+    db = openPartition(dir, clock, limits);
+    assert.equal(builtin(db, 60), 60);
+    assert.equal(own(db, 0), 3);
+    clock.advance(DAY_MS);
+    await db.maintain();
+    assert.equal(builtin(db, 60), 60);
+    assert.equal(own(db, 100), 3);
+    const [active] = statusOf(db, {}).storage.active_series_by_app;
+    assert.deepEqual(active, { name: "web", value: 63 }, "what is written is shown in all");
     await db.close();
   });
 

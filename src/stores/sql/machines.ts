@@ -63,6 +63,10 @@ export function sqlMachineStore(database: Database): MachineStore {
       return (await database.read<{ machine_id: string }>(sql, host_ids)).map((row) => row.machine_id);
     },
     alive: (host_ids) => machines(`${SELECT} WHERE m.host_id IN (${placeholders(host_ids)}) AND ${ALIVE}`, host_ids),
+    async anyAlive(host_id) {
+      const sql = `SELECT 1 AS one FROM machines m WHERE m.host_id = ? AND ${ALIVE} LIMIT 1`;
+      return (await database.read(sql, [host_id])).length > 0;
+    },
     onHost: (host_id) =>
       machines(`${SELECT} WHERE m.host_id = ? AND m.state <> 'destroyed' ORDER BY m.created_at, m.id`, [host_id]),
     aliveAnywhere: () => machines(`${SELECT} WHERE ${ALIVE}`, []),

@@ -29,13 +29,19 @@ export class Postings {
 
 /** A set of series numbers below `size`, for unions of many lists. */
 export class RefSet {
-  readonly #words: Uint32Array;
+  #words: Uint32Array;
 
+  /** Room for so many from the beginning; it grows. */
   constructor(size: number) {
     this.#words = new Uint32Array((size + 31) >>> 5);
   }
 
   add(ref: number): void {
+    if (ref >>> 5 >= this.#words.length) {
+      const words = new Uint32Array(Math.max(2 * this.#words.length, (ref >>> 5) + 1));
+      words.set(this.#words);
+      this.#words = words;
+    }
     this.#words[ref >>> 5] = (this.#words[ref >>> 5] ?? 0) | (1 << (ref & 31));
   }
 

@@ -2,6 +2,7 @@ import type { Clock } from "#core/clock.ts";
 import type { Labels } from "../../source.ts";
 import type { Batch, Head } from "../head.ts";
 import { labelValue } from "../index/labels.ts";
+import { RefSet } from "../index/postings.ts";
 import type { SeriesTable } from "../index/series-table.ts";
 import type { TsdbLimits } from "../limits.ts";
 
@@ -41,6 +42,9 @@ export class Admission {
   readonly #limits: TsdbLimits;
   readonly #clock: Clock;
   readonly #active = new Map<string, number>();
+  /** Series of the platform's own. There are so many for each machine, whatever an app does: they do not count as the app's. */
+  readonly #own = new RefSet(0);
+  readonly #active_own = new Map<string, number>();
   readonly drops: Drops;
 
   constructor(table: SeriesTable, head: Head, limits: TsdbLimits, clock: Clock) {
@@ -56,20 +60,24 @@ export class Admission {
     return this.#active;
   }
 
-  /** The ref of a series, a new one within the limits; otherwise undefined, and counted. */
-  series(labels: Labels): number | undefined {
+  /** The ref of a series, a new one within the limits; otherwise undefined, and counted. `own`: of the platform's own. */
+  series(labels: Labels, own = false): number | undefined {
     const known = this.#table.find(labels);
-    if (known !== undefined) return known;
+    if (known !== undefined) {
+      if (own) this.#take(known);
+      return known;
+    }
     if (this.#table.alive >= this.#limits.series_per_org) {
       this.drops.add("series_per_org");
       return undefined;
     }
     const app = labelValue(labels, "app");
-    if ((this.#active.get(app) ?? 0) >= this.#limits.series_per_app) {
+    if (!own && this.#isFull(app)) {
       this.drops.add("series_per_app", app);
       return undefined;
     }
     const ref = this.#table.add(labels);
+    if (own) this.#own.add(ref);
     // Counts from now on, even if none of its samples is admitted: names alone must not fill the index.
     this.activate(ref, true);
     return ref;
@@ -106,12 +114,13 @@ export class Admission {
   /** Activates a series if its app is within its limit. WAL replay always may. */
   activate(ref: number, force = false): boolean {
     const app = this.#table.value(ref, "app");
-    const active = this.#active.get(app) ?? 0;
-    if (active >= this.#limits.series_per_app && !force) {
+    const own = this.#own.has(ref);
+    if (!own && !force && this.#isFull(app)) {
       this.drops.add("series_per_app", app);
       return false;
     }
-    this.#active.set(app, active + 1);
+    count(this.#active, app, 1);
+    if (own) count(this.#active_own, app, 1);
     this.#head.activate(ref);
     return true;
   }
@@ -120,11 +129,27 @@ export class Admission {
   deactivate(refs: readonly number[]): void {
     for (const ref of refs) {
       const app = this.#table.value(ref, "app");
-      const active = (this.#active.get(app) ?? 1) - 1;
-      if (active === 0) this.#active.delete(app);
-      else this.#active.set(app, active);
+      count(this.#active, app, -1);
+      if (this.#own.has(ref)) count(this.#active_own, app, -1);
     }
   }
+
+  #isFull(app: string): boolean {
+    return (this.#active.get(app) ?? 0) - (this.#active_own.get(app) ?? 0) >= this.#limits.series_per_app;
+  }
+
+  /** Whose it is was not known after a start until now. */
+  #take(ref: number): void {
+    if (this.#own.has(ref)) return;
+    this.#own.add(ref);
+    if (this.#head.isActive(ref)) count(this.#active_own, this.#table.value(ref, "app"), 1);
+  }
+}
+
+function count(counts: Map<string, number>, app: string, by: 1 | -1): void {
+  const after = (counts.get(app) ?? 0) + by;
+  if (after > 0) counts.set(app, after);
+  else counts.delete(app);
 }
 
 function reasonOf(time: number, oldest: number, newest: number): DropReason {

@@ -11,8 +11,11 @@ export interface Intake {
   readonly limits: TsdbLimits;
   /** Incremented when earlier series refs become invalid. */
   readonly generation: number;
-  /** The ref of the series with these labels; undefined, and counted, when it is refused. */
-  series(labels: Labels): number | undefined;
+  /**
+   * The ref of the series with these labels; undefined, and counted, when it is refused. One of the platform's own does
+   * not count for its app.
+   */
+  series(labels: Labels, own?: boolean): number | undefined;
   dropped(reason: DropReason): void;
   /** Appends admitted samples and returns their number. Throws StorageError: then nothing was stored. */
   append(batch: Batch): number;
@@ -83,8 +86,8 @@ export class Importer {
   }
 
   /** The series of these labels; undefined when it is refused. Throws BadLabels. */
-  series(pairs: readonly [string, string][], added: Labels): number | undefined {
-    return this.#intake.series(storedLabels(pairs, added, this.#intake.limits));
+  series(pairs: readonly [string, string][], added: Labels, own = false): number | undefined {
+    return this.#intake.series(storedLabels(pairs, added, this.#intake.limits), own);
   }
 
   push(ref: number, time: number, low: number, high: number): void {

@@ -67,7 +67,7 @@ function findSeries(importer: Importer, from: WireReader, start: number, end: nu
   const known = cache.find(0, from.view, start, end, before);
   if (known >= 0) return known;
   try {
-    const ref = importer.series(readLabels(from, start, end), []);
+    const ref = importer.series(readLabels(from, start, end), [], true);
     return ref === undefined ? -1 : cache.add(0, from.view, start, end, ref, before);
   } catch (thrown) {
     importer.reportLabels(thrown, { byte: start });
