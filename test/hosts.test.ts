@@ -82,6 +82,9 @@ suite("hosts and placement", () => {
     assert.equal((await wait(standby.id, "started")).status, 200);
     assert.equal((await on(`GET ${main.id}`)).body.host_status, "unreachable");
     assert.equal((await on(`POST ${main.id}/stop`)).body.status, "host_unreachable");
+    const status = (await ask("GET /v1/apps/web/status")).body;
+    assert.deepEqual([status.state, status.machines], ["degraded", { unreachable: 1, started: 1 }]);
+    assert.match(status.reason, new RegExp(`its host ${main.host} is unreachable`));
     assert.notEqual((await create()).body.host, main.host);
     await ask(`POST /v1/platform/hosts/${main.host}/recover`);
     assert.equal((await on(`POST ${main.id}/stop`)).status, 200);

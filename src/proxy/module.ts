@@ -51,6 +51,7 @@ export interface ProxyParts {
   upstreams?: readonly { host: string; port: number }[] | undefined;
   egress?: EgressEnforcer | undefined;
   host_ids: readonly string[];
+  hostStatus(host_id: string): "ok" | "unknown" | "unreachable";
   region: string;
   addressStore: AddressStore;
   proxyStore: ProxyStore;
@@ -175,6 +176,7 @@ export class ProxyModule {
         store,
         clock,
         listening: this.#listening,
+        hostStatus: this.#parts.hostStatus,
         urls: (app_id) => urlsOf({ control: this.control, settings }, app_id),
       }),
     ];

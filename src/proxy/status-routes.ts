@@ -42,7 +42,9 @@ const AppStatus = Type.Object({
   reason: Type.String({ description: "Why it is in this state." }),
   urls: Type.Array(text, { description: "Its URLs; none when it has no address or no open port." }),
   regions: Type.Array(text),
-  machines: Type.Record(Type.String(), Type.Integer(), { description: "How many machines are in each state." }),
+  machines: Type.Record(Type.String(), Type.Integer(), {
+    description: "How many machines are in each state; `unknown` or `unreachable` when their host is.",
+  }),
   failures: Type.Array(Type.Object({ machine_id: text, machine_name: text, reason: text }), {
     description: `Machines that fail, each with its reason; at most ${PROXY_LIMITS.status_failures}.`,
   }),
@@ -58,6 +60,8 @@ export interface StatusParts {
   store: Pick<MachineStore, "list">;
   listening: Listening;
   clock: Clock;
+  /** Whether a host was heard of lately: what it runs is known from then. */
+  hostStatus(host_id: string): "ok" | "unknown" | "unreachable";
   /** The app's URLs, the one to show first. */
   urls(app_id: string): string[];
 }
@@ -93,7 +97,8 @@ async function statusOf(parts: StatusParts, { id, name }: Pick<App, "id" | "name
   ]);
   const present = machines.filter(({ state }) => state !== "destroyed");
   const complete = releases.find(({ status }) => status === "complete");
-  const health = appHealth(present, parts.clock.now(), await listeningProblems(parts.listening, present));
+  const problems = new Map([...(await listeningProblems(parts.listening, present)), ...hostProblems(parts, present)]);
+  const health = appHealth(present, parts.clock.now(), problems);
   return {
     app_name: name,
     ...health,
@@ -101,11 +106,25 @@ async function statusOf(parts: StatusParts, { id, name }: Pick<App, "id" | "name
     urls: parts.urls(id),
     regions: [...new Set(present.map(({ region }) => region))].sort(),
     machines: Object.fromEntries(
-      [...Map.groupBy(present, ({ state }) => state)].map(([state, all]) => [state, all.length]),
+      [...Map.groupBy(present, (machine) => knownState(parts, machine))].map(([state, all]) => [state, all.length]),
     ),
     release: complete ? summary(complete) : null,
     last_release: releases[0] ? summary(releases[0]) : null,
   };
+}
+
+/** What was known last is not what is, when the host is not heard of. */
+function knownState({ hostStatus }: StatusParts, { state, host_id }: ShownMachine): string {
+  const status = hostStatus(host_id);
+  return status === "ok" ? state : status;
+}
+
+/** Of machines that ran when their host was last heard of. */
+function* hostProblems({ hostStatus }: StatusParts, machines: readonly ShownMachine[]): Generator<[string, string]> {
+  for (const { id, host_id } of machines) {
+    const status = hostStatus(host_id);
+    if (status !== "ok") yield [id, `its host ${host_id} is ${status}; it ran there when that was last heard of`];
+  }
 }
 
 /** Running machines whose program does not listen where requests go. Only some: machines of an app run the same program. */

@@ -59,6 +59,7 @@ export function openProxy(database: Database, settings: Settings, needs: ProxyNe
     machines: machines_module,
     store: sqlMachineStore(database),
     host_ids: hosts.own,
+    hostStatus: (id) => hosts.status(id),
     region: hosts.default_region,
     addressStore: sqlAddressStore(database),
     proxyStore: sqlProxyStore(database),

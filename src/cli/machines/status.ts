@@ -5,7 +5,7 @@ import { count } from "#core/words.ts";
 import { collect } from "../lists.ts";
 import { ago, facts, table } from "../output.ts";
 import { type Context, firstArgument, type Verb } from "../verb.ts";
-import { machinesList } from "./verbs.ts";
+import { knownState, machinesList } from "./verbs.ts";
 
 export const ps: Verb = {
   ...machinesList,
@@ -27,7 +27,8 @@ function checksText(checks: Machine["checks"] = {}): string {
 
 const imageText = ({ repository, tag }: Listed["image_ref"]): string => (tag ? `${repository}:${tag}` : repository);
 
-const stateText = ({ state, waiting }: Listed): string => (waiting ? `${state} (${waiting})` : state);
+const stateText = (machine: Listed): string =>
+  machine.waiting ? `${knownState(machine)} (${machine.waiting})` : knownState(machine);
 
 async function read({ client }: Context, app_name: string) {
   const params = { app_name };

@@ -49,8 +49,13 @@ export const machinesList: Verb = {
 };
 
 /** What was known last is not what is, when its host is not heard of. */
-const knownState = ({ state, host_status = "ok" }: { state: string; host_status?: string | undefined }): string =>
-  host_status === "ok" ? state : `${host_status} (was ${state})`;
+export const knownState = ({
+  state,
+  host_status = "ok",
+}: {
+  state: string;
+  host_status?: string | undefined;
+}): string => (host_status === "ok" ? state : `${host_status} (was ${state})`);
 
 interface Listed {
   id: string;

@@ -5,6 +5,8 @@ import { ClientError } from "#client/client.ts";
 import { messageOf } from "#core/assert.ts";
 import type { KernelInventory } from "#core/kernel-objects.ts";
 import { VERSION } from "#core/version.ts";
+import { count } from "#core/words.ts";
+import { collect } from "../lists.ts";
 import { styled } from "../terminal-text.ts";
 import type { Context, Verb } from "../verb.ts";
 import { machineFindings, run } from "./doctor-machines.ts";
@@ -141,7 +143,7 @@ async function platform(context: Context): Promise<Finding[]> {
   try {
     const { version, checks } = await client.call("GET /readyz", {});
     const found = `ready, version ${version} (${Object.keys(checks).join(", ")})`;
-    return [{ what: "platform", verdict: "ok", found }, ...(await diskIo(context))];
+    return [{ what: "platform", verdict: "ok", found }, ...(await hosts(context)), ...(await diskIo(context))];
   } catch (thrown) {
     if (thrown instanceof ClientError && thrown.body.status === "not_ready")
       return [{ what: "platform", verdict: "fail", found: thrown.message, mend: `tail ${data_dir}/hangar.log` }];
@@ -149,6 +151,25 @@ async function platform(context: Context): Promise<Finding[]> {
     return [{ what: "platform", verdict: "warn", found: `${messageOf(thrown)}${pid}`, mend: startCommand() }];
   }
 }
+
+/** Of a platform of several: those that were not heard of lately. */
+async function hosts({ client }: Context): Promise<Finding[]> {
+  try {
+    const all = await collect(client.pages("GET /v1/platform/hosts", {}));
+    const silent = all.filter(({ state }) => state === "unknown" || state === "failed");
+    if (all.length < 2 && silent.length === 0) return [];
+    if (silent.length === 0)
+      return [{ what: "hosts", verdict: "ok", found: `${count(all.length, "host")}, heard of lately` }];
+    const named = silent.slice(0, HOSTS_NAMED).map(({ id, state }) => `${id} is ${state}`);
+    const others = silent.length > named.length ? `, and ${silent.length - named.length} more` : "";
+    const found = `${silent.length} of ${count(all.length, "host")} not heard of lately: ${named.join(", ")}${others}`;
+    return [{ what: "hosts", verdict: "fail", found, mend: `hangar hosts show ${silent[0]?.id}` }];
+  } catch {
+    return [];
+  }
+}
+
+const HOSTS_NAMED = 5;
 
 async function diskIo({ client }: Context): Promise<Finding[]> {
   try {
