@@ -21,7 +21,7 @@ const root = join(import.meta.dirname, "..");
  */
 export const NIGHT = new Set(
   `box-runtime box-service box-tour builds builds-hosts builds-kill cli cli-affordances cli-db cli-people
-  deploy-machines deploy-under-load deploy-your-own-app down-installations examples-real floods git-push guides
+  deploy-machines deploy-under-load deploy-your-own-app down-installations examples-real floods fly-go git-push guides
   hosts-autostop hosts-database-away hosts-faults hosts-images hosts-network hosts-room hosts-terminal hosts-together
   http-judges images-odd lease-clock metrics-crash metrics-damage metrics-differential metrics-postgres-machine
   metrics-remote package postgres-failover postgres-faults proxy-last-known proxy-replace replication-busy

@@ -56,6 +56,7 @@ import { sqlReleaseStore } from "#stores/sql/releases.ts";
 import { openAlerts } from "#wiring/alerts.ts";
 import { DatabaseWait } from "#wiring/database-wait.ts";
 import type { Emulated } from "#wiring/emulated.ts";
+import { type FlyPart, openFlyListener } from "#wiring/fly.ts";
 import { openGit } from "#wiring/git.ts";
 import { openIdentity } from "#wiring/identity.ts";
 import { openMachines } from "#wiring/machines.ts";
@@ -64,6 +65,8 @@ import { sealingKey, shareBaseUrl } from "#wiring/roles.ts";
 export interface Platform {
   /** Its URL; for a host, that of the API. */
   base_url: string;
+  /** That of the listener for Fly's clients, if there is one. */
+  fly_url: string | undefined;
   /** The file with the full-access token; empty for a host, which has no API. */
   token_file: string;
   /** The hosts of this process. */
@@ -141,11 +144,10 @@ async function startOnce(
   options: PlatformOptions,
   { dir, log, clock, wait }: Surroundings,
 ): Promise<Started> {
-  const { emulated } = options;
   const choice = chooseDriver(settings.driver);
   // Closed in reverse order: at the end, or when the start fails.
   await using opened = new AsyncDisposableStack();
-  const database = emulated?.database ?? (await openStore(settings, options, log));
+  const database = options.emulated?.database ?? (await openStore(settings, options, log));
   opened.defer(() => database.close());
   const master_key = await prepare(database, settings, dir, clock);
   const sealer = new Sealer(master_key);
@@ -181,22 +183,24 @@ async function startOnce(
     ...leaseRoutes({ rows: sqlLeaseRows(database), clock }),
   ];
   const shared = { guard, idempotency, ...rateLimiter(settings, clock) };
-  const edge = { rows, machine_authenticator, dashboard, around: emulated?.around };
+  const edge = { rows, machine_authenticator, dashboard, around: options.emulated?.around };
   const server = createServer({ ...shared, ...edge, clock, log });
-  for (const part of [inside, machines, alerts, git, server]) opened.defer(() => part.close());
+  const fly = openFlyListener(settings, { ...shared, rows, clock, log });
+  for (const part of [inside, machines, alerts, git, fly, server]) opened.defer(() => part.close());
   if (!(await authStore.findOrg(DEFAULT_ORG))) await orgs.create({ name: DEFAULT_ORG }, randomIds(clock));
   const token_file = settings.role === "host" ? "" : await ensureToken(tokens, dir.file("token"), clock);
 
   await inside.start(rows, shared);
   for (const part of [machines, git, alerts]) await part.start();
   await wait.leaveApi();
-  await openApi(server, settings, { dir, facts, database, emulated });
+  const fly_url = await openApi(server, settings, { dir, facts, database, emulated: options.emulated, fly });
   opened.defer(keepSweeping([idempotency, inside, git], clock, log));
   opened.defer(() => database.hurry?.(LIMITS.shutdown_ms));
   log.info({ base_url: facts.base_url, driver: choice.name }, "ready");
 
   return {
     base_url: facts.base_url,
+    fly_url,
     token_file,
     host_ids: machines.host_ids,
     driver: choice,
@@ -335,17 +339,22 @@ interface ApiParts {
   facts: PlatformFacts;
   database: Database;
   emulated: Emulated | undefined;
+  fly: FlyPart;
 }
 
-/** Listens, unless this process is only a host, and tells the other processes the address of the API. */
+/**
+ * Listens, unless this process is only a host, and tells the other processes the address of the API. Returns the URL of
+ * the listener for Fly's clients, if there is one.
+ */
 async function openApi(
   server: Server,
   settings: Settings,
-  { dir, facts, database, emulated }: ApiParts,
-): Promise<void> {
+  { dir, facts, database, emulated, fly }: ApiParts,
+): Promise<string | undefined> {
   if (settings.role !== "host") facts.own_url = await listen(server, settings, dir, emulated);
   facts.base_url ||= facts.own_url;
   if (settings.database_url) await shareBaseUrl(database, settings, facts);
+  return await fly.start();
 }
 
 /** Listens, and writes the address where the CLI finds it. */

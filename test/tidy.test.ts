@@ -33,6 +33,7 @@ const ALLOWED: Record<string, readonly string[]> = {
   identity: [...RESOURCES, "apps", "machines", "connectors"],
   network: [...RESOURCES, "apps", "machines"],
   replication: ["core", "http"],
+  fly: RESOURCES,
   proxy: ["core", "s3", "http", "auth", "machines", "metrics", "apps", "network"],
   // What touches the host and what keeps things may see the rooms whose ports they implement.
   drivers: ["core", "archive", "machines", "volumes", "hosts", "network", "metrics", "registry", "builds", "git"],

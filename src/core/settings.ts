@@ -3,6 +3,7 @@ import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { parse as parseToml } from "smol-toml";
 import { messageOf } from "./assert.ts";
+import { FLY_SETTINGS, type FlySetting, flySettings } from "./fly-settings.ts";
 import { type IoLimits, MACHINE_SETTINGS, machineIo } from "./machine-settings.ts";
 import { NETWORK_SETTINGS, type NetworkSetting, networkSettings } from "./network-settings.ts";
 import { PROXY_SETTINGS, type ProxySetting, proxySettings } from "./proxy-settings.ts";
@@ -125,6 +126,7 @@ export const SETTINGS = {
   ...MACHINE_SETTINGS,
   ...PROXY_SETTINGS,
   ...NETWORK_SETTINGS,
+  ...FLY_SETTINGS,
   registry_config: {
     default: "",
     words: "Docker config file with registry logins, as `docker login` writes it; used for all organizations.",
@@ -171,6 +173,7 @@ export interface Settings extends DatabaseSetting {
   volume_pool: "auto" | "plain";
   proxy: ProxySetting;
   network: NetworkSetting;
+  fly: FlySetting;
   volume_undelete_hours: number;
   gateway_allow_private: boolean;
   /** Empty: the base URL. */
@@ -245,6 +248,7 @@ export function readSettings(args: readonly string[], env: Record<string, string
     volume_pool: oneOf(given("volume_pool"), "volume_pool", ["auto", "plain"]),
     proxy: proxySettings(given),
     network: networkSettings(given),
+    fly: flySettings(given),
     volume_undelete_hours: wholeNumber(given("volume_undelete_hours"), "volume_undelete_hours"),
     gateway_allow_private: oneOf(given("gateway_allow_private"), "gateway_allow_private", ["0", "1"]) === "1",
     sprites_base_url: origin(given("sprites_base_url")),

@@ -30,7 +30,12 @@ export async function callerOf(
   );
 }
 
-export async function admittedTo(row: Row, { guard }: ServerParts, caller: Caller, input: Input): Promise<Admitted> {
+export async function admittedTo(
+  row: Row,
+  { guard }: Pick<ServerParts, "guard">,
+  caller: Caller,
+  input: Input,
+): Promise<Admitted> {
   const { access } = row;
   if (row.credential && caller.is_borrowed)
     fail(

@@ -1,16 +1,13 @@
 import type { ServerResponse } from "node:http";
 import { finished } from "node:stream";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { fail, type Problem } from "#core/errors.ts";
 import { type Ids, randomIds } from "#core/ids.ts";
 import { LIMITS } from "#core/limits.ts";
 import { confirmPrefetched, withPrefetched } from "#core/prefetched.ts";
 import type { Admitted, Caller, Target } from "./access.ts";
 import { admittedTo, callerOf, type Input } from "./admission.ts";
-import { dropEmpty, dropEmptyParameters } from "./empty-values.ts";
-import { refusedFields } from "./field-support.ts";
 import type { Recorded } from "./idempotency.ts";
-import type { JsonSchema } from "./json-schema.ts";
+import { checkedInput } from "./input.ts";
 import { pageHeaders, readPage, withNext } from "./list-page.ts";
 import { PAGE_HEADERS } from "./pages.ts";
 import type { AnyCall, Exchange, Row } from "./route.ts";
@@ -19,7 +16,6 @@ import { Sessions } from "./sessions.ts";
 import { type StreamItem, sendStream } from "./stream.ts";
 import type { TokenUsage } from "./token-usage.ts";
 import { NO_UPLOAD, uploadOf, uploads } from "./upload.ts";
-import { coerceQuery, dropNulls, problems, unknownFields } from "./validate.ts";
 import { acceptsWebSocket, acceptWebSocket, CLOSE_CODES, type WebSocketSession } from "./websocket.ts";
 
 /** `usage` is shared by all rows of a server. */
@@ -256,27 +252,14 @@ async function startStream(
 }
 
 function readInput(row: Row, request: FastifyRequest, reply: FastifyReply): Input {
-  const params = request.params as Record<string, string>;
-  const query = queryOf(row, { ...(request.query as Record<string, unknown>), ...formOf(row, request) });
-  const body = row.body ? bodyOf(row, row.body, request.body) : undefined;
-  const found: Problem[] = [
-    ...(row.query ? problems(row.query, query, "query") : []),
-    ...(row.body ? [...problems(row.body, body, "body"), ...refusedFields(row.body, body, "body")] : []),
-    ...(row.check?.(body) ?? []),
-  ].slice(0, LIMITS.problems_listed);
-  const [first, ...others] = found;
-  if (first) {
-    const more = others.length > 0 ? ` (and ${others.length} more, see details)` : "";
-    fail("invalid_request", `${first.path} ${first.problem}${more}`, { details: found });
-  }
-  const unknown = row.body ? unknownFields(row.body, body) : [];
+  const query = { ...(request.query as Record<string, unknown>), ...formOf(row, request) };
+  const { unknown, ...input } = checkedInput(row, {
+    params: request.params as Record<string, string>,
+    query,
+    body: request.body,
+  });
   if (unknown.length > 0) reply.header("svc-warning", unknown.join("; "));
-  return { params, query, body };
-}
-
-function queryOf(row: Row, given: Record<string, unknown>): Record<string, unknown> {
-  if (!row.query) return given;
-  return coerceQuery(row.query, row.style === "prometheus" ? dropEmptyParameters(row.query, given) : given);
+  return input;
 }
 
 /** Form parameters in the body; repeated names become a list. */
@@ -289,19 +272,6 @@ function formOf({ style }: Row, { hangar }: FastifyRequest): Record<string, stri
       return [name, values.length === 1 ? (values[0] ?? "") : values];
     }),
   );
-}
-
-/** The body without values that mean absence. */
-const bodyOf = (row: Row, schema: JsonSchema, body: unknown): unknown =>
-  dropEmpty(row, schema, dropNulls(schema, orEmpty(schema, body)));
-
-/**
- * A missing body, or the empty array that some languages send for an empty object, is an empty object where one is
- * expected.
- */
-function orEmpty(schema: JsonSchema, body: unknown): unknown {
-  const empty = body === undefined || (Array.isArray(body) && body.length === 0);
-  return empty && schema.type === "object" ? {} : body;
 }
 
 function callOf(

@@ -1,5 +1,6 @@
 import type { FastifyReply } from "fastify";
 import type { Clock } from "#core/clock.ts";
+import type { ErrorBody } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import type { Guard, MachineAuthenticator } from "./access.ts";
 import type { Dashboard } from "./dashboard.ts";
@@ -8,6 +9,14 @@ import type { RateLimiter } from "./rate.ts";
 import type { Row } from "./route.ts";
 
 export type Around = (row: Row, reply: FastifyReply, work: () => Promise<FastifyReply>) => Promise<FastifyReply>;
+/** The customs of the clients that a listener is for, where they differ from ours. */
+export interface Customs {
+  /** Headers of every response. */
+  headers(request_id: string): Record<string, string>;
+  /** What an error says. `url` is what was asked for. */
+  error(body: ErrorBody, http: number, url: string): { http: number; body: object };
+}
+
 export interface ServerParts {
   rows: readonly Row[];
   guard: Guard;
@@ -21,6 +30,7 @@ export interface ServerParts {
   rate?: RateLimiter;
   /** Without it there is no dashboard. */
   dashboard?: Dashboard;
+  customs?: Customs;
   /** Wraps every handler, to inject faults for clients' tests. */
   around?: Around | undefined;
 }

@@ -65,7 +65,7 @@ export function createServer(parts: ServerParts): Server {
     // Our own response has our format and, after the hooks, a request id.
     return503OnClosing: false,
     exposeHeadRoutes: true,
-    frameworkErrors: (error, _request, reply) => void answerError(parts.log, ids, error, reply),
+    frameworkErrors: (error, _request, reply) => void answerError(parts, ids, error, reply),
     clientErrorHandler: (error, socket) => {
       if (error.code !== "ERR_HTTP_REQUEST_TIMEOUT" || !isUploading(socket)) refuseConnection(error, socket, ids);
     },
@@ -79,6 +79,7 @@ export function createServer(parts: ServerParts): Server {
   app.addHook("onRequest", async (request, reply) => {
     request.hangar = { request_id: ids.ulid(), started: parts.clock.monotonic(), rawBody: "" };
     reply.header("svc-request-id", request.hangar.request_id);
+    if (parts.customs) reply.headers(parts.customs.headers(request.hangar.request_id));
     if (closing)
       fail("shutting_down", "the platform is shutting down", { retry_after_s: 2, headers: { connection: "close" } });
     if (tooLong(request.raw))
@@ -87,7 +88,7 @@ export function createServer(parts: ServerParts): Server {
     if (problem) fail("malformed_http", problem, { headers: { connection: "close" } });
   });
   app.addHook("onResponse", async (request, reply) => logRequest(parts, request, reply));
-  app.setErrorHandler((error, _request, reply) => answerError(parts.log, ids, error, reply));
+  app.setErrorHandler((error, _request, reply) => answerError(parts, ids, error, reply));
   readJsonBodies(app, { any_type: false });
   parts.dashboard?.serve(app);
   passUploads(app);
@@ -237,8 +238,13 @@ function toApiError(log: Log, thrown: unknown, request_id: string, limit = BODY_
   });
 }
 
-function answerError(log: Log, ids: Ids, thrown: unknown, reply: FastifyReply): FastifyReply {
-  const { hangar, routeOptions } = reply.request as Partial<FastifyRequest>;
+function answerError(
+  { log, customs }: Pick<ServerParts, "log" | "customs">,
+  ids: Ids,
+  thrown: unknown,
+  reply: FastifyReply,
+): FastifyReply {
+  const { hangar, routeOptions, url = "" } = reply.request as Partial<FastifyRequest>;
   const request_id = hangar?.request_id ?? ids.ulid();
   const error = toApiError(log, thrown, request_id, routeOptions?.config.body_limit);
   const { headers, retry_after_s } = error.extras;
@@ -247,10 +253,12 @@ function answerError(log: Log, ids: Ids, thrown: unknown, reply: FastifyReply): 
   reply.header("svc-request-id", request_id).code(error.http);
   if (routeOptions?.config.style === "git")
     return reply.header("content-type", "text/plain; charset=utf-8").serializer(String).send(plainText(error));
+  const said = customs?.error(errorBody(error, request_id), error.http, url);
   return reply
+    .code(said?.http ?? error.http)
     .header("content-type", "application/json; charset=utf-8")
     .serializer(JSON.stringify)
-    .send(styled(routeOptions?.config.style, error, request_id));
+    .send(said?.body ?? styled(routeOptions?.config.style, error, request_id));
 }
 
 const plainText = ({ message, extras: { hint } }: ApiError): string => `${message}\n${hint ? `${hint}\n` : ""}`;

@@ -1,0 +1,136 @@
+/**
+ * The Machines API as Fly's clients speak it: the platform's own rows, each with what differs in its request and in its
+ * answer. A row that is not in the table is not served.
+ */
+import type { Input } from "#http/admission.ts";
+import type { Row } from "#http/route.ts";
+import { Type } from "#http/schema.ts";
+import type { Asking, PlatformRows, Target } from "./calls.ts";
+import { lowerName, renamed, withoutUnset } from "./requests.ts";
+import {
+  certificateShape,
+  certificateSummary,
+  changedMachineShape,
+  type MachineFields,
+  machineShape,
+} from "./shapes.ts";
+
+interface Difference {
+  request?(given: Input, call: Asking, rows: PlatformRows): Input | Promise<Input>;
+  /** Takes what the platform's row answers, by its schema. */
+  answer?(value: never): unknown;
+}
+
+const app = "/v1/apps/:app_name" as const;
+const machine = `${app}/machines/:machine_id` as const;
+const volume = `${app}/volumes/:volume_id` as const;
+const certificate = `${app}/certificates/:hostname` as const;
+
+/** An answer whose field `key` is a list of what `shape` takes. */
+const lists =
+  <Item>(key: string, shape: (item: Item) => unknown) =>
+  (value: Record<string, unknown>) => ({ ...value, [key]: (value[key] as Item[]).map(shape) });
+
+/** Waiting for `stopped` without a version means the version that the machine has now. */
+async function waitRequest(given: Input, call: Asking, rows: PlatformRows): Promise<Input> {
+  const states = [given.query["state"] ?? []].flat().map(String);
+  const { instance_id, version } = given.query;
+  if (!states.includes("stopped") || instance_id || version) return given;
+  const found = await rows.value<{ instance_id: string }>(`GET ${machine}`, { params: given.params }, call);
+  return { ...given, query: { ...given.query, instance_id: found.instance_id } };
+}
+
+/** An app of another organization of the caller is the caller's own choice; an empty one is none. */
+const withoutEmptyOrg = (given: Input): Input => {
+  const { org_slug, ...body } = given.body as Record<string, unknown>;
+  return { ...given, body: { ...body, ...(org_slug ? { org_slug } : {}) } };
+};
+
+const certificates = { answer: certificateShape };
+const same: Difference = {};
+
+const TABLE: Partial<Record<Target, Difference>> = {
+  "POST /v1/apps": { request: withoutEmptyOrg },
+  "GET /v1/apps": same,
+  [`GET ${app}`]: same,
+  [`DELETE ${app}`]: same,
+  [`POST ${app}/deploy_token`]: same,
+  "GET /v1/orgs/:org_slug/machines": same,
+  [`GET ${app}/machines`]: { answer: (all: MachineFields[]) => all.map(machineShape) },
+  [`POST ${app}/machines`]: { request: lowerName, answer: changedMachineShape },
+  [`GET ${machine}`]: { answer: machineShape },
+  [`POST ${machine}`]: { request: lowerName, answer: changedMachineShape },
+  [`DELETE ${machine}`]: same,
+  ...Object.fromEntries(
+    ["start", "stop", "suspend", "restart", "signal", "exec", "cordon", "uncordon", "lease"].map((verb) => [
+      `POST ${machine}/${verb}`,
+      same,
+    ]),
+  ),
+  [`GET ${machine}/wait`]: { request: waitRequest },
+  [`GET ${machine}/lease`]: same,
+  [`DELETE ${machine}/lease`]: same,
+  [`GET ${machine}/metadata`]: same,
+  [`GET ${machine}/metadata/:key`]: same,
+  [`POST ${machine}/metadata/:key`]: same,
+  [`DELETE ${machine}/metadata/:key`]: same,
+  [`GET ${machine}/ps`]: same,
+  [`GET ${machine}/versions`]: same,
+  [`GET ${machine}/events`]: same,
+  [`GET ${app}/volumes`]: same,
+  [`POST ${app}/volumes`]: same,
+  [`GET ${volume}`]: same,
+  [`PUT ${volume}`]: same,
+  [`DELETE ${volume}`]: same,
+  [`PUT ${volume}/extend`]: same,
+  [`GET ${volume}/snapshots`]: same,
+  [`POST ${volume}/snapshots`]: same,
+  [`GET ${app}/secrets`]: { request: (given: Input) => renamed(given, "version", "min_version") },
+  [`POST ${app}/secrets`]: same,
+  [`GET ${app}/secrets/:secret_name`]: same,
+  [`POST ${app}/secrets/:secret_name`]: same,
+  [`DELETE ${app}/secrets/:secret_name`]: same,
+  [`GET ${app}/ip_assignments`]: same,
+  [`POST ${app}/ip_assignments`]: { request: withoutEmptyOrg },
+  [`DELETE ${app}/ip_assignments/:ip`]: same,
+  [`GET ${app}/certificates`]: { answer: lists("certificates", certificateSummary) },
+  [`POST ${app}/certificates/acme`]: certificates,
+  [`POST ${app}/certificates/custom`]: certificates,
+  [`GET ${certificate}`]: certificates,
+  [`POST ${certificate}/check`]: certificates,
+  [`DELETE ${certificate}`]: same,
+  [`DELETE ${certificate}/acme`]: same,
+  [`DELETE ${certificate}/custom`]: same,
+  "GET /v1/platform/regions": { answer: lists("regions", (one: object) => ({ ...one, geo_region: "" })) },
+  "POST /v1/tokens/authorize": same,
+  "GET /v1/tokens/current": same,
+};
+
+export const machinesApi = (rows: PlatformRows): Row[] =>
+  (Object.entries(TABLE) as [Target, Difference][]).map(([target, difference]) => adapted(rows, target, difference));
+
+/**
+ * The row as this listener serves it. It asks for a good token only: schemas and access rule are those of the platform's
+ * row, which is called with what the request says once it is translated.
+ */
+function adapted(rows: PlatformRows, target: Target, { request, answer }: Difference): Row {
+  const { method, path, summary, part, credential, body, body_limit, response } = rows.find(target);
+  return {
+    method,
+    path,
+    summary,
+    part,
+    access: "any",
+    response,
+    ...(credential ? { credential } : {}),
+    ...(body ? { body: Type.Unknown() } : {}),
+    ...(body_limit ? { body_limit } : {}),
+    async handle(call) {
+      const given: Input = { params: call.params, query: call.query, body: call.body ?? {} };
+      const translated = withoutUnset(rows.find(target), (await request?.(given, call, rows)) ?? given);
+      const { value, next } = await rows.invoke(target, translated, call);
+      const shaped = answer ? answer(value as never) : value;
+      return next === undefined || Array.isArray(shaped) ? shaped : { ...(shaped as object), next_cursor: next };
+    },
+  };
+}

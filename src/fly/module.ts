@@ -1,0 +1,28 @@
+/** The listener that speaks as Fly's API does, so that Fly's own clients work unchanged. */
+import type { Guard } from "#http/access.ts";
+import type { Row } from "#http/route.ts";
+import { createServer, type Server } from "#http/server.ts";
+import type { ServerParts } from "#http/server-parts.ts";
+import { flyGuard } from "./authorization.ts";
+import { PlatformRows } from "./calls.ts";
+import { flyCustoms } from "./customs.ts";
+import { machinesApi } from "./machines-api.ts";
+import { placementRoute } from "./placements.ts";
+
+interface FlyParts extends Pick<ServerParts, "clock" | "log" | "idempotency" | "rate"> {
+  /** The platform's own rows, which do the work. */
+  rows: readonly Row[];
+  guard: Guard;
+  region: string;
+}
+
+export function openFly({ rows, guard, region, ...shared }: FlyParts): Server {
+  const own = flyGuard(guard);
+  const platform = new PlatformRows(rows, own);
+  return createServer({
+    ...shared,
+    guard: own,
+    customs: flyCustoms(region),
+    rows: [...machinesApi(platform), placementRoute(platform)],
+  });
+}

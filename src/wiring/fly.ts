@@ -1,0 +1,25 @@
+/** The listener for Fly's clients, put together: part of platform.ts. */
+import type { Settings } from "#core/settings.ts";
+import { openFly } from "#fly/module.ts";
+
+export interface FlyPart {
+  /** Its URL; undefined when there is none. */
+  start(): Promise<string | undefined>;
+  close(): Promise<void>;
+}
+
+/** Hosts serve no API. */
+export function openFlyListener(
+  { fly: { listen }, role, hosts, host }: Settings,
+  parts: Omit<Parameters<typeof openFly>[0], "region">,
+): FlyPart {
+  if (!listen || role === "host") return { start: async () => undefined, close: async () => {} };
+  const server = openFly({ ...parts, region: hosts[0]?.region ?? (host.region || "local") });
+  return {
+    async start() {
+      const { host, port } = await server.listen(listen.host, listen.port);
+      return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
+    },
+    close: () => server.close(),
+  };
+}
