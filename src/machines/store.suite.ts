@@ -383,6 +383,14 @@ export function machineStoreSuite(
         const ids = async (hosts: string[]): Promise<string[]> => (await store.alive(hosts)).map(({ id }) => id).sort();
         assert.deepEqual(await ids(["0001"]), ["m0", "m1", "m2"]);
         assert.deepEqual(await ids(["0001", "0002"]), ["m0", "m1", "m2", "m4"]);
+        assert.deepEqual(
+          (await store.stateCounts("a1")).map(({ host_id, machines }) => [host_id, machines]),
+          [
+            ["0001", 4],
+            ["0002", 1],
+          ],
+        );
+        assert.deepEqual(await store.stateCounts("another"), []);
         assert.equal(await store.anyAlive("0002"), true);
         assert.equal(await store.anyAlive("0003"), false);
       }));

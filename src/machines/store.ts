@@ -106,6 +106,9 @@ export interface MachineStore {
   /** Writes the change if the machine's revision is unchanged. */
   commit(change: Change): Promise<Committed>;
 
+  /** How many machines of an app are in each state on each host, destroyed ones apart. */
+  stateCounts(app_id: string): Promise<{ state: Machine["state"]; host_id: string; machines: number }[]>;
+
   /** Ids of machines with unfinished operations, for a starting executor. */
   unfinished(host_ids: readonly string[]): Promise<string[]>;
   /** Machines with a boot (running or frozen), in a transitional state, or with a schedule. */

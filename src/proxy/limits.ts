@@ -157,6 +157,8 @@ export const PROXY_LIMITS = {
   status_page: 100,
   /** Running machines of an app that are asked what their program listens on, for its state. */
   status_probes: 3,
+  /** Machines that the status of an app looks into: of more, those that failed and the oldest. How many are in each state is exact. */
+  status_machines: 1000,
   /** Failing machines that the status of an app names; its reason counts all. */
   status_failures: 100,
   /** Releases looked at for the one that runs. Past it: the status names none. */

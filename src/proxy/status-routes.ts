@@ -57,7 +57,7 @@ const AppStatus = Type.Object({
 export interface StatusParts {
   apps: Pick<AppStore, "apps">;
   releases: Pick<ReleaseStore, "releases">;
-  store: Pick<MachineStore, "list">;
+  store: Pick<MachineStore, "list" | "stateCounts">;
   listening: Listening;
   clock: Clock;
   /** Whether a host was heard of lately: what it runs is known from then. */
@@ -91,30 +91,40 @@ export function statusRoutes(parts: StatusParts): Row[] {
 }
 
 async function statusOf(parts: StatusParts, { id, name }: Pick<App, "id" | "name">): Promise<Static<typeof AppStatus>> {
-  const [machines, releases] = await Promise.all([
-    parts.store.list(id, {}),
-    parts.releases.releases(id, { limit: PROXY_LIMITS.status_releases }),
+  const { store, releases: store_of_releases } = parts;
+  const page = { limit: PROXY_LIMITS.status_machines };
+  const [failed, oldest, counts, releases] = await Promise.all([
+    store.list(id, { states: ["failed"], page }),
+    store.list(id, { page }),
+    store.stateCounts(id),
+    store_of_releases.releases(id, { limit: PROXY_LIMITS.status_releases }),
   ]);
-  const present = machines.filter(({ state }) => state !== "destroyed");
+  const present = [...new Map([...oldest, ...failed].map((machine) => [machine.id, machine])).values()];
   const complete = releases.find(({ status }) => status === "complete");
   const problems = new Map([...(await listeningProblems(parts.listening, present)), ...hostProblems(parts, present)]);
   const health = appHealth(present, parts.clock.now(), problems);
   return {
     app_name: name,
     ...health,
+    reason: oldest.length < page.limit ? health.reason : `${health.reason} ${lookedAt(present, counts)}`,
     failures: health.failures.slice(0, PROXY_LIMITS.status_failures),
     urls: parts.urls(id),
     regions: [...new Set(present.map(({ region }) => region))].sort(),
     machines: Object.fromEntries(
-      [...Map.groupBy(present, (machine) => knownState(parts, machine))].map(([state, all]) => [state, all.length]),
+      [...Map.groupBy(counts, (one) => knownState(parts, one))].map(([state, all]) => [state, sum(all)]),
     ),
     release: complete ? summary(complete) : null,
     last_release: releases[0] ? summary(releases[0]) : null,
   };
 }
 
+const sum = (counts: readonly { machines: number }[]): number => counts.reduce((all, one) => all + one.machines, 0);
+
+const lookedAt = (machines: readonly unknown[], counts: readonly { machines: number }[]): string =>
+  `(${machines.length} of ${sum(counts)} machines looked at: those that failed, and the oldest)`;
+
 /** What was known last is not what is, when the host is not heard of. */
-function knownState({ hostStatus }: StatusParts, { state, host_id }: ShownMachine): string {
+function knownState({ hostStatus }: StatusParts, { state, host_id }: Pick<ShownMachine, "state" | "host_id">): string {
   const status = hostStatus(host_id);
   return status === "ok" ? state : status;
 }

@@ -54,6 +54,12 @@ export function sqlMachineStore(database: Database): MachineStore {
     list: async (app_id, filter) => (await database.read<MachineRow>(...listQuery(app_id, filter))).map(toShown),
     listOrg: (org_id, filter) => machines(...orgListQuery(org_id, filter)),
     ...counted(database, "machines"),
+    stateCounts: (app_id) =>
+      database.read(
+        `SELECT state, host_id, count(*) AS machines FROM machines WHERE app_id = ? AND state <> 'destroyed'
+         GROUP BY state, host_id ORDER BY state, host_id`,
+        [app_id],
+      ),
 
     insert: (change, limit) => insert(database, change, limit),
     commit: (change) => commit(database, change),

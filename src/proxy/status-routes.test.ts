@@ -1,0 +1,51 @@
+import assert from "node:assert/strict";
+import { suite, test } from "node:test";
+import { PROXY_LIMITS } from "./limits.ts";
+import { type StatusParts, statusRoutes } from "./status-routes.ts";
+
+const machine = (n: number, state: string, host_id = "0001") => ({
+  id: `m${n}`,
+  name: `m${n}`,
+  state,
+  host_id,
+  region: "local",
+  cordoned: false,
+  checks: {},
+  events: [],
+  config: {},
+});
+
+suite("status of an app with many machines", () => {
+  test("counts all, looks into the failed and the oldest, and says so", async () => {
+    const { status_machines } = PROXY_LIMITS;
+    const asked: unknown[] = [];
+    const parts = {
+      store: {
+        async list(_: string, { states, page }: { states?: string[]; page: { limit: number } }) {
+          asked.push(page.limit);
+          if (states) return [machine(7000, "failed")];
+          return Array.from({ length: page.limit }, (_one, n) => machine(n, "started"));
+        },
+        stateCounts: async () => [
+          { state: "started", host_id: "0001", machines: 9000 },
+          { state: "started", host_id: "0002", machines: 999 },
+          { state: "failed", host_id: "0001", machines: 1 },
+        ],
+      },
+      releases: { releases: async () => [] },
+      listening: { reason: async () => undefined },
+      clock: { now: () => 0 },
+      urls: () => [],
+      hostStatus: (id: string) => (id === "0002" ? "unreachable" : "ok"),
+    };
+    const [row] = statusRoutes(parts as unknown as StatusParts);
+    const status = (await row?.handle({ app: { id: "a", name: "web" } } as never)) as Record<string, unknown>;
+    assert.deepEqual(asked, [status_machines, status_machines], "never all of them");
+    assert.deepEqual(status["machines"], { started: 9000, unreachable: 999, failed: 1 });
+    assert.equal(status["state"], "degraded");
+    assert.match(
+      String(status["reason"]),
+      /m7000: .*\(1001 of 10000 machines looked at: those that failed, and the oldest\)$/,
+    );
+  });
+});
