@@ -8,7 +8,7 @@ const GIB = 1024 * MIB;
 export const REGISTRY_LIMITS = {
   /** Size of a manifest or index. Past it: 413 `payload_too_large`. */
   manifest_bytes: 4 * MIB,
-  /** Annotations of a manifest, as JSON. Past it: 400 `manifest_invalid`. */
+  /** Annotations of a manifest with a subject, as JSON: lists of referrers repeat them. Past it: 400 `manifest_invalid`. */
   annotations_bytes: 64 * 1024,
   /** Size of a blob. Past it: 413 `payload_too_large`. */
   blob_bytes: 20 * GIB,

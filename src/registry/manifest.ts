@@ -49,7 +49,8 @@ export function readManifest(
     subject,
     // Per specification, an image without an artifact type uses its config's media type.
     artifact_type: typeText(document["artifactType"]) ?? (isIndex ? null : typeText(config?.["mediaType"])),
-    annotations: annotationsText(object(document["annotations"]), limits),
+    // Those of a manifest that is attached to nothing are read from the manifest itself alone.
+    annotations: subject === null ? null : annotationsText(object(document["annotations"]), limits),
   };
 }
 

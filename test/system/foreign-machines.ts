@@ -22,7 +22,10 @@ export interface ForeignMachines extends TestPlatform {
 }
 
 /** Has the app `web`. However the tests end, its machines go away. */
-export async function foreignMachines(t: Pick<TestContext, "after">): Promise<ForeignMachines> {
+export async function foreignMachines(
+  t: Pick<TestContext, "after">,
+  env: Record<string, string> = {},
+): Promise<ForeignMachines> {
   const data_dir = tempDir();
   const ends: (() => unknown)[] = [];
   const later = { after: (end: () => unknown) => void ends.push(end) };
@@ -31,7 +34,7 @@ export async function foreignMachines(t: Pick<TestContext, "after">): Promise<Fo
     if (existsSync(join(data_dir, "node_id")))
       await takeDown({ data_dir, node_id: nodeIdOf(data_dir), clock: systemClock, log: silentLog });
   });
-  const platform = await testPlatform(later, { HANGAR_DRIVER: "runc", HANGAR_DATA_DIR: data_dir });
+  const platform = await testPlatform(later, { HANGAR_DRIVER: "runc", HANGAR_DATA_DIR: data_dir, ...env });
   const { ask } = platform;
   await ask("POST /v1/apps", { body: { app_name: "web" } });
   const path = "/v1/apps/web/machines";

@@ -31,7 +31,8 @@ function textOf(test: unknown): string | undefined {
   return (/^CMD(-SHELL)?$/.test(words[0] ?? "") ? words.slice(1) : words).join(" ");
 }
 
-function checkOf(test: string): Table | undefined {
+/** What a command asks of a port of its own machine; undefined when that cannot be told. */
+export function checkOf(test: string): Table | undefined {
   const [url] = /https?:\/\/(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\])[^\s"'|;&)]*/.exec(test) ?? [];
   if (url !== undefined && URL.canParse(url)) {
     const { protocol, port, pathname, search } = new URL(url);

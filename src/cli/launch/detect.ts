@@ -2,8 +2,10 @@
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { messageOf } from "#core/assert.ts";
+import type { Table } from "../compose/read.ts";
 import { UsageError } from "../verb.ts";
 import { goImage, nodeImage, PORT, phpImage, pythonImage, rubyImage, staticImage } from "./dockerfiles.ts";
+import { healthCheck } from "./healthcheck.ts";
 
 export interface Detected {
   kind: string;
@@ -11,6 +13,8 @@ export interface Detected {
   why: string;
   /** The port that the server listens on. */
   port: number;
+  /** Instead of a look whether the port is open. */
+  check?: Table;
   /** The Dockerfile to write, given the base image; undefined when the folder has its own. */
   image?: { base: string; dockerfile(base: string): string };
 }
@@ -69,7 +73,8 @@ function docker(folder: Folder): Detected | undefined {
   if (!folder.has("Dockerfile")) return undefined;
   const [, port] = /^\s*EXPOSE\s+(\d{1,5})/im.exec(folder.read("Dockerfile")) ?? [];
   const why = port === undefined ? "it has a Dockerfile" : `it has a Dockerfile, which exposes port ${port}`;
-  return { kind: "Dockerfile", why, port: Number(port ?? PORT) };
+  const check = healthCheck(folder.read("Dockerfile"));
+  return { kind: "Dockerfile", why, port: Number(port ?? PORT), ...(check ? { check } : {}) };
 }
 
 function node(folder: Folder): Detected | undefined {

@@ -31,8 +31,8 @@ export const pythonImage =
     lines(
       `FROM ${base}`,
       "WORKDIR /app",
-      // Debian's Python installs packages into virtual environments only.
-      list !== undefined && "RUN python3 -m venv /venv",
+      // Debian's Python installs packages into virtual environments only; those of the image (python3-flask) count as installed.
+      list !== undefined && "RUN python3 -m venv --system-site-packages /venv",
       list !== undefined && "ENV PATH=/venv/bin:$PATH",
       list === "requirements.txt" && "COPY requirements.txt ./",
       list === "requirements.txt" && "RUN pip install --no-cache-dir -r requirements.txt",

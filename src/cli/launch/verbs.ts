@@ -2,6 +2,7 @@
 import { existsSync, writeFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { createInterface } from "node:readline/promises";
+import type { Table } from "../compose/read.ts";
 import { type Context, type Input, numberOption, type Result, textOption, UsageError, type Verb } from "../verb.ts";
 import { composeFile, composeFor } from "./compose.ts";
 import { type Detected, detect } from "./detect.ts";
@@ -66,7 +67,7 @@ async function written(
 
 function filesOf(
   folder: string,
-  { kind, why, image }: Detected,
+  { kind, why, image, check }: Detected,
   { base, name, port }: { base: string | undefined; name: string; port: number },
 ): WrittenFile[] {
   const toml = `# Written by \`hangar launch\`: ${kind}, because ${why}.
@@ -77,12 +78,7 @@ internal_port = ${port}
 auto_stop_machines = "suspend"  # suspend when idle, resume on a request
 auto_start_machines = true
 
-[checks.port]
-type = "tcp"
-port = ${port}
-interval = "5s"
-timeout = "2s"
-grace_period = "1s"
+${check ? `[checks.health]  # the Dockerfile's HEALTHCHECK\n${entries(check)}` : `[checks.port]\n${entries(portCheck(port))}`}
 `;
   return [
     { path: "hangar.toml", text: toml },
@@ -92,6 +88,13 @@ grace_period = "1s"
       : []),
   ];
 }
+
+const portCheck = (port: number): Table => ({ type: "tcp", port, interval: "5s", timeout: "2s", grace_period: "1s" });
+
+const entries = (table: Table): string =>
+  Object.entries(table)
+    .map(([name, value]) => `${name} = ${JSON.stringify(value)}`)
+    .join("\n");
 
 const shown = ({ path, text }: WrittenFile): string => `--- ${path}\n${text.trimEnd()}`;
 

@@ -110,12 +110,12 @@ export class BuildCaches {
     }
   }
 
-  /** After a crash: what is still mounted, and what was not finished. */
+  /** After a crash: what is still mounted, and what was not finished. After an upgrade: disks of whole organizations. */
   async clear(): Promise<void> {
     const mounts = join(this.#dir, "mnt");
     for (const name of existsSync(mounts) ? readdirSync(mounts) : []) await this.#unmount(name);
     for (const name of existsSync(this.#dir) ? readdirSync(this.#dir) : [])
-      if (name.endsWith(".part")) rmSync(join(this.#dir, name), { force: true });
+      if (name.endsWith(".part") || isOfWholeOrg(name)) rmSync(join(this.#dir, name), { force: true });
   }
 
   /** Under its name only when it is whole. */
@@ -131,6 +131,9 @@ export class BuildCaches {
 
 const nameOf = ({ org_id, app_id }: CacheOwner): string => `${org_id}.${app_id}`;
 const orgOf = (name: string): string => name.split(".")[0] ?? "";
+
+/** Made before each app had a disk of its own; no build mounts it any more. */
+const isOfWholeOrg = (file: string): boolean => /^[^.]+\.ext4$/.test(file);
 
 function usedBy(file: string): { bytes: number; used_at: number } {
   const { blocks, mtimeMs } = statSync(file);
