@@ -150,6 +150,15 @@ async function startProxy(node: ReplicationNode, options: ProxyPlace & ProxyOpti
     get waiting() {
       return proxy.waiting;
     },
+    get writing() {
+      return proxy.writing;
+    },
+    get draining() {
+      return proxy.draining;
+    },
+    set draining(draining) {
+      proxy.draining = draining;
+    },
   };
   log(`proxy listens on ${listeningUrl(proxy.server, host)}, before ${options.app.origin}`);
   return proxy;

@@ -41,6 +41,8 @@ export const REPLICATION_LIMITS = {
   proxy_read_ms: 2 * SECOND,
   /** Time a write waits for acknowledgement after the application has responded. Then: 504 `not_acknowledged`. */
   proxy_ack_ms: 10 * SECOND,
+  /** Time a handover waits for writes that the application is working on. Then: it does not wait for them. */
+  proxy_drain_ms: 5 * SECOND,
   /** Bodies up to this size are buffered, so that they can be sent again. Larger ones are sent once. */
   proxy_body_bytes: 256 * KIB,
   /** Idle timeout of an application's response. Then: 502. */

@@ -17,6 +17,7 @@ import { Mutex } from "../mutex.ts";
 import { Acknowledgements } from "./acknowledgements.ts";
 import { Announcer } from "./announcer.ts";
 import { Directory } from "./directory.ts";
+import { drained } from "./drained.ts";
 import { EventHub } from "./events.ts";
 import { Following } from "./following.ts";
 import { HaltLocks } from "./halt-locks.ts";
@@ -344,7 +345,7 @@ export class ReplicationNode {
    * is fenced. Fails, and stays primary, when the replica is missing or too slow.
    */
   async handOff(node: string): Promise<void> {
-    await this.#change(() => this.#handOff(node));
+    await this.#change(() => drained(this, () => this.#handOff(node)));
   }
 
   async #handOff(node: string): Promise<void> {

@@ -31,6 +31,10 @@ export interface ProxyStatus {
   /** Where other nodes reach it. */
   url: string;
   readonly waiting: number;
+  /** Writes that the application beside this node is working on. */
+  readonly writing: number;
+  /** While true, further writes wait for the next primary. */
+  draining: boolean;
   readonly counts: Readonly<
     Record<"local" | "forwarded" | "queued" | "repeated" | "failed" | "longest_wait_ms", number>
   >;

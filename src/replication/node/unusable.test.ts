@@ -1,6 +1,6 @@
 /** What an operator does about databases that cannot be used, and what the nodes say of it meanwhile. */
 import assert from "node:assert/strict";
-import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { suite } from "node:test";
@@ -130,6 +130,29 @@ suite("databases that cannot be used", () => {
       assert.equal(look(join(dirs[1], "db")).entries, 4);
       await again.close();
     }
+  });
+
+  story("a snapshot of a database that the replica cannot open now does not overwrite it (R6)", async (scene) => {
+    const { primary, replica, dirs } = await pairOf(scene);
+    const there = join(dirs[1], "db");
+    await replica.close();
+    const holder = new DatabaseSync(there);
+    scene.later(() => holder.close());
+    holder.exec("BEGIN IMMEDIATE");
+    const { ino } = statSync(there);
+    const again = await scene.start(dirs[1], { kind: "join", url: primary.url });
+    await until("it is busy", () => stateOf(again) === "busy" && primary.node.streams.replicas.length === 1);
+    // It has said so; this primary sends it all the same.
+    primary.node.streams.replicas[0]?.skip.clear();
+    primary.node.streams.replicas[0]?.databases.clear();
+    primary.node.streams.pump();
+    await until("it was sent", () => sent(primary) === 2);
+    const app = await scene.app(dirs[0]);
+    await app.write();
+    app.close();
+    holder.exec("ROLLBACK");
+    await until("it follows", () => same(primary, again)() && look(there).entries === 5);
+    assert.equal(statSync(there).ino, ino, "it is the same file");
   });
 
   story("a file removed on a replica comes back; one that the primary does not have is forgotten", async (scene) => {

@@ -55,6 +55,10 @@ export class HttpProxy {
   readonly #router: Router;
   readonly #primary: PrimaryProxy;
   #waiting = 0;
+  /** Writes that the application here is working on, or that wait to be acknowledged. */
+  writing = 0;
+  /** A handover is near: further writes wait for the next primary. */
+  draining = false;
   /** For the metrics. */
   readonly counts = { local: 0, forwarded: 0, queued: 0, repeated: 0, failed: 0, longest_wait_ms: 0 };
 
@@ -105,7 +109,7 @@ export class HttpProxy {
   }
 
   get #isPrimary(): boolean {
-    return this.#node.acknowledgements.is_primary;
+    return this.#node.acknowledgements.is_primary && !this.draining;
   }
 
   /** Retries until the primary has responded, or the timeout. */
@@ -153,6 +157,15 @@ export class HttpProxy {
   }
 
   async #writeHere(exchange: Exchange): Promise<ApiError | undefined> {
+    this.writing++;
+    try {
+      return await this.#writeInApp(exchange);
+    } finally {
+      this.writing--;
+    }
+  }
+
+  async #writeInApp(exchange: Exchange): Promise<ApiError | undefined> {
     const { app, db } = this.#options;
     const outcome = await this.#attempt(exchange, app, { repeatable: mayRepeatBy(exchange) });
     if (outcome.kind === "not sent") return unreachable(app, outcome.error);

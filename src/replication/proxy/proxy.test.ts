@@ -8,10 +8,14 @@ import {
   type Server,
 } from "node:http";
 import { type AddressInfo, connect } from "node:net";
+import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { suite, test } from "node:test";
+import { systemClock } from "#core/clock.ts";
 import type { RunningNode, StartOptions } from "../commands.ts";
 import type { LeaseStore } from "../election/lease-store.ts";
+import { RowLeases } from "../election/row-leases.ts";
+import { SqliteRows } from "../election/sqlite-rows.ts";
 import { type Scene, story, until } from "../node/fixtures.ts";
 import { PROXY_OPTIONS, proxyIn } from "./flags.ts";
 import { txidOf } from "./http-proxy.ts";
@@ -162,6 +166,43 @@ suite("HTTP proxy of a node", () => {
     const replica = await scene.start(scene.dir(), { kind: "join", url: node.url });
     assert.equal((await answer).status, 200);
     await replica.close();
+  });
+
+  story("a handover waits for the write in progress, and the next ones go to the new primary", async (scene) => {
+    const lease = join(scene.dir(), "lease.db");
+    const ack = { name: "one", replicas: 1 } as const;
+    const held: (() => void)[] = [];
+    const answered: string[] = [];
+    const start = async (name: string): Promise<RunningNode> => {
+      const dir = scene.dir();
+      const written = async (): Promise<string> => {
+        if (name === "first" && held.length === 0) await new Promise<void>((go) => void held.push(go));
+        const db = await scene.app(dir);
+        await db.write();
+        db.close();
+        answered.push(name);
+        return name;
+      };
+      const { app } = await serve(scene, (_, response) => void written().then((by) => response.end(by)));
+      const leases = new RowLeases(new SqliteRows(lease), systemClock);
+      scene.later(() => leases.close());
+      return await scene.start(dir, { kind: "lease", leases, candidate: true, renew_ms: 60 }, { ...place(app), ack });
+    };
+    const first = await start("first");
+    await until("it is primary", () => first.node.role.kind === "primary");
+    const second = await start("second");
+    await until("the other is in sync", () => first.node.acknowledgements.in_sync.in_sync.length === 1);
+    const begun = fetch(urlOf(first), { method: "POST" });
+    await until("the application works on it", () => held.length === 1);
+    const promoted = fetch(`${second.url}/promote`, { method: "POST" });
+    await until("it drains", () => first.node.proxy?.draining === true);
+    const next = fetch(urlOf(first), { method: "POST" });
+    await until("the next one waits", () => first.node.proxy?.waiting === 1);
+    held[0]?.();
+    assert.equal(await (await begun).text(), "first");
+    assert.equal((await promoted).status, 200);
+    assert.equal(await (await next).text(), "second");
+    assert.deepEqual(answered, ["first", "second"]);
   });
 
   story("a write that no replica acknowledges in time is 504 not_acknowledged", async (scene) => {
