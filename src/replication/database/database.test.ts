@@ -90,6 +90,33 @@ suite("replicated database", () => {
     app.close();
   });
 
+  test("a transaction is announced when it is durable, not with one before it", async () => {
+    const dir = tempDir();
+    const app = new Application(join(dir, "db"));
+    const announced: number[] = [];
+    const early: number[] = [];
+    const { database } = open(dir, "db", {
+      onTransactions(infos) {
+        const txids = infos.map(({ position }) => position.txid);
+        announced.push(...txids);
+        early.push(...txids.filter((txid) => txid > database.log.durable));
+      },
+    });
+    database.release();
+    for (let i = 0; i < 5; i++) {
+      // The second is written to the log while the first is synced.
+      for (let n = 0; n < 2; n++) {
+        app.write();
+        captureAll(database);
+      }
+      await database.durable();
+    }
+    assert.deepEqual(early, []);
+    assert.equal(announced.at(-1), database.position.txid);
+    database.close();
+    app.close();
+  });
+
   test("a WAL restarted between two polls is captured from its beginning, once", () => {
     const dir = tempDir();
     const app = new Application(join(dir, "db"));
