@@ -40,8 +40,7 @@ export function handler(row: Row, parts: HandlerParts, ending: AbortSignal): Han
     const page = readPage(row, input.query);
     const facts = { ...admitted, caller, upload: NO_UPLOAD, page };
     const asked = { request, reply, input, facts: { ...facts, ids: random } };
-    const long = await handleLong(row, asked, { parts, sessions, ending });
-    if (long) return long;
+    if (await handleLong(row, asked, { parts, sessions, ending })) return reply;
     const call = (ids: Ids): AnyCall => callOf(request, reply, input, { ...facts, ids, ending });
     const work = async (ids: Ids): Promise<Recorded> => recordable(await run(row, call(ids)));
     const key = request.headers["idempotency-key"];
@@ -124,10 +123,14 @@ async function relayed(
   return reply;
 }
 
-/** An upload, a stream or a WebSocket, whose caller's access is checked again while it lasts. Undefined for any other call. */
-async function handleLong(row: Row, asked: Asked, serving: Serving): Promise<FastifyReply | undefined> {
-  if (row.upload) return await handleUpload(row, asked, serving);
-  return isSession(row, asked.request) ? await handleUpgrade(row, asked, serving) : undefined;
+/**
+ * An upload, a stream or a WebSocket, whose caller's access is checked again while it lasts. False for any other call.
+ * Replies are not passed through promises: a reply of Fastify is a thenable that resolves to nothing when it was sent.
+ */
+async function handleLong(row: Row, asked: Asked, serving: Serving): Promise<boolean> {
+  if (!row.upload) return isSession(row, asked.request) && (await handleUpgrade(row, asked, serving));
+  await handleUpload(row, asked, serving);
+  return true;
 }
 
 /** Takes a body of any length; the caller's access is checked again while it comes. */
@@ -135,13 +138,13 @@ async function handleUpload(
   row: Row,
   { request, reply, input, facts }: Asked,
   { parts, sessions, ending }: Serving,
-): Promise<FastifyReply> {
+): Promise<void> {
   const session = openSession(row, { request, input }, { parts, sessions });
   const over = uploads(request.raw.socket);
   try {
     const upload = uploadOf(request, parts.clock, session.signal);
     const outcome = await run(row, callOf(request, reply, input, { ...facts, upload, ending }));
-    return await send(row, reply, outcome);
+    await send(row, reply, outcome);
   } finally {
     over();
     session.close();
@@ -157,24 +160,24 @@ const openSession = (
     await admittedTo(row, parts, await callerOf(row, parts, request), input);
   });
 
-/**
- * Opens a stream or WebSocket; the caller's access is checked again while it lasts. Undefined when this is an ordinary
- * call.
- */
+/** Opens a stream or WebSocket; the caller's access is checked again while it lasts. False when this is an ordinary call. */
 async function handleUpgrade(
   row: Row,
   { request, reply, input, facts }: Asked,
   { parts, sessions, ending }: Serving,
-): Promise<FastifyReply | undefined> {
+): Promise<boolean> {
   const over = parts.usage.stream(facts.caller);
   const session = openSession(row, { request, input }, { parts, sessions });
   const until = AbortSignal.any([ending, session.signal]);
   const call = callOf(request, reply, input, { ...facts, ending: until });
   try {
-    if (row.websocket && acceptsWebSocket(request.raw))
-      return await handleWebSocket(row.websocket, call, request, reply, parts, until);
+    if (row.websocket && acceptsWebSocket(request.raw)) {
+      await handleWebSocket(row.websocket, call, request, reply, parts, until);
+      return true;
+    }
     const source = row.stream?.(call);
-    return source && (await startStream(source, reply, parts, until));
+    if (source) await startStream(source, reply, parts, until);
+    return source !== undefined;
   } finally {
     session.close();
     over();
@@ -189,7 +192,7 @@ async function handleWebSocket(
   reply: FastifyReply,
   { clock, log }: ServerParts,
   ending: AbortSignal,
-): Promise<FastifyReply> {
+): Promise<void> {
   let session: WebSocketSession | undefined;
   const accept = (): WebSocketSession => {
     session = acceptWebSocket(raw, reply.raw, { clock, ending });
@@ -203,7 +206,6 @@ async function handleWebSocket(
     log.warn({ error: thrown, request_id: call.request_id }, "a line ended early");
     session.end(CLOSE_CODES.broken, "internal error");
   }
-  return reply;
 }
 
 /** Uploads are not stored for comparison, so they cannot be repeated. */
@@ -242,13 +244,12 @@ async function startStream(
   reply: FastifyReply,
   { clock, log }: ServerParts,
   ending: AbortSignal,
-): Promise<FastifyReply> {
+): Promise<void> {
   await sendStream(reply, source, { clock, signal: new RequestSignal(reply.raw, ending).signal }).catch(
     (error: unknown) => {
       log.warn({ error }, "a stream ended early");
     },
   );
-  return reply;
 }
 
 function readInput(row: Row, request: FastifyRequest, reply: FastifyReply): Input {
