@@ -13,6 +13,7 @@ import { CONNECTOR_LIMITS } from "#connectors/limits.ts";
 import { CATALOGUE } from "#core/error-catalogue.ts";
 import { LIMITS } from "#core/limits.ts";
 import { envName, flagName, readSettings, SETTINGS } from "#core/settings.ts";
+import { DEPLOYMENT_LIMITS } from "#deployments/limits.ts";
 import { IMAGE_LIMITS } from "#drivers/images/limits.ts";
 import { GIT_LIMITS } from "#git/limits.ts";
 import { HOST_LIMITS } from "#hosts/limits.ts";
@@ -121,6 +122,7 @@ function limitsPage(): string {
     ["Images", "src/drivers/images/limits.ts", IMAGE_LIMITS],
     ["Builds", "src/builds/limits.ts", BUILD_LIMITS],
     ["Git", "src/git/limits.ts", GIT_LIMITS],
+    ["Deployments", "src/deployments/limits.ts", DEPLOYMENT_LIMITS],
     ["Registry", "src/registry/limits.ts", REGISTRY_LIMITS],
     ["Hosts", "src/hosts/limits.ts", HOST_LIMITS],
     ["Volumes", "src/volumes/limits.ts", VOLUME_LIMITS],

@@ -55,6 +55,7 @@ import { sqlPrefetch } from "#stores/sql/prefetch.ts";
 import { sqlReleaseStore } from "#stores/sql/releases.ts";
 import { openAlerts } from "#wiring/alerts.ts";
 import { DatabaseWait } from "#wiring/database-wait.ts";
+import { openDeployments } from "#wiring/deployments.ts";
 import type { Emulated } from "#wiring/emulated.ts";
 import { type FlyPart, openFlyListener } from "#wiring/fly.ts";
 import { openGit } from "#wiring/git.ts";
@@ -167,6 +168,7 @@ async function startOnce(
   const idempotency = new Idempotency({ store: sqlIdempotencyStore(database), sealer, clock, runner: dir.node_id });
   const { git, rows: git_rows } = openGit(database, { ...kept, guard, orgs, apps: machines.apps, dir, clock, log });
   const alerts = openAlerts(database, settings, { ...kept, ...machines, dir, clock, log });
+  const { deployments, rows: deployment_rows } = openDeployments(database, { ...kept, orgs, dir, clock, log });
 
   const dashboard = new Dashboard();
   const readiness = new Readiness([databaseCheck(database), ...machines.readiness], clock);
@@ -177,8 +179,7 @@ async function startOnce(
     ...releaseRoutes(new ReleaseService({ store: sqlReleaseStore(database), clock })),
     ...machines.rows,
     ...registryRoutes(machines.registry, guard, clock),
-    ...git_rows,
-    ...alerts.rows,
+    ...[git_rows, alerts.rows, deployment_rows].flat(),
     ...inside.rows,
     ...leaseRoutes({ rows: sqlLeaseRows(database), clock }),
   ];
@@ -186,12 +187,12 @@ async function startOnce(
   const edge = { rows, machine_authenticator, dashboard, around: options.emulated?.around };
   const server = createServer({ ...shared, ...edge, clock, log });
   const fly = openFlyListener(settings, { ...shared, rows, clock, log });
-  for (const part of [inside, machines, alerts, git, fly, server]) opened.defer(() => part.close());
+  for (const part of [inside, machines, alerts, git, deployments, fly, server]) opened.defer(() => part.close());
   if (!(await authStore.findOrg(DEFAULT_ORG))) await orgs.create({ name: DEFAULT_ORG }, randomIds(clock));
   const token_file = settings.role === "host" ? "" : await ensureToken(tokens, dir.file("token"), clock);
 
   await inside.start(rows, shared);
-  for (const part of [machines, git, alerts]) await part.start();
+  for (const part of [machines, git, deployments, alerts]) await part.start();
   await wait.leaveApi();
   const fly_url = await openApi(server, settings, { dir, facts, database, emulated: options.emulated, fly });
   opened.defer(keepSweeping([idempotency, inside, git], clock, log));

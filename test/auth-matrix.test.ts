@@ -152,6 +152,7 @@ async function furnish(platform: TestPlatform): Promise<Furniture> {
         egress: { mode: "none" },
         "alerts/rules": { content: "groups: []" },
         "alerts/rules/:rule_file": { content: "groups: []" },
+        deployments: { action: "rollback" },
         ip_assignments: { type: "shared_v4" },
         "builds/files/missing": { files: [] },
         builds: { files: [{ path: "Dockerfile", sha256: "0".repeat(64) }] },

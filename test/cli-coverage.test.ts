@@ -13,6 +13,8 @@ const WITHOUT_VERB: Record<string, string> = {
   "GET /healthz": "for whoever watches processes; `hangar doctor` asks /readyz",
   "GET /docs": "the API for readers; `hangar explain` is about fields",
   "POST /v1/tokens/sign_in": "the other end of the link that `hangar dashboard` prints",
+  "POST /v1/apps/:app_name/deployments":
+    "for who has no terminal; `hangar deploy`, `rollback` and `scale` do it themselves",
   "POST /v1/tokens/authorize": "the dashboard's; `hangar tokens inspect --can` decides without the platform",
   "GET /v1/apps/:app_name/secrets/:secret_name": "one of many; `hangar secrets list`",
   "POST /v1/apps/:app_name/secrets/:secret_name": "one of many; `hangar secrets set` sets several at once",

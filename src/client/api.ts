@@ -1164,6 +1164,13 @@ export interface Api {
     body: undefined;
     answer: string;
   };
+  /** Deploy an image, roll back or scale, as the `hangar` command does. */
+  "POST /v1/apps/:app_name/deployments": {
+    params: { app_name: string };
+    query: Record<string, never>;
+    body: { action: "deploy" | "rollback" | "scale"; image?: string | undefined; port?: number | undefined; strategy?: "rolling" | "canary" | "bluegreen" | "immediate" | undefined; version?: number | undefined; counts?: Record<string, number> | undefined; memory_mb?: number | undefined; cpus?: number | undefined; message?: string | undefined; dry_run?: boolean | undefined };
+    answer: { command: string; lines: string[]; version: number | null };
+  };
   /** Create a connector with a key. */
   "POST /v1/oauth/connections/api_key": {
     params: Record<string, never>;

@@ -33,6 +33,11 @@ export const CATALOGUE = {
     retryable: false,
     meaning: "The image cannot be built: the build context, the Dockerfile or the platform does not allow it.",
   },
+  deploy_failed: {
+    http: 422,
+    retryable: false,
+    meaning: "The deploy failed and was rolled back; the text says why.",
+  },
   git_refused: {
     http: 422,
     retryable: false,

@@ -21,8 +21,8 @@ export async function told(
   options: ScaleOptions = {},
 ): Promise<Result> {
   const planned = await plan(context, app_name, definition, options);
-  const text = planLines(planned).join("\n") || "nothing to do";
-  return { data: { app_name, definition, plan: planned }, text };
+  const lines = planLines(planned);
+  return { data: { app_name, definition, plan: planned, lines }, text: lines.join("\n") || "nothing to do" };
 }
 
 export const rollback: Verb = {

@@ -1,5 +1,6 @@
 /** What a deploy will do, worked out before anything is done: pure, so that `--dry-run` shows exactly it. */
 import type { Machine, MachineConfig } from "#client/api.ts";
+import { RUN_KEY } from "#core/run-metadata.ts";
 import { GROUP_KEY, type Group } from "../app-file/groups.ts";
 import { UsageError } from "../verb.ts";
 
@@ -38,22 +39,33 @@ interface PlanOptions {
   max_unavailable: number;
   /** Keeps existing machines unchanged. */
   keep: boolean;
+  /** Machines that no deploy has made belong to the first group. */
+  adopt?: boolean;
 }
 
 export const groupName = ({ config }: Running): string | undefined =>
   config.metadata?.[GROUP_KEY] ?? config.metadata?.["process_group"];
 
+const isOneOff = ({ config }: Running): boolean => config.metadata?.[RUN_KEY] !== undefined;
+
+/** Machines that were made one by one. */
+export const ungrouped = (machines: readonly Running[]): Running[] =>
+  machines.filter((machine) => groupName(machine) === undefined && !isOneOff(machine));
+
 export function planOf(groups: readonly Group[], machines: readonly Running[], options: PlanOptions): Plan {
-  const managed = machines.filter((machine) => groupName(machine) !== undefined);
+  const first = groups[0]?.name;
+  const groupNow = (machine: Running): string | undefined =>
+    groupName(machine) ?? (options.adopt && !isOneOff(machine) ? first : undefined);
+  const managed = machines.filter((machine) => groupNow(machine) !== undefined);
   const known = new Set(groups.map(({ name }) => name));
   return {
     strategy: options.strategy,
     keep: options.keep,
     groups: groups.map((group) => {
-      const there = managed.filter((machine) => groupName(machine) === group.name);
+      const there = managed.filter((machine) => groupNow(machine) === group.name);
       return groupPlan(group, there, options);
     }),
-    gone: managed.filter((machine) => !known.has(groupName(machine) ?? "")),
+    gone: managed.filter((machine) => !known.has(groupNow(machine) ?? "")),
   };
 }
 

@@ -24,6 +24,8 @@ export interface ScaleOptions {
   counts?: Record<string, number>;
   /** Existing machines stay; only their number changes. */
   keep?: boolean;
+  /** Machines that no deploy has made become those of the first group. */
+  adopt?: boolean;
 }
 
 interface ReleaseOptions extends ScaleOptions {
@@ -51,7 +53,7 @@ export async function plan(
   context: Context,
   app_name: string,
   definition: Definition,
-  { counts = {}, keep = false }: ScaleOptions = {},
+  { counts = {}, keep = false, adopt = false }: ScaleOptions = {},
 ): Promise<Plan> {
   const machines = await machinesOf({ context, app_name }).catch((thrown: unknown) => {
     // A new app has none.
@@ -59,7 +61,7 @@ export async function plan(
     throw thrown;
   });
   const { strategy, max_unavailable = UNAVAILABLE } = definition;
-  return planOf(definition.groups, machines, { strategy, counts, max_unavailable, keep });
+  return planOf(definition.groups, machines, { strategy, counts, max_unavailable, keep, adopt });
 }
 
 export interface Released {

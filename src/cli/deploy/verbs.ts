@@ -6,13 +6,14 @@ import { type AppFile, readAppFile } from "../app-file/read.ts";
 import type { BuildInput, BuildResult } from "../builds/build.ts";
 import { inProject, withCompose } from "../compose/app-file.ts";
 import { egressBody } from "../network/egress.ts";
-import { type Context, type Input, neededApp, textOption, UsageError, type Verb } from "../verb.ts";
+import { type Context, type Input, neededApp, type Result, textOption, UsageError, type Verb } from "../verb.ts";
 import { alertsOf } from "./alerts.ts";
 import { BUILD_OPTIONS, buildForDeploy, buildInput, builtImage, groupBuilds } from "./build.ts";
 import type { Definition } from "./definition.ts";
 import { GIT_OPTIONS, gitState } from "./git.ts";
 import { APP, DRY_RUN, MESSAGE, rollback, told } from "./history.ts";
 import { pinned, referenceText } from "./image.ts";
+import { imageDeploy, imageWithoutFile } from "./image-only.ts";
 import { differences, planLines, type Running } from "./plan.ts";
 import { plan, release, strategyOf } from "./release.ts";
 import { scale } from "./scale.ts";
@@ -92,7 +93,7 @@ function egressOf({ values, path }: AppFile): Pick<Definition, "egress"> {
 
 const deploy: Verb = {
   words: "deploy",
-  summary: "Deploy the app of this folder's app file; rolled back when it fails",
+  summary: "Deploy the app of this folder's app file, or an image; rolled back when it fails",
   options: [
     FILE,
     CONFIG,
@@ -100,14 +101,17 @@ const deploy: Verb = {
     IMAGE,
     ["--strategy <name>", "rolling, immediate, canary or bluegreen (default: the file's, else rolling)"],
     ["--org <slug>", "organization of the app, if it is created"],
+    ["--port <port>", "the port that the image's server listens on, for a first release without a file"],
     MESSAGE,
     ...GIT_OPTIONS,
     ...BUILD_OPTIONS,
     ...TIMING_OPTIONS,
     DRY_RUN,
   ],
-  examples: ["hangar deploy --dry-run", "hangar deploy"],
+  examples: ["hangar deploy --dry-run", "hangar deploy", "hangar deploy --image hangar/hello --app web --dry-run"],
   async run(context, input) {
+    const alone = imageWithoutFile(input, process.cwd());
+    if (alone !== undefined) return await deployImage(context, input, alone);
     const { app_name, file, definition, builds, secrets } = asked(context, input);
     const org_slug = textOption(input, "org");
     if (input.options["buildOnly"] === true && builds.size === 0)
@@ -132,6 +136,25 @@ const deploy: Verb = {
     return { data, text: `${app_name} runs release ${done.version}` };
   },
 };
+
+async function deployImage(context: Context, input: Input, image: string): Promise<Result> {
+  const app_name = neededApp(input);
+  const strategy = textOption(input, "strategy");
+  const { definition, adopt } = await imageDeploy(context, app_name, {
+    image,
+    port: textOption(input, "port"),
+    strategy: strategy === undefined ? undefined : strategyOf(strategy),
+  });
+  if (input.options["dryRun"] === true) return await told(context, app_name, definition, { adopt });
+  const done = await release(context, app_name, definition, {
+    adopt,
+    description: "deploy",
+    message: textOption(input, "message"),
+    timing: timingOf(input),
+    new_app: { org_slug: textOption(input, "org") },
+  });
+  return { data: { app_name, ...done }, text: `${app_name} runs release ${done.version}` };
+}
 
 const referenceOf = ({ build }: BuildResult): string => `${build.image}@${build.digest}`;
 
