@@ -21,14 +21,14 @@ const root = join(import.meta.dirname, "..");
  */
 export const NIGHT = new Set(
   `box-runtime box-service box-tour builds builds-hosts builds-kill cli cli-affordances cli-db cli-people
-  deploy-machines deploy-under-load deploy-your-own-app down-installations examples-real floods fly-go git-push guides
+  deploy-machines deploy-under-load deploy-your-own-app deployments down-installations examples-real floods fly-go git-push guides
   hosts-autostop hosts-database-away hosts-faults hosts-images hosts-network hosts-room hosts-terminal hosts-together
   http-judges images-odd lease-clock metrics-crash metrics-damage metrics-differential metrics-postgres-machine
   metrics-remote package postgres postgres-failover postgres-faults proxy-last-known proxy-replace registry-judges replication-busy
   replication-crash-points replication-etcd replication-events replication-failover replication-foreign
   replication-large replication-ltx replication-machines replication-overwritten replication-power replication-proxy
   replication-snapshot runc-abuse runc-kill runc-network runc-reboot runc-upgrade runs scale slow-bodies soak store-backup
-  store-damage store-faults store-powercut tutorial tutorials volumes-crash-points volumes-kill web-apps web-databases
+  store-damage store-faults store-powercut tutorial tutorials volumes-crash-points volumes-kill web-apps web-databases web-deploy
   web-hostile web-hostile-streams web-load web-pages`.split(/\s+/),
 );
 

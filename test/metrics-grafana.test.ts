@@ -8,7 +8,7 @@ import { aVolume, clockHere, rounds } from "./measured.ts";
 import { until } from "./support.ts";
 
 const FOLDER = join(import.meta.dirname, "../docs/grafana");
-const DASHBOARDS = ["apps.json", "machines.json", "postgres.json"];
+const DASHBOARDS = ["apps", "machines", "edge", "hosts", "volumes", "postgres"].map((name) => `${name}.json`);
 const file = (name: string): string => readFileSync(join(FOLDER, name), "utf8");
 
 interface Dashboard {
@@ -106,6 +106,6 @@ suite("Grafana dashboards and alerts", () => {
     assert.match(source, /url: \$HANGAR_URL\/prometheus\/\$HANGAR_ORG\n/);
     const [, uid] = /uid: (\w+)/.exec(source) ?? [];
     for (const name of DASHBOARDS) assert.match(file(name), new RegExp(`"value": "${uid}"`), name);
-    assert.equal(new Set(DASHBOARDS.map((name) => dashboard(name).uid)).size, 3);
+    assert.equal(new Set(DASHBOARDS.map((name) => dashboard(name).uid)).size, DASHBOARDS.length);
   });
 });

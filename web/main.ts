@@ -8,7 +8,7 @@ import type { PageProps } from "./page-props.ts";
 import { PAGES, type Page } from "./pages.ts";
 import { Palette, palette } from "./palette.ts";
 import { empty, loading, pageHead, problem, Toasts } from "./parts/basics.ts";
-import { Commands, Questions } from "./parts/dialog.ts";
+import { Questions } from "./parts/dialog.ts";
 import { icon } from "./parts/icon.ts";
 import { place, to } from "./router.ts";
 import { chooseOrg, isReadOnly, resume, type Session, session, signOut } from "./session.ts";
@@ -39,7 +39,6 @@ function Frame({ now }: { now: Session }): VNode {
     main({ id: "content", tabIndex: -1 }, page ? h(Shown, { page, key: page.id }) : h(NotFound, {})),
     h(Palette, {}),
     h(Questions, {}),
-    h(Commands, {}),
     h(Toasts, {}),
   );
 }

@@ -1,15 +1,16 @@
-/** Ctrl-K: every page, machine and app, and the few things one does without looking, a few letters away. */
+/** Ctrl-K: every page, app and machine, what can be done to them, and the documentation, a few letters away. */
 import type { VNode } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { ACTIONS, perform } from "./actions.ts";
 import { Cell, useCell } from "./cell.ts";
-import { fleet } from "./fleet.ts";
+import { type FleetMachine, fleet } from "./fleet.ts";
 import { div, h, input, li, span, ul } from "./html.ts";
 import { PAGES } from "./pages.ts";
 import { badge } from "./parts/basics.ts";
 import { Dialog } from "./parts/dialog.ts";
 import { type IconName, icon } from "./parts/icon.ts";
 import { go } from "./router.ts";
-import { signOut } from "./session.ts";
+import { isReadOnly, session, signOut } from "./session.ts";
 import { isDark, setTheme } from "./theme.ts";
 
 export const palette = new Cell(false);
@@ -58,9 +59,30 @@ function items(): Item[] {
       run: () => setTheme(isDark() ? "light" : "dark"),
     },
     { id: "exit", icon: "exit", text: "Sign out", more: "leave", run: () => signOut() },
+    ...DOCS.map(
+      ([text, path, more]): Item => ({
+        id: path,
+        icon: "overview",
+        text,
+        more: `documentation ${more}`,
+        run: () => window.open(path, "_blank", "noopener"),
+      }),
+    ),
     ...[...apps].map(
       (app): Item => ({ id: `app ${app}`, icon: "apps", text: app, more: "app", run: () => go("apps", app) }),
     ),
+    ...[...apps].flatMap((app) =>
+      APP_TABS.map(
+        ([tab, text]): Item => ({
+          id: `app ${app} ${tab}`,
+          icon: "apps",
+          text: `${app}: ${text}`,
+          more: "app",
+          run: () => go("apps", app, tab),
+        }),
+      ),
+    ),
+    ...actionItems([...machines.values()]),
     ...[...machines.values()].map(
       ({ id, name, app_name, state }): Item => ({
         id,
@@ -74,6 +96,40 @@ function items(): Item[] {
   ];
 }
 
+const APP_TABS = [
+  ["releases", "releases and builds"],
+  ["logs", "logs"],
+  ["metrics", "metrics"],
+  ["services", "network"],
+  ["secrets", "secrets"],
+  ["settings", "settings"],
+] as const;
+
+/** The API's own page, by part. */
+const DOCS = [
+  ["API reference", "/docs", "openapi curl"],
+  ["API of machines", "/docs#machines", "fields config"],
+  ["API of apps", "/docs#apps", "releases secrets deployments"],
+  ["API of volumes", "/docs#volumes", "snapshots"],
+  ["API of metrics", "/docs#metrics", "prometheus grafana"],
+] as const;
+
+/** What can be done to each machine now; destroying asks first, the rest can be taken back. */
+function actionItems(machines: readonly FleetMachine[]): Item[] {
+  if (isReadOnly(session.value)) return [];
+  return machines.flatMap((machine) =>
+    ACTIONS.filter(({ from }) => from.includes(machine.state)).map(
+      (action): Item => ({
+        id: `${action.name} ${machine.id}`,
+        icon: "activity",
+        text: `${action.name} ${machine.name}`,
+        more: `${machine.app_name} action`,
+        run: () => void perform(action, [machine]),
+      }),
+    ),
+  );
+}
+
 /** Items with every word, prefix matches first. */
 function search(all: readonly Item[], typed: string): Item[] {
   const words = typed.toLowerCase().split(/\s+/).filter(Boolean);
@@ -81,7 +137,8 @@ function search(all: readonly Item[], typed: string): Item[] {
     const hay = `${text} ${more}`.toLowerCase();
     return words.every((word) => hay.includes(word));
   });
-  const rank = ({ text }: Item): number => (text.toLowerCase().startsWith(words[0] ?? "") ? 0 : 1);
+  const rank = ({ text, more }: Item): number =>
+    (text.toLowerCase().startsWith(words[0] ?? "") ? 0 : 1) + (/action|documentation/.test(more) ? 2 : 0);
   return found.sort((x, y) => rank(x) - rank(y)).slice(0, SHOWN);
 }
 
@@ -114,11 +171,11 @@ function Open(): VNode {
     input({
       type: "text",
       role: "combobox",
-      "aria-label": "Find a page, a machine, an app",
+      "aria-label": "Find a page, a machine, an app, an action",
       "aria-expanded": true,
       "aria-controls": "palette-list",
       "aria-activedescendant": found[at] ? `palette-${at}` : undefined,
-      placeholder: "A page, a machine, an app…",
+      placeholder: "A page, a machine, an app, an action…",
       autocomplete: "off",
       value: typed,
       onInput: (event) => {

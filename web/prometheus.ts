@@ -59,21 +59,33 @@ export async function queryNow(query: string, signal?: AbortSignal): Promise<Ser
   return result.map(({ metric, value = [0, "NaN"] }) => ({ labels: metric, points: [[value[0], Number(value[1])]] }));
 }
 
-export async function labelValues(label_name: string, signal?: AbortSignal): Promise<string[]> {
+/** Of one metric only, when it is named. */
+const of = (metric: string | undefined): object => (metric ? { "match[]": [metric] } : {});
+
+export async function labelValues(label_name: string, signal?: AbortSignal, metric?: string): Promise<string[]> {
   const { params, ...rest } = asked(signal);
   const answer = (await call("GET /prometheus/:org_slug/api/v1/label/:label_name/values", {
     ...rest,
     params: { ...params, label_name },
-    query: {},
+    query: of(metric),
   })) as unknown as { data: string[] };
   return answer.data;
 }
 
-export async function labelNames(signal?: AbortSignal): Promise<string[]> {
+export async function labelNames(signal?: AbortSignal, metric?: string): Promise<string[]> {
   const answer = (await call("GET /prometheus/:org_slug/api/v1/labels", {
     ...asked(signal),
-    query: {},
+    query: of(metric),
   })) as unknown as { data: string[] };
+  return answer.data;
+}
+
+/** The labels of every series of a metric. */
+export async function seriesOf(metric: string): Promise<Record<string, string>[]> {
+  const answer = (await call("GET /prometheus/:org_slug/api/v1/series", {
+    ...asked(),
+    query: { "match[]": [metric] },
+  })) as unknown as { data: Record<string, string>[] };
   return answer.data;
 }
 

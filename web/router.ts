@@ -31,8 +31,9 @@ export function go(...path: string[]): void {
 }
 
 /** Updates the query of the route without a history entry. */
-export function remember(query: Record<string, string>): void {
-  const given = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== ""));
+export function remember(query: Record<string, string | readonly string[]>): void {
+  const all = Object.entries(query).flatMap(([name, values]) => [values].flat().map((value) => [name, value]));
+  const given = new URLSearchParams(all.filter(([, value]) => value !== ""));
   const [path = "#/"] = location.hash.split("?");
   history.replaceState(null, "", `${path || "#/"}${given.size > 0 ? `?${given}` : ""}`);
 }

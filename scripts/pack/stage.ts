@@ -102,6 +102,8 @@ export function packageFile(version?: string): Package {
 /** Puts everything but node_modules into an empty folder. */
 export function fillStage(stage: string, file: Package): void {
   for (const folder of ["src", "web", "bin"]) copy(folder, stage);
+  // Boards of the dashboard.
+  cpSync(join(root, "docs/grafana"), join(stage, "docs/grafana"), { recursive: true });
   for (const text of ["README.md", "LICENSE", "NOTICE"]) cpSync(join(root, text), join(stage, text));
   declare([...new Set(Object.values(ownPackage().exports))], stage);
   mkdirSync(join(stage, "dist"));

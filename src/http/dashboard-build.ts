@@ -12,6 +12,7 @@ import { dirname, extname, join, posix } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parentPort } from "node:worker_threads";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
+import { BrowserPackages } from "./browser-packages.ts";
 
 interface BuiltFile {
   type: string;
@@ -40,22 +41,37 @@ const PACKAGES: Record<string, { from: string; to: string }> = {
   "#client/terminal.ts": { from: join(CLIENT, "terminal.ts"), to: "lib/terminal.js" },
 };
 
+/** Boards of charts, the same files that Grafana gets. */
+const BOARDS = join(import.meta.dirname, "../../docs/grafana");
+
+/** What the query editor imports; what these import comes with them. */
+const EDITOR = [
+  "@codemirror/autocomplete",
+  "@codemirror/commands",
+  "@codemirror/language",
+  "@codemirror/state",
+  "@codemirror/view",
+  "@lezer/highlight",
+  "@prometheus-io/codemirror-promql",
+];
+
 const TYPES: Record<string, string> = {
+  ".json": "application/json; charset=utf-8",
   ".js": "text/javascript; charset=utf-8",
   ".css": "text/css; charset=utf-8",
   ".svg": "image/svg+xml",
 };
 
 /** Module specifiers after `from` or inside `import()`. */
-const SPECIFIER = /(\bfrom\s*|\bimport\s*\(\s*|^import\s*)"([\w#@./-]+)"/gm;
+const SPECIFIER = /(\bfrom\s*|\bimport\s*\(\s*|^import\s*)["']([\w#@./-]+)["']/gm;
 
 /** Rewrites a module for the browser, as served under `name`. */
 function toBrowser(name: string, source: string): string {
   return source.replaceAll(SPECIFIER, (_, before: string, wanted: string) => {
     if (wanted.startsWith(".")) return `${before}"${wanted.replace(/\.ts$/, ".js")}"`;
-    const known = PACKAGES[wanted];
-    if (!known) throw new Error(`${name} imports ${wanted}, which a browser cannot find`);
-    const path = posix.relative(posix.dirname(name), known.to);
+    const to = PACKAGES[wanted]?.to ?? editor.served(wanted);
+    if (!to) throw new Error(`${name} imports ${wanted}, which a browser cannot find`);
+    const path = posix.relative(posix.dirname(name), to);
     return `${before}"${path.startsWith(".") ? path : `./${path}`}"`;
   });
 }
@@ -66,8 +82,13 @@ function plain(file: string): string {
   return file.endsWith(".ts") ? stripTypeScriptTypes(source) : source;
 }
 
+const editor = new BrowserPackages("lib/packages", EDITOR);
+
 function sources(): Map<string, string> {
-  const found = new Map<string, string>();
+  const found = new Map<string, string>(editor.files());
+  // Without the spaces, which are for people.
+  for (const name of readdirSync(BOARDS).filter((file) => file.endsWith(".json")))
+    found.set(`boards/${name}`, JSON.stringify(JSON.parse(readFileSync(join(BOARDS, name), "utf8"))));
   for (const entry of readdirSync(WEB, { recursive: true, withFileTypes: true })) {
     const path = join(entry.parentPath, entry.name);
     const name = posix.relative(WEB, path);
@@ -86,8 +107,8 @@ function sources(): Map<string, string> {
   return new Map([...found].sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/** Loaded when a chart is shown, because it is half of the total size. */
-const LATER = "lib/uplot.js";
+/** Loaded with the first chart and the first query: they are most of the total size. */
+const LATER = new Set(["lib/uplot.js", "pages/query-editor.js"]);
 
 /** All modules reachable from `first`, so that a browser can preload them at once, including those of the next page. */
 function reachable(all: Map<string, string>, first: string): string[] {
@@ -97,10 +118,11 @@ function reachable(all: Map<string, string>, first: string): string[] {
     // A browser would show an empty page without an error.
     if (source === undefined) throw new Error(`a page imports ${name}, which is not among the files of the dashboard`);
     for (const [, , wanted = ""] of source.matchAll(SPECIFIER)) {
-      names.add(posix.join(posix.dirname(name), wanted));
+      const found = posix.join(posix.dirname(name), wanted);
+      if (!LATER.has(found)) names.add(found);
     }
   }
-  return [...names].filter((name) => name !== LATER);
+  return [...names];
 }
 
 function page(id: string, modules: readonly string[]): string {

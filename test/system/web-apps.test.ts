@@ -71,10 +71,7 @@ if (await ownNetwork(import.meta.filename)) {
       await machine.getByText("critical", { exact: true }).waitFor();
       assert.equal(await page.getByText("started", { exact: true }).count(), 0);
       await page.getByRole("group", { name: "Last log lines" }).getByText(`started ${IMAGE}`).first().waitFor();
-      await page.getByRole("button", { name: "Roll back" }).click();
-      await page.getByRole("dialog").getByText("hangar rollback --app sick").waitFor();
-      await page.keyboard.press("Escape");
-      await page.getByRole("dialog").waitFor({ state: "detached" });
+      assert.equal(await page.getByRole("button", { name: "Roll back" }).isDisabled(), true, "there is no release");
       const tab = (name: string) =>
         page.getByRole("navigation", { name: "About this app" }).getByRole("link", { name });
       await tab("Releases and builds").click();

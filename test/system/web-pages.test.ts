@@ -192,6 +192,12 @@ if (await ownNetwork(import.meta.filename)) {
       const tab = (name: string) => page.getByRole("navigation", { name: "About" }).getByRole("link", { name }).click();
       await tab("Logs");
       await page.getByRole("log").getByText("started registry.example/web:1").first().waitFor();
+      await page.getByLabel("Filter lines").fill("nothing like this");
+      await page.getByText("No line matches.").waitFor();
+      assert.match(page.url(), /q=nothing/, "the address holds the filter");
+      await page.getByRole("button", { name: "Show all lines" }).click();
+      await page.getByRole("button", { name: "Pause" }).click();
+      await page.getByText(/paused$/).waitFor();
       await tab("Metrics");
       await page.locator("canvas").first().waitFor();
       await tab("Config");
@@ -229,21 +235,34 @@ if (await ownNetwork(import.meta.filename)) {
       await page.getByText("No event matches.").waitFor();
     });
 
-    test("a query is completed while typing, drawn, and its errors are pointed at", async (t) => {
-      const { page } = await visit(t, browser, platform);
+    test("boards are drawn from Grafana's files", async (t) => {
+      const { page, complaints } = await visit(t, browser, platform);
       await page.goto(`${platform.base_url}/#/metrics`);
+      await page.getByText("Memory by app").waitFor();
+      await page.locator("canvas").first().waitFor();
+      await page.getByRole("link", { name: "Volumes", exact: true }).last().click();
+      await page.getByText("Used bytes").waitFor();
+      assert.deepEqual(complaints, []);
+    });
+
+    test("a query is completed while typing, drawn, and its errors are pointed at", async (t) => {
+      const { page, complaints } = await visit(t, browser, platform);
+      await page.goto(`${platform.base_url}/#/metrics/explore`);
       await page.getByRole("button", { name: "svc_instance_memory_mem_total" }).waitFor();
-      const box = page.getByLabel("Query");
-      await box.click();
+      await page.locator(".cm-content").click();
       await page.keyboard.type("svc_instance_memory_mem_t");
       await page.getByRole("option", { name: "svc_instance_memory_mem_total" }).waitFor();
       await page.keyboard.press("Tab");
+      const box = page.getByRole("textbox", { name: "Query" });
+      await box.getByText("svc_instance_memory_mem_total").waitFor();
       await page.keyboard.press("Enter");
       await page.locator("canvas").waitFor();
+      assert.match(page.url(), /query=svc_instance_memory_mem_total/, "the address holds the query");
       await box.fill("sum(");
       await page.keyboard.press("Escape");
       await page.getByRole("button", { name: "Run" }).click();
       await page.getByRole("alert").waitFor();
+      assert.deepEqual(complaints, [], "the editor keeps to the content policy");
     });
 
     test("a policy is tried before it is saved, and the deciding rule is named", async (t) => {
@@ -322,6 +341,7 @@ if (await ownNetwork(import.meta.filename)) {
         "connectors",
         `connectors/${connection_id}`,
         "metrics?query=svc_instance_memory_mem_total",
+        "metrics/edge",
       ];
       const wrong: string[] = [];
       for (const colorScheme of ["light", "dark"] as const) {

@@ -1,27 +1,26 @@
 import type { ComponentType, VNode } from "preact";
-import { ACTIONS, perform } from "../actions.ts";
 import { useCell } from "../cell.ts";
 import { a, code, div, h, nav, p, span } from "../html.ts";
-import { Action, Ago, badge, empty, pageHead, problem, tabs } from "../parts/basics.ts";
-import { confirmed, showCommands } from "../parts/dialog.ts";
+import { Ago, badge, empty, pageHead, problem, tabs } from "../parts/basics.ts";
 import { Logs } from "../parts/logs.ts";
 import { to } from "../router.ts";
 import { isReadOnly, session } from "../session.ts";
-import { AppCharts } from "./app-charts.ts";
+import { AppActions } from "./app-actions.ts";
+import { AppBoards } from "./app-boards.ts";
 import { AppMachines } from "./app-machines.ts";
 import { AppOverview } from "./app-overview.ts";
 import { AppReleases, shortDigest } from "./app-releases.ts";
 import { Secrets } from "./app-secrets.ts";
 import { AppServices } from "./app-services.ts";
 import { AppSettings, AppStorage } from "./app-settings.ts";
-import { type AppStatus, type AppTabProps, useAppStatus, useMachines } from "./app-tab.ts";
+import { type AppStatus, type AppTabProps, useAppStatus } from "./app-tab.ts";
 
 const TABS: readonly { id: string; title: string; view: ComponentType<AppTabProps> }[] = [
   { id: "", title: "Overview", view: AppOverview },
   { id: "machines", title: "Machines", view: AppMachines },
   { id: "releases", title: "Releases and builds", view: AppReleases },
   { id: "logs", title: "Logs", view: AppLogs },
-  { id: "metrics", title: "Metrics", view: AppCharts },
+  { id: "metrics", title: "Metrics", view: AppBoards },
   { id: "services", title: "Network", view: AppServices },
   { id: "storage", title: "Storage", view: AppStorage },
   { id: "secrets", title: "Secrets", view: Secrets },
@@ -37,7 +36,7 @@ export function AppPage({ app_name, tab }: { app_name: string; tab: string }): V
     return div(pageHead(app_name), problem(answer.error), p(a({ href: to("apps") }, "All apps")));
   return div(
     nav({ class: "crumbs", "aria-label": "Above" }, a({ href: to("apps") }, "Apps")),
-    pageHead(app_name, h(AppActions, { app_name, readOnly, status: answer.value })),
+    pageHead(app_name, h(AppActions, { app_name, status: answer.value })),
     h(Head, { status: answer.value }),
     tabs(
       "About this app",
@@ -95,65 +94,6 @@ function release({ release: current, last_release: last, regions }: AppStatus): 
           ` · v${last.version} ${last.status === "running" ? "is being deployed" : "failed"}`,
         )
       : null,
-  );
-}
-
-/** Deploys run where the file and the image are, so those buttons show the command. */
-function AppActions({
-  app_name,
-  readOnly,
-  status,
-}: {
-  app_name: string;
-  readOnly: boolean;
-  status: AppStatus | undefined;
-}): VNode {
-  const machines = useMachines(app_name);
-  const title = readOnly ? "Your token can only read" : undefined;
-  const restart = ACTIONS.find(({ name }) => name === "Restart");
-  const running = machines.filter(({ state }) => state === "started");
-  const doRestart = async (): Promise<void> => {
-    const text = `${running.length} running ${running.length === 1 ? "machine stops" : "machines stop"} and start${running.length === 1 ? "s" : ""} again; requests wait or go to the others meanwhile.`;
-    if (restart && (await confirmed(`Restart ${app_name}?`, text, "Restart", false))) await perform(restart, running);
-  };
-  const shows = (name: string, text: string, commands: readonly string[], more: object = {}): VNode =>
-    h(Action, {
-      name,
-      disabled: readOnly,
-      ...(title ? { title } : {}),
-      work: async () => showCommands(`${name} ${app_name}`, text, commands),
-      ...more,
-    });
-  const before = status?.release ? status.release.version : undefined;
-  return div(
-    { class: "actions" },
-    shows(
-      "Deploy",
-      "In the folder of the app, with its hangar.toml; or an image by name. The command shows progress, waits for the checks and rolls back when they fail.",
-      ["hangar deploy", `hangar deploy --app ${app_name} --image IMAGE`],
-      { class: "primary" },
-    ),
-    shows(
-      "Roll back",
-      before
-        ? `Release v${before} runs. The release before it is deployed again, with the same image digest.`
-        : "There is no release to roll back from yet.",
-      [`hangar rollback --app ${app_name}`, `hangar releases --app ${app_name}`],
-    ),
-    shows(
-      "Scale",
-      `${machines.length} ${machines.length === 1 ? "machine" : "machines"} now. Running machines are left alone; new ones get the config of the current release.`,
-      [
-        `hangar scale ${Math.max(1, machines.length + 1)} --app ${app_name}`,
-        `hangar scale memory 512MB --app ${app_name}`,
-      ],
-    ),
-    h(Action, {
-      name: "Restart",
-      disabled: readOnly || running.length === 0,
-      title: title ?? (running.length === 0 ? "No machine is running" : "Stop and start the running machines"),
-      work: doRestart,
-    }),
   );
 }
 

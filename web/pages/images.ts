@@ -6,6 +6,7 @@ import { Action, Ago, block, empty, Field, pageHead, say, sheet, useAnswer, when
 import { confirmed } from "../parts/dialog.ts";
 import { bytes, plural } from "../parts/format.ts";
 import { call, isFull, isReadOnly, org, session } from "../session.ts";
+import { ImageUpload } from "./image-upload.ts";
 
 /** Images and their disk usage. */
 export function Page(): VNode {
@@ -29,6 +30,7 @@ export function Page(): VNode {
   return div(
     pageHead("Images", isFull(now) ? h(Action, { name: "Clean up unused images", work: clean }) : null),
     readOnly ? null : h(Pull, { onDone: answer.again }),
+    readOnly ? null : h(ImageUpload, { onDone: answer.again }),
     when(answer, ({ images }) =>
       images.length === 0
         ? empty(
@@ -38,7 +40,7 @@ export function Page(): VNode {
           )
         : sheet(
             "Images",
-            ["image", "from", "size", "layers", "machines", "used", ...(readOnly ? [] : ["remove"])],
+            ["image", "from", "size", "layers", "used by", "last used", ...(readOnly ? [] : ["remove"])],
             images.map((image) => ({
               key: `${image.owner} ${image.name}`,
               cells: [
@@ -49,7 +51,9 @@ export function Page(): VNode {
                 image.source,
                 bytes(image.bytes),
                 String(image.layers),
-                String(image.machines),
+                image.machines > 0
+                  ? plural(image.machines, "machine")
+                  : span({ class: "dim" }, "nothing: can be removed"),
                 h(Ago, { ms: Date.parse(image.used_at) }),
                 ...(readOnly ? [] : [h(Action, { name: "Remove", work: remove(image.name) })]),
               ],

@@ -1,9 +1,10 @@
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import { useCell } from "../cell.ts";
-import { button, div, h, label, option, p, pre, section, select, span, textarea } from "../html.ts";
+import { button, div, h, label, option, p, section, select, span, textarea } from "../html.ts";
 import { Action, block, Field, say, useAnswer, when } from "../parts/basics.ts";
-import { type DiffLine, diff } from "../parts/diff.ts";
+import { diff } from "../parts/diff.ts";
+import { Diff, pretty } from "../parts/diff-view.ts";
 import { ago, plural } from "../parts/format.ts";
 import { call, isReadOnly, session } from "../session.ts";
 import type { TabProps } from "./machine-tab.ts";
@@ -12,16 +13,6 @@ interface Version {
   version: string;
   created_at: string;
   user_config: Record<string, unknown>;
-}
-
-/** Sorted keys, so that a diff shows only real changes. */
-const pretty = (value: unknown): string => JSON.stringify(sortKeys(value), null, 2);
-
-function sortKeys(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(sortKeys);
-  if (value === null || typeof value !== "object") return value;
-  const entries = Object.entries(value).sort(([x], [y]) => (x < y ? -1 : 1));
-  return Object.fromEntries(entries.map(([key, inner]) => [key, sortKeys(inner)]));
 }
 
 /** The current config, a diff between two versions, and an editor. */
@@ -74,15 +65,6 @@ function Compare({ versions }: { versions: readonly Version[] }): VNode {
       span({ class: "dim" }, changed === 0 ? "nothing changed" : `${plural(changed, "line")} changed`),
     ),
     h(Diff, { lines }),
-  );
-}
-
-const SIGNS = { same: "  ", gone: "- ", new: "+ " } as const;
-
-function Diff({ lines }: { lines: readonly DiffLine[] }): VNode {
-  return pre(
-    { class: "diff", tabIndex: 0, "aria-label": "What changed" },
-    ...lines.map(({ kind, text }, index) => span({ key: index, class: kind }, `${SIGNS[kind]}${text}\n`)),
   );
 }
 

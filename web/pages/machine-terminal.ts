@@ -2,14 +2,17 @@ import type { VNode } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { type Client, ClientError } from "#client/client.ts";
 import { openTerminal, type RemoteTerminal, type TerminalEnd } from "#client/terminal.ts";
+import { ACTIONS } from "../actions.ts";
 import { useCell } from "../cell.ts";
-import { button, div, kbd, p, section, span, textarea } from "../html.ts";
-import { badge, block, empty } from "../parts/basics.ts";
+import { button, div, h, kbd, p, section, span, textarea } from "../html.ts";
+import { Action, badge, block, empty } from "../parts/basics.ts";
 import { isReadOnly, session } from "../session.ts";
 import { Emulator } from "../terminal/emulator.ts";
 import { bytesOf, pasted } from "../terminal/keys.ts";
 import { View } from "../terminal/view.ts";
 import type { TabProps } from "./machine-tab.ts";
+
+const START = ACTIONS.find(({ name }) => name === "Start");
 
 /** A shell in the machine, as `hangar ssh` gives one. */
 export function Terminal({ machine, app_name }: TabProps): VNode {
@@ -34,7 +37,16 @@ export function Terminal({ machine, app_name }: TabProps): VNode {
   if (!usable && !over) {
     return empty(
       "A terminal opens only in a machine that runs.",
-      p("This one is ", badge(machine.state), ". Start it first:"),
+      p("This one is ", badge(machine.state), "."),
+      START?.from.includes(machine.state)
+        ? p(
+            h(Action, {
+              name: "Start it",
+              class: "primary",
+              work: () => START.run({ app_name, machine_id: machine.id }),
+            }),
+          )
+        : null,
       block(`hangar machines start ${machine.id} --app ${app_name}`),
     );
   }

@@ -186,17 +186,23 @@ export function identifier(text: string): VNode {
   return span({ class: "identifier" }, code(text), h(CopyButton, { text, name: `Copy ${text}` }));
 }
 
-export function Field({
-  name,
-  hint,
-  children,
-}: {
+interface FieldProps {
   name: string;
-  hint?: string;
+  hint?: string | undefined;
+  /** What is wrong with its value. */
+  error?: string | undefined;
   children: (id: string) => Children;
-}): VNode {
+}
+
+export function Field({ name, hint, error, children }: FieldProps): VNode {
   const id = useId();
-  return div({ class: "field" }, label({ for: id }, name), children(id), hint ? span({ class: "hint" }, hint) : null);
+  return div(
+    { class: `field ${error ? "wrong" : ""}` },
+    label({ for: id }, name),
+    children(id),
+    error ? span({ class: "hint error", id: `${id}-error`, role: "alert" }, error) : null,
+    hint ? span({ class: "hint" }, hint) : null,
+  );
 }
 
 interface Asked<T> {

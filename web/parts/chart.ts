@@ -22,6 +22,8 @@ interface Props {
   /** Name of a line; by default its labels. */
   nameOf?: (series: Series) => string;
   height?: number;
+  /** Beside the title. */
+  more?: VNode;
 }
 
 /** All series on one time grid, with gaps. */
@@ -102,7 +104,7 @@ export function Chart(props: Props): VNode {
   }, [props.series, colours]);
   return figureElement(
     { class: "chart" },
-    figcaption(props.title),
+    figcaption(props.title, props.more ?? null),
     props.series.length === 0
       ? p({ class: "dim nothing" }, "No data in this time.")
       : div({ ref: holder, class: "canvas", role: "img", "aria-label": spoken(props) }),

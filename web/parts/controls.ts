@@ -5,9 +5,20 @@ import { button, div, h, input } from "../html.ts";
 import { Field } from "./basics.ts";
 
 /** A labelled text field. */
-export function textField(name: string, value: string, change: (value: string) => void, more: object = {}): VNode {
+export function textField(
+  name: string,
+  value: string,
+  change: (value: string) => void,
+  {
+    hint,
+    error,
+    ...more
+  }: { hint?: string | undefined; error?: string | undefined; [attribute: string]: unknown } = {},
+): VNode {
   return h(Field, {
     name,
+    hint,
+    error,
     children: (id) =>
       input({
         id,
@@ -15,6 +26,7 @@ export function textField(name: string, value: string, change: (value: string) =
         autocomplete: "off",
         value,
         onInput: (event) => change(event.currentTarget.value),
+        ...(error ? { "aria-invalid": true, "aria-describedby": `${id}-error` } : {}),
         ...more,
       }),
   });

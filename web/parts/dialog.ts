@@ -2,7 +2,6 @@ import type { ComponentChildren, VNode } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { Cell, useCell } from "../cell.ts";
 import { button, dialog as dialogElement, div, form, h, h2, p } from "../html.ts";
-import { block } from "./basics.ts";
 
 /** The native dialog: it traps the focus, and Escape closes it. */
 export function Dialog({
@@ -56,27 +55,6 @@ export function confirmed(title: string, text: ComponentChildren, yes: string, d
     };
     question.set({ title, text, yes, danger, answer });
   });
-}
-
-/** Shows commands to copy, for what is done on a terminal. */
-export function showCommands(title: string, text: string, commands: readonly string[]): void {
-  commandsShown.set({ title, text, commands });
-}
-
-const commandsShown = new Cell<{ title: string; text: string; commands: readonly string[] } | undefined>(undefined);
-
-export function Commands(): VNode | null {
-  const shown = useCell(commandsShown);
-  if (!shown) return null;
-  const close = (): void => commandsShown.set(undefined);
-  return h(
-    Dialog,
-    { name: shown.title, onClose: close },
-    h2(shown.title),
-    p(shown.text),
-    ...shown.commands.map((command) => block(command)),
-    div({ class: "actions end" }, button({ type: "button", onClick: close }, "Close")),
-  );
 }
 
 export function Questions(): VNode | null {

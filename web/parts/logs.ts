@@ -1,19 +1,14 @@
 /** Lines that machines write, as they write them: of one machine, or of all machines of an app. */
 import type { VNode } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useCell } from "../cell.ts";
 import { oncePerFrame } from "../frame.ts";
-import { button, code, div, h, input, label, section, span } from "../html.ts";
+import { a, button, code, dd, div, dl, dt, h, input, option, section, select, span } from "../html.ts";
+import { place, remember, to } from "../router.ts";
 import { session } from "../session.ts";
-import { loading, problem } from "./basics.ts";
+import { empty, problem } from "./basics.ts";
 import { clockTime, plural } from "./format.ts";
-
-interface Line {
-  timestamp: number;
-  stream: string;
-  message: string;
-  machine_id?: string;
-  machine_name?: string;
-}
+import { LEVELS, type Line, matches, readLine, textOf } from "./log-line.ts";
 
 interface Source {
   app_name: string;
@@ -21,7 +16,7 @@ interface Source {
   machine_id?: string;
 }
 
-const TAIL = 500;
+const TAIL = 1000;
 /** Older lines are dropped; the download has what is shown. */
 const KEPT = 5000;
 const RETRY_MS = 3000;
@@ -82,19 +77,59 @@ function useLines(source: Source): Followed {
   return state;
 }
 
+const AGES = [
+  ["all kept", 0],
+  ["5 min", 300],
+  ["15 min", 900],
+  ["1 h", 3600],
+  ["24 h", 86_400],
+] as const satisfies (readonly [string, number])[];
+
+interface Chosen {
+  q: string;
+  level: string;
+  machine: string;
+  /** Seconds. */
+  since: string;
+}
+
+/** What is filtered by is part of the address, so that it can be shared. */
+function useChosen(): [Chosen, (change: Partial<Chosen>) => void] {
+  const { query } = useCell(place);
+  const read = (): Chosen => ({
+    q: query.get("q") ?? "",
+    level: query.get("level") ?? "",
+    machine: query.get("machine") ?? "",
+    since: query.get("since") ?? "",
+  });
+  const [chosen, setChosen] = useState(read);
+  useEffect(() => setChosen(read()), [query]);
+  const change = (part: Partial<Chosen>): void => {
+    const next = { ...chosen, ...part };
+    remember({ ...next });
+    setChosen(next);
+  };
+  return [chosen, change];
+}
+
 export function Logs({ source, nothing }: { source: Source; nothing: VNode }): VNode {
   const { lines, open: ready, error } = useLines(source);
-  const [filter, setFilter] = useState("");
+  const [chosen, choose] = useChosen();
   const [follow, setFollow] = useState(true);
   const [held, setHeld] = useState<readonly Line[]>([]);
   const now = follow ? lines : held;
-  const shown = useMemo(() => matching(now, filter), [now, filter]);
+  const shown = useMemo(() => {
+    const since = chosen.since === "" ? 0 : Date.now() - Number(chosen.since) * 1000;
+    const wanted = { text: chosen.q, level: chosen.level, machine: chosen.machine, since };
+    return now.filter((line) => matches(line, wanted));
+  }, [now, chosen]);
   const toggle = (): void => {
     setHeld(lines);
     setFollow(!follow);
   };
   if (error !== undefined) return problem(error);
-  if (!ready) return loading();
+  if (!ready) return div({ class: "log skeleton", "aria-busy": true });
+  const count = shown.length === now.length ? "" : `${shown.length.toLocaleString("en")} of `;
   return section(
     { "aria-label": "Logs" },
     div(
@@ -103,39 +138,106 @@ export function Logs({ source, nothing }: { source: Source; nothing: VNode }): V
         type: "search",
         "aria-label": "Filter lines",
         placeholder: "Only lines with…  ( / )",
-        value: filter,
-        onInput: (event) => setFilter(event.currentTarget.value),
+        value: chosen.q,
+        onInput: (event) => choose({ q: event.currentTarget.value }),
       }),
-      label({ class: "check" }, input({ type: "checkbox", checked: follow, onChange: toggle }), "Follow"),
-      span({ class: "dim" }, filter ? `${shown.length} of ${plural(now.length, "line")}` : plural(now.length, "line")),
-      h(Download, { lines: now, name: `${source.machine_id ?? source.app_name}.log` }),
+      pick("Level", chosen.level, [["", "every level"], ...LEVELS.map((level) => [level, level] as const)], (level) =>
+        choose({ level }),
+      ),
+      source.machine_id === undefined ? h(MachineChoice, { lines: now, chosen, choose }) : null,
+      pick(
+        "Time",
+        chosen.since,
+        AGES.map(([name, seconds]) => [seconds === 0 ? "" : String(seconds), seconds === 0 ? name : `last ${name}`]),
+        (since) => choose({ since }),
+      ),
+      button({ type: "button", "aria-pressed": !follow, onClick: toggle }, follow ? "Pause" : "Follow"),
+      h(Download, { lines: shown, name: `${source.machine_id ?? source.app_name}.log` }),
+      span({ class: "dim", role: "status" }, `${count}${plural(now.length, "line")}${follow ? "" : ", paused"}`),
     ),
-    now.length === 0 ? nothing : h(Lines, { lines: shown, follow }),
+    now.length === 0
+      ? nothing
+      : shown.length === 0
+        ? empty("No line matches.", button({ type: "button", onClick: () => choose(NO_FILTER) }, "Show all lines"))
+        : h(Lines, { lines: shown, follow, app_name: source.app_name }),
   );
 }
 
-function matching(lines: readonly Line[], filter: string): readonly Line[] {
-  if (filter === "") return lines;
-  const low = filter.toLowerCase();
-  return lines.filter(({ message, machine_name = "" }) => `${machine_name} ${message}`.toLowerCase().includes(low));
+const NO_FILTER: Chosen = { q: "", level: "", machine: "", since: "" };
+
+function pick(
+  name: string,
+  value: string,
+  all: readonly (readonly [value: string, name: string])[],
+  choose: (value: string) => void,
+): VNode {
+  return select(
+    { "aria-label": name, value, onChange: (event) => choose(event.currentTarget.value) },
+    ...all.map(([each, text]) => option({ key: each, value: each }, text)),
+  );
 }
 
-function Lines({ lines, follow }: { lines: readonly Line[]; follow: boolean }): VNode {
+function MachineChoice(props: {
+  lines: readonly Line[];
+  chosen: Chosen;
+  choose: (change: Partial<Chosen>) => void;
+}): VNode {
+  const names = new Map(props.lines.map(({ machine_id = "", machine_name = "" }) => [machine_id, machine_name]));
+  return pick("Machine", props.chosen.machine, [["", "every machine"], ...names], (machine) =>
+    props.choose({ machine }),
+  );
+}
+
+function Lines({ lines, follow, app_name }: { lines: readonly Line[]; follow: boolean; app_name: string }): VNode {
   const element = useRef<HTMLDivElement>(null);
   useEffect(() => {
     if (follow && element.current) element.current.scrollTop = element.current.scrollHeight;
   }, [lines, follow]);
   return div(
-    { class: "log", ref: element, tabIndex: 0, role: "log", "aria-label": "Lines" },
-    ...lines.map(({ timestamp, stream, message, machine_name }, index) =>
-      div(
-        { key: `${timestamp} ${index}`, class: stream },
-        span({ class: "at" }, clockTime(timestamp)),
-        code(machine_name ? span({ class: "from" }, machine_name) : null, message),
-      ),
+    { class: "log lines", ref: element, tabIndex: 0, role: "log", "aria-label": "Lines" },
+    ...lines.map((line, index) => h(LogLine, { key: `${line.timestamp} ${lines.length - index}`, line, app_name })),
+  );
+}
+
+function LogLine({ line, app_name }: { line: Line; app_name: string }): VNode {
+  const [open, setOpen] = useState(false);
+  const { level, text, fields, request_id } = readLine(line);
+  const { timestamp, stream, machine_id, machine_name } = line;
+  return div(
+    { class: `${stream} ${level ?? ""}` },
+    span({ class: "at", title: new Date(timestamp).toISOString() }, clockTime(timestamp)),
+    div(
+      { class: "said" },
+      machine_name && machine_id
+        ? a({ class: "from", href: to("machines", app_name, machine_id) }, machine_name)
+        : null,
+      level ? span({ class: `level ${level}` }, level) : null,
+      code(text),
+      fields.length > 0
+        ? button(
+            { type: "button", class: "fields", "aria-expanded": open, onClick: () => setOpen(!open) },
+            open ? "hide fields" : fields.map(([name, value]) => `${name}=${textOf(value)}`).join(" "),
+          )
+        : null,
+      request_id
+        ? a(
+            { class: "request-id", href: `${to("apps", app_name, "logs")}?q=${encodeURIComponent(request_id)}` },
+            "request",
+          )
+        : null,
+      open ? h(Fields, { fields }) : null,
     ),
   );
 }
+
+const Fields = ({ fields }: { fields: readonly [string, unknown][] }): VNode =>
+  dl(
+    { class: "line-fields" },
+    ...fields.flatMap(([name, value]) => [
+      dt({ key: `${name} name` }, name),
+      dd({ key: name }, code(typeof value === "string" ? value : JSON.stringify(value, null, 2))),
+    ]),
+  );
 
 function Download({ lines, name }: { lines: readonly Line[]; name: string }): VNode {
   const save = (): void => {
