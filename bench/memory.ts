@@ -13,6 +13,8 @@ import type { Report } from "./report.ts";
 
 const FEW = 200;
 const CALLERS = 32;
+/** Rounds of metrics after which all machines are in them, on a box with other work. */
+const ROUNDS_MOST = 20;
 const APP = "web";
 const CONFIG = { image: "web:1", env: { A: "1" }, metadata: { role: "web" }, guest: { cpus: 1, memory_mb: 256 } };
 
@@ -44,11 +46,20 @@ async function stopWith(
   report: Report,
 ): Promise<void> {
   report.section(`${many} running machines`);
+  const sum = `GET /prometheus/personal/api/v1/query?query=${encodeURIComponent("sum(svc_instance_up)")}`;
+  const seen = async (): Promise<number> => {
+    const [{ value: [, up] = [0, "0"] } = {}] = ((await ask(sum)).body as QueryAnswer).data.result;
+    return Number(up);
+  };
   let began = performance.now();
-  const answer = await ask(`GET /prometheus/personal/api/v1/query?query=${encodeURIComponent("sum(svc_instance_up)")}`);
+  let up = await seen();
   report.add({ what: "query over the metrics of all, cold", value: performance.now() - began, unit: "ms" });
-  const [{ value: [, up] = [0, "0"] } = {}] = (answer.body as QueryAnswer).data.result;
-  report.add({ what: "machines that the metrics show as up", value: Number(up), unit: "", at_least: many });
+  // On a busy box a round takes longer than its interval.
+  for (let rounds = 0; up < many && rounds < ROUNDS_MOST; rounds++) {
+    await delay(BUILTIN_LIMITS.interval_ms);
+    up = await seen();
+  }
+  report.add({ what: "machines that the metrics show as up", value: up, unit: "", at_least: many });
   report.add({
     what: "resident memory with the metrics engine",
     value: process.memoryUsage().rss / 2 ** 20,
