@@ -23,6 +23,7 @@ import { DEADLINES_MS, EVENT_TYPES, next, STATES, type Trigger } from "#machines
 import { MACHINE_LIMITS } from "#machines/limits.ts";
 import { BUILTIN_LIMITS } from "#metrics/builtin/limits.ts";
 import { QUERY_LIMITS } from "#metrics/promql/limits.ts";
+import { PUSH_LIMITS } from "#metrics/push/limits.ts";
 import { REMOTE_LIMITS } from "#metrics/remote/limits.ts";
 import { SCRAPE_LIMITS } from "#metrics/scrape/limits.ts";
 import { TSDB_LIMITS } from "#metrics/tsdb/limits.ts";
@@ -135,6 +136,7 @@ function limitsPage(): string {
     ["Metrics: one query", "src/metrics/promql/limits.ts", { ...QUERY_LIMITS }],
     ["Metrics: reading machines", "src/metrics/builtin/limits.ts", { ...BUILTIN_LIMITS }],
     ["Alerts", "src/alerts/limits.ts", { ...ALERT_LIMITS }],
+    ["Metrics: samples that are pushed", "src/metrics/push/limits.ts", { ...PUSH_LIMITS }],
     ["Metrics: asking machines for their own", "src/metrics/scrape/limits.ts", { ...SCRAPE_LIMITS }],
     ["Metrics: an engine elsewhere", "src/metrics/remote/limits.ts", { ...REMOTE_LIMITS }],
   ];

@@ -161,12 +161,12 @@ async function startOnce(
   const facts = factsOf(settings, choice, clock);
   const inside = openIdentity(database, settings, facts, { dir, sealer, clock, log, tokens, orgs, authStore, secrets });
   const { local: local_api, network_listeners, machine_authenticator } = inside;
-  const kept = { authStore, appStore, tokens, secrets, sealer, master_key, facts, local_api, network_listeners };
+  const guard = createGuard({ tokens, store: authStore, apps: appStore, clock, prefetch: sqlPrefetch(database) });
+  const kept = { authStore, appStore, tokens, secrets, sealer, master_key, facts, local_api, network_listeners, guard };
   const needs = { ...options, ...kept, clock, log, choice, dir, last_known: wait.tables(sealer) };
   const machines = await openMachines(database, settings, needs);
-  const guard = createGuard({ tokens, store: authStore, apps: appStore, clock, prefetch: sqlPrefetch(database) });
   const idempotency = new Idempotency({ store: sqlIdempotencyStore(database), sealer, clock, runner: dir.node_id });
-  const { git, rows: git_rows } = openGit(database, { ...kept, guard, orgs, apps: machines.apps, dir, clock, log });
+  const { git, rows: git_rows } = openGit(database, { ...kept, orgs, apps: machines.apps, dir, clock, log });
   const alerts = openAlerts(database, settings, { ...kept, ...machines, dir, clock, log });
   const { deployments, rows: deployment_rows } = openDeployments(database, { ...kept, orgs, dir, clock, log });
 

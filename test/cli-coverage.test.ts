@@ -35,9 +35,9 @@ const FOR_PROGRAMS: readonly [RegExp, string][] = [
   [/^\w+ \/v1\/gateway\/:provider\//, "calls of machines, passed on to providers; `hangar connectors test` tries one"],
   [/^\w+ \/v2\/\*$/, "the OCI distribution API, for docker, podman, skopeo and crane; `hangar registry list`"],
   [/^\w+ \/git\/\*$/, "Git's own protocol, for git; `hangar git remote` prints the address"],
-  [/^POST \/prometheus\//, "the same questions as a form, for Grafana and Prometheus"],
+  [/^POST \/prometheus\//, "the same questions as a form, for Grafana and Prometheus; pushes of other programs"],
   [
-    /^GET \/prometheus\/:org_slug\/(federate|api\/v1\/(labels|metadata|rules|alerts|query_exemplars|format_query|status\/buildinfo))$/,
+    /^GET \/prometheus\/:org_slug\/(federate|api\/v1\/(export|labels|metadata|rules|alerts|query_exemplars|format_query|status\/buildinfo))$/,
     "what Grafana and Prometheus ask",
   ],
   [

@@ -15,6 +15,8 @@ export class BatchBuilder {
   readonly #ends: number[] = [];
   readonly #timestamps: number[] = [];
   readonly #values: number[] = [];
+  /** Places of NaNs that are values. */
+  readonly #nans = new Set<number>();
 
   push(spelled: Uint8Array, timestamp_ms: number, value: number): void {
     this.#write(spelled);
@@ -27,6 +29,12 @@ export class BatchBuilder {
     this.#finish(timestamp_ms, value);
   }
 
+  /** Adds a sample of another sender, whose NaN is a value and ends nothing. */
+  pushValue(spelled: Uint8Array, timestamp_ms: number, value: number): void {
+    if (Number.isNaN(value)) this.#nans.add(this.#values.length);
+    this.push(spelled, timestamp_ms, value);
+  }
+
   /** Adds a staleness marker. Our own senders have no other NaN. */
   end(spelled: Uint8Array, timestamp_ms: number): void {
     this.push(spelled, timestamp_ms, STALE_NAN);
@@ -36,7 +44,8 @@ export class BatchBuilder {
     const values = Float64Array.from(this.#values);
     // Written as bits: a NaN passed as a number may lose its payload.
     const bits = new BigUint64Array(values.buffer);
-    for (const [i, value] of this.#values.entries()) if (Number.isNaN(value)) bits[i] = STALE_BITS;
+    for (const [i, value] of this.#values.entries())
+      if (Number.isNaN(value)) bits[i] = this.#nans.has(i) ? NAN_BITS : STALE_BITS;
     return {
       labels: this.#labels.subarray(0, this.#at),
       ends: Uint32Array.from(this.#ends),
@@ -65,3 +74,5 @@ export class BatchBuilder {
 
 const FIRST_BYTES = 1024;
 const STALE_BITS = 0x7ff0000000000002n;
+/** Prometheus' ordinary NaN. */
+const NAN_BITS = 0x7ff8000000000001n;

@@ -10,12 +10,14 @@ import type { QueryRequest } from "./engine/evaluator.ts";
 import { answering } from "./failures.ts";
 import { labelNameOf, selectorOf, stepOf, timeOf } from "./params.ts";
 import { QUERY_LIMITS } from "./promql/limits.ts";
+import type { PushParts } from "./push/receiver.ts";
+import { pushRoutes } from "./push/routes.ts";
 import type { TargetState } from "./scrape/scraper.ts";
 import { targetRoutes } from "./target-routes.ts";
 import { firstOf } from "./truncate.ts";
 import type { Scope } from "./tsdb/index/scope.ts";
 
-interface Parts {
+interface Parts extends PushParts {
   engine(): MetricsEngine;
   clock: Clock;
   /** How asking an organization's machines goes. */
@@ -70,7 +72,13 @@ const DAY_MS = 86_400_000;
 
 /** The Prometheus-compatible query API of an organization. What it sees is that organization's own database. */
 export function metricsRoutes(parts: Parts): Row[] {
-  return [...queryRoutes(parts), ...labelRoutes(parts), ...grafanaRoutes(parts), ...targetRoutes(parts.targets)];
+  return [
+    ...queryRoutes(parts),
+    ...labelRoutes(parts),
+    ...grafanaRoutes(parts),
+    ...targetRoutes(parts.targets),
+    ...pushRoutes(parts),
+  ];
 }
 
 /** Clients send the same questions as GET, or as POST with a form. */

@@ -24,6 +24,7 @@ import type { Fence } from "#hosts/fence.ts";
 import { makeJoinToken } from "#hosts/join.ts";
 import { hostRoutes } from "#hosts/routes.ts";
 import type { HostService } from "#hosts/service.ts";
+import type { Guard } from "#http/access.ts";
 import type { ReadinessCheck } from "#http/readiness.ts";
 import type { Row } from "#http/route.ts";
 import { imageRoutes } from "#machines/api/image-routes.ts";
@@ -68,6 +69,7 @@ import { Duty, openBeats, openHosts } from "./roles.ts";
 import { sharedImages } from "./shared-images.ts";
 
 interface MachineNeeds {
+  guard: Pick<Guard, "admit">;
   clock: Clock;
   log: Log;
   sealer: Sealer;

@@ -16,6 +16,7 @@ import { type Denied, readDenied } from "#drivers/net/denied.ts";
 import { simDatabases } from "#drivers/runtime/sim/database.ts";
 import { simStats } from "#drivers/runtime/sim/stats.ts";
 import { simTraffic } from "#drivers/runtime/sim/traffic.ts";
+import type { Guard } from "#http/access.ts";
 import type { Row } from "#http/route.ts";
 import { type MachineUpdate, topics } from "#machines/lifecycle/writer.ts";
 import type { MachineStore } from "#machines/store.ts";
@@ -40,6 +41,7 @@ import type { ProxyModule } from "#proxy/module.ts";
 import type { DataDir } from "#stores/data-dir.ts";
 
 interface MetricsParts {
+  guard: Pick<Guard, "admit">;
   dir: DataDir;
   authStore: Pick<AuthStore, "orgs">;
   clock: Clock;
@@ -88,7 +90,7 @@ export function openMetrics(settings: MetricsSettings, parts: MetricsParts): Met
   const scraper = new Scraper({ clock, log, engine, reach: (machine, port) => reach(placeOf(machine), port) });
   return {
     engine,
-    rows: metricsRoutes({ engine, clock, targets: (org_id) => scraper.targets(org_id) }),
+    rows: metricsRoutes({ engine, clock, guard: parts.guard, targets: (org_id) => scraper.targets(org_id) }),
     async start() {
       if (!parts.sampled) return;
       await machines.start({

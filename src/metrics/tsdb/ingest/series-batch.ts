@@ -14,6 +14,8 @@ export interface SeriesBatch {
   timestamps: Float64Array;
   /** A Float64Array keeps a staleness marker; a plain array of numbers would spoil it. */
   values: Float64Array;
+  /** Its series come from others: they count for `series_per_app`. */
+  counted?: boolean;
 }
 
 export function seriesBatch(samples: readonly { labels: Labels; timestamp: number; value: number }[]): SeriesBatch {
@@ -46,7 +48,7 @@ export function importSeriesBatch(importer: Importer, batch: SeriesBatch): Impor
   for (let i = 0; i < ends.length; i++) {
     const end = ends[i] as number;
     if (end < start || end > batch.labels.length) throw new BadWire("labels end outside their buffer", end);
-    const found = findSeries(importer, from, start, end, entry);
+    const found = findSeries(importer, from, { start, end, own: batch.counted !== true }, entry);
     if (found < 0) importer.refuse();
     else {
       const ref = importer.cache.ref(found);
@@ -58,7 +60,13 @@ export function importSeriesBatch(importer: Importer, batch: SeriesBatch): Impor
   return importer.end();
 }
 
-function findSeries(importer: Importer, from: WireReader, start: number, end: number, before: number): number {
+interface Key {
+  start: number;
+  end: number;
+  own: boolean;
+}
+
+function findSeries(importer: Importer, from: WireReader, { start, end, own }: Key, before: number): number {
   const { cache } = importer;
   const expected = cache.expected(before);
   if (expected >= 0 && cache.length(expected) === end - start && cache.isAt(expected, 0, from.view, start)) {
@@ -67,7 +75,7 @@ function findSeries(importer: Importer, from: WireReader, start: number, end: nu
   const known = cache.find(0, from.view, start, end, before);
   if (known >= 0) return known;
   try {
-    const ref = importer.series(readLabels(from, start, end), [], true);
+    const ref = importer.series(readLabels(from, start, end), [], own);
     return ref === undefined ? -1 : cache.add(0, from.view, start, end, ref, before);
   } catch (thrown) {
     importer.reportLabels(thrown, { byte: start });
