@@ -54,6 +54,8 @@ async function judge(platform: TestPlatform, { tokens, url, body }: Furniture, r
   return [`${row.method} ${row.path} by ${who}: ${status}, expected ${want}: ${text.slice(0, 120)}`];
 }
 
+const RECEIVERS = "route: {receiver: r}\nreceivers: [{name: r}]";
+
 interface Furniture {
   tokens: Record<Who, string | null>;
   url(row: Row): string;
@@ -82,6 +84,9 @@ async function furnish(platform: TestPlatform): Promise<Furniture> {
   await ask("POST /v1/apps/web/releases", { body: { definition: {} } });
   await ask("PUT /v1/orgs/acme/alerts/rules/kept", { body: { content: "groups: []" } });
   await ask("PUT /v1/apps/web/alerts/rules", { body: { content: "groups: []" } });
+  await ask("PUT /v1/orgs/acme/alerts/receivers", { body: { content: RECEIVERS } });
+  const silencing = { matchers: ["a=b"], duration: "1h" };
+  const silence = (await ask("POST /v1/orgs/acme/alerts/silences", { body: silencing })).body;
   const hook = (await ask("POST /v1/orgs/acme/webhooks", { body: { url: "http://127.0.0.1:1/" } })).body;
   const key = { provider: "github", api_key: "k", org_slug: "acme" };
   const { connection } = (await ask("POST /v1/oauth/connections/api_key", { body: key })).body;
@@ -100,6 +105,8 @@ async function furnish(platform: TestPlatform): Promise<Furniture> {
     snapshot_id: snapshot.graph_id,
     webhook_id: hook.id,
     rule_file: "kept",
+    receiver: "r",
+    silence_id: silence.id,
     host_id: "0001",
     connection_id: connection.id,
     provider: "github",
@@ -150,6 +157,8 @@ async function furnish(platform: TestPlatform): Promise<Furniture> {
       const special: Record<string, object> = {
         certificates: { ...own, hostname: "b.example.com" },
         egress: { mode: "none" },
+        "alerts/receivers": { content: RECEIVERS },
+        "alerts/silences": silencing,
         "alerts/rules": { content: "groups: []" },
         "alerts/rules/:rule_file": { content: "groups: []" },
         deployments: { action: "rollback" },

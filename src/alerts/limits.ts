@@ -31,6 +31,25 @@ export const ALERT_LIMITS = {
   claim_ms: MINUTE,
   /** How often rule files that other processes changed are read. */
   look_ms: 15 * SECOND,
+  /** Size of the routes and receivers. Past it: 400. */
+  receivers_bytes: 256 * KIB,
+  /** Silences that have not ended. One more: 409 `limit_reached`. */
+  silences_per_org: 1000,
+  /** How often groups of alerts are looked at, beside every change of an alert. */
+  notify_ms: 5 * SECOND,
+  /** Messages of an organization that are sent in one round. More wait for the next one. */
+  notifications_at_once: 200,
+  /** Time of one delivery. Past it: it is tried again. */
+  send_ms: 10 * SECOND,
+  /** Delay before the second attempt, doubled with each, up to the longest. */
+  retry_ms: 10 * SECOND,
+  retry_max_ms: 10 * MINUTE,
+  /** How long a message is tried to deliver. Past it: it is given up, with its last error. */
+  delivery_ms: 24 * 60 * MINUTE,
+  /** How long messages are listed. */
+  notifications_kept_ms: 7 * 24 * 60 * MINUTE,
+  /** How often an Alertmanager is told again of alerts that fire. */
+  resend_ms: MINUTE,
   /** How long an alert is kept after it resolved, so that its receivers hear of it. */
   resolved_kept_ms: 15 * MINUTE,
 } as const;

@@ -63,9 +63,9 @@ export function appendFunction(engine: () => Engine, org_id: string): Append {
   return async (samples, ended, at_ms) => {
     if (samples.length === 0 && ended.length === 0) return;
     const batch = new BatchBuilder();
-    for (const { labels, value } of samples) batch.push(encoded(labels), at_ms, value);
+    for (const { labels, value } of samples) batch.pushValue(encoded(labels), at_ms, value);
     for (const labels of ended) batch.end(encoded(labels), at_ms);
-    const { dropped } = await engine().append(org_id, batch.build());
+    const { dropped } = await engine().append(org_id, { ...batch.build(), counted: true });
     if (dropped > 0)
       throw new Error(`${dropped} samples of the rule were not stored; /api/v1/status/tsdb says which limit`);
   };

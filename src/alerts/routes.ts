@@ -4,6 +4,7 @@ import { inPages } from "#http/list-page.ts";
 import { type Row, route } from "#http/route.ts";
 import { Type } from "#http/schema.ts";
 import { ALERT_LIMITS } from "./limits.ts";
+import type { NotificationService } from "./notify/service.ts";
 import { prometheusAlertRoutes } from "./prometheus-routes.ts";
 import { type ActiveAlert, type AlertService, appFileName, type RuleFileSummary } from "./service.ts";
 
@@ -40,12 +41,18 @@ const AlertResponse = Type.Object({
   resolved_at: Type.Optional(text),
   rule_file: text,
   group: text,
+  silenced_by: Type.Array(text, { description: "Ids of silences that keep its receivers quiet." }),
 });
 
 const BODY_LIMIT = { name: "rule_file_bytes", bytes: 2 * ALERT_LIMITS.rule_file_bytes } as const;
 
-export function alertRoutes(alerts: AlertService): Row[] {
-  return [...ruleFileRoutes(alerts), ...appRoutes(alerts), ...stateRoutes(alerts), ...prometheusAlertRoutes(alerts)];
+export function alertRoutes(alerts: AlertService, notifications: Pick<NotificationService, "silencing">): Row[] {
+  return [
+    ...ruleFileRoutes(alerts),
+    ...appRoutes(alerts),
+    ...stateRoutes(alerts, notifications),
+    ...prometheusAlertRoutes(alerts),
+  ];
 }
 
 const answer = ({ app_name, updated_at, ...file }: RuleFileSummary) => ({
@@ -141,7 +148,7 @@ function appRoutes(alerts: AlertService): Row[] {
   ];
 }
 
-function stateRoutes(alerts: AlertService): Row[] {
+function stateRoutes(alerts: AlertService, notifications: Pick<NotificationService, "silencing">): Row[] {
   return [
     route("GET /v1/orgs/:org_slug/alerts", {
       summary: "List alerts that are pending or firing",
@@ -157,7 +164,9 @@ function stateRoutes(alerts: AlertService): Row[] {
         const all = await alerts.alerts(orgOf(call).id, { resolved: query.resolved === true });
         const wanted = query.app_name === undefined ? all : all.filter(({ labels: { app } }) => app === query.app_name);
         const keyed = wanted.map((alert) => ({ alert, key: keyOf(alert) })).sort((a, b) => (a.key < b.key ? -1 : 1));
-        return { alerts: page.of(keyed, ({ key }) => [key]).map(({ alert }) => alertAnswer(alert)) };
+        const silencing = await notifications.silencing(orgOf(call).id);
+        const shown = page.of(keyed, ({ key }) => [key]).map(({ alert }) => alert);
+        return { alerts: shown.map((alert) => ({ ...alertAnswer(alert), silenced_by: silencing(alert.labels) })) };
       },
     }),
   ];

@@ -100,6 +100,11 @@ export class RuleRunner {
     return !this.#parts.is_shared || claimed_until > this.#parts.clock.now();
   }
 
+  slugOf(org_id: string): string {
+    return this.#orgs.get(org_id)?.slug ?? "";
+  }
+
+  /** The organizations that this process evaluates. */
   get held(): readonly string[] {
     return [...this.#orgs].filter(([, org]) => this.#holds(org)).map(([id]) => id);
   }
@@ -236,6 +241,14 @@ export class RuleRunner {
     }
     one.transitions = transitionsOf(one.states);
     one.stored_at_ms = clock.now();
+  }
+
+  /** The claim of this process, for what else only one process does. Undefined: another one has it. */
+  async claim(org_id: string): Promise<AlertClaim | undefined> {
+    const { is_shared } = this.#parts;
+    const org = this.#orgs.get(org_id);
+    const holds = org !== undefined && (is_shared ? this.#holds(org) : await this.#own(org_id));
+    return holds ? this.#claim() : undefined;
   }
 
   /** A process alone takes the claim when it first stores something. */

@@ -1017,6 +1017,48 @@ export interface Api {
     body: undefined;
     answer: string;
   };
+  /** Remote write, version 1.0 or 2.0 by its Content-Type. */
+  "POST /prometheus/:org_slug/api/v1/write": {
+    params: { org_slug: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: string;
+  };
+  /** Import series as VictoriaMetrics' JSON lines. */
+  "POST /prometheus/:org_slug/api/v1/import": {
+    params: { org_slug: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: string;
+  };
+  /** Import series as Prometheus text. */
+  "POST /prometheus/:org_slug/api/v1/import/prometheus": {
+    params: { org_slug: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: string;
+  };
+  /** OTLP metrics over HTTP, protobuf or JSON. */
+  "POST /prometheus/:org_slug/opentelemetry/v1/metrics": {
+    params: { org_slug: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: string;
+  };
+  /** OTLP metrics over HTTP, protobuf or JSON. */
+  "POST /prometheus/:org_slug/api/v1/otlp/v1/metrics": {
+    params: { org_slug: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: string;
+  };
+  /** Export raw samples as JSON lines. */
+  "GET /prometheus/:org_slug/api/v1/export": {
+    params: { org_slug: string };
+    query: { "match[]"?: string[] | undefined; start?: string | undefined; end?: string | undefined };
+    body: undefined;
+    answer: string;
+  };
   /** Nodes of an organization's replicated databases, and what they tell as it happens. */
   "GET /v1/orgs/:org_slug/db_nodes": {
     params: { org_slug: string };
@@ -1148,7 +1190,7 @@ export interface Api {
     params: { org_slug: string };
     query: { resolved?: boolean | undefined; app_name?: string | undefined; limit?: number | undefined; cursor?: string | undefined };
     body: undefined;
-    answer: { alerts: ({ labels: Record<string, string>; annotations: Record<string, string>; state: "pending" | "firing" | "resolved"; value: string; active_at: string; fired_at?: string | undefined; resolved_at?: string | undefined; rule_file: string; group: string })[]; next_cursor?: string | undefined };
+    answer: { alerts: ({ labels: Record<string, string>; annotations: Record<string, string>; state: "pending" | "firing" | "resolved"; value: string; active_at: string; fired_at?: string | undefined; resolved_at?: string | undefined; rule_file: string; group: string; silenced_by: string[] })[]; next_cursor?: string | undefined };
   };
   /** Recording and alerting rules with their state. */
   "GET /prometheus/:org_slug/api/v1/rules": {
@@ -1163,6 +1205,62 @@ export interface Api {
     query: Record<string, never>;
     body: undefined;
     answer: string;
+  };
+  /** Show receivers and routes; secrets are masked. */
+  "GET /v1/orgs/:org_slug/alerts/receivers": {
+    params: { org_slug: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: { content: string; receivers: ({ name: string; integrations: string[] })[]; updated_at: string };
+  };
+  /** Set receivers and routes, in Alertmanager's format. */
+  "PUT /v1/orgs/:org_slug/alerts/receivers": {
+    params: { org_slug: string };
+    query: Record<string, never>;
+    body: { content: string };
+    answer: { content: string; receivers: ({ name: string; integrations: string[] })[]; updated_at: string };
+  };
+  /** Delete receivers and routes; nobody is told of alerts any more. */
+  "DELETE /v1/orgs/:org_slug/alerts/receivers": {
+    params: { org_slug: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: undefined;
+  };
+  /** Send a test alert to a receiver now. */
+  "POST /v1/orgs/:org_slug/alerts/receivers/:receiver/test": {
+    params: { org_slug: string; receiver: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: { results: ({ integration: string; problem: string | null })[] };
+  };
+  /** List silences that have not ended. */
+  "GET /v1/orgs/:org_slug/alerts/silences": {
+    params: { org_slug: string };
+    query: { limit?: number | undefined; cursor?: string | undefined };
+    body: undefined;
+    answer: { silences: ({ id: string; matchers: string[]; starts_at: string; ends_at: string; created_by: string; comment: string })[]; next_cursor?: string | undefined };
+  };
+  /** Silence alerts whose labels match: nobody is told of them until it ends. */
+  "POST /v1/orgs/:org_slug/alerts/silences": {
+    params: { org_slug: string };
+    query: Record<string, never>;
+    body: { matchers: string[]; starts_at?: string | undefined; ends_at?: string | undefined; duration?: string | undefined; comment?: string | undefined };
+    answer: { id: string; matchers: string[]; starts_at: string; ends_at: string; created_by: string; comment: string };
+  };
+  /** End a silence now. */
+  "DELETE /v1/orgs/:org_slug/alerts/silences/:silence_id": {
+    params: { org_slug: string; silence_id: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: undefined;
+  };
+  /** List messages to receivers and their delivery, newest first. */
+  "GET /v1/orgs/:org_slug/alerts/notifications": {
+    params: { org_slug: string };
+    query: { limit?: number | undefined };
+    body: undefined;
+    answer: { notifications: ({ id: string; receiver: string; integration: string; group: string; created_at: string; state: "waiting" | "delivered" | "failed"; attempts: number; delivered_at?: string | undefined; next_attempt_at?: string | undefined; last_error?: string | undefined })[] };
   };
   /** Deploy an image, roll back or scale, as the `hangar` command does. */
   "POST /v1/apps/:app_name/deployments": {

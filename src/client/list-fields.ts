@@ -31,6 +31,7 @@ export const LIST_FIELDS = {
   "GET /v1/registry/repositories": "repositories",
   "GET /v1/orgs/:org_slug/alerts/rules": "rule_files",
   "GET /v1/orgs/:org_slug/alerts": "alerts",
+  "GET /v1/orgs/:org_slug/alerts/silences": "silences",
   "GET /v1/oauth/connections": "connections",
   "GET /v1/oauth/audit": "entries",
   "GET /v1/oauth/providers": "providers",

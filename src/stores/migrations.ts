@@ -181,6 +181,30 @@ export const MIGRATIONS: readonly Migration[] = [
       "CREATE INDEX runs_machine ON runs (machine_id, started_at)",
     ],
   },
+  {
+    id: 33,
+    name: "receivers, silences and notifications of alerts",
+    statements: [
+      `CREATE TABLE alert_configs (
+         org_id TEXT PRIMARY KEY REFERENCES orgs (id) ON DELETE CASCADE, content BYTES NOT NULL, token_id TEXT,
+         updated_at BIGINT NOT NULL)`,
+      `CREATE TABLE silences (
+         id TEXT PRIMARY KEY, org_id TEXT NOT NULL REFERENCES orgs (id) ON DELETE CASCADE, matchers TEXT NOT NULL,
+         starts_at BIGINT NOT NULL, ends_at BIGINT NOT NULL, created_by TEXT NOT NULL, comment TEXT NOT NULL,
+         updated_at BIGINT NOT NULL)`,
+      "CREATE INDEX silences_org ON silences (org_id, ends_at)",
+      `CREATE TABLE alert_groups (
+         org_id TEXT NOT NULL REFERENCES orgs (id) ON DELETE CASCADE, group_key TEXT NOT NULL, state TEXT NOT NULL,
+         PRIMARY KEY (org_id, group_key))`,
+      `CREATE TABLE notifications (
+         id TEXT PRIMARY KEY, org_id TEXT NOT NULL REFERENCES orgs (id) ON DELETE CASCADE, receiver TEXT NOT NULL,
+         integration BIGINT NOT NULL, group_key TEXT NOT NULL, body TEXT NOT NULL, created_at BIGINT NOT NULL,
+         attempts BIGINT NOT NULL, retry_at BIGINT, last_error TEXT, delivered_at BIGINT)`,
+      "CREATE INDEX notifications_org ON notifications (org_id, id)",
+      "CREATE INDEX notifications_waiting ON notifications (org_id, id) WHERE retry_at IS NOT NULL",
+      "CREATE INDEX notifications_created ON notifications (created_at)",
+    ],
+  },
 ];
 
 /** All tables with data, parents before children: the order of a restore. */
@@ -230,6 +254,10 @@ export const TABLES = [
   "alert_claims",
   "rule_states",
   "runs",
+  "alert_configs",
+  "silences",
+  "alert_groups",
+  "notifications",
 ] as const;
 
 /** The database belongs to another version of this program. */

@@ -20,7 +20,7 @@ function dialectOf(input: Input): "promql" | "metricsql" | undefined {
 /** Only what the command line says: an app's default stands for nothing here. */
 const namedApp = (input: Input): string | undefined => (input.app_from ? undefined : textOption(input, "app"));
 
-async function contentOf(path: string, stdin: () => Promise<string>): Promise<string> {
+export async function contentOf(path: string, stdin: () => Promise<string>): Promise<string> {
   if (path === "-") return await stdin();
   try {
     return readFileSync(path, "utf8");

@@ -70,7 +70,8 @@ export function sqlAlertStore(database: Database): AlertStore {
   };
 }
 
-const renewed = (org_id: string, { runner, until }: AlertClaim): Step => ({
+/** The step that a process without the claim fails at. */
+export const renewed = (org_id: string, { runner, until }: AlertClaim): Step => ({
   sql: "UPDATE alert_claims SET runner_until = ? WHERE org_id = ? AND runner = ?",
   args: [until, org_id, runner],
   rows: 1,
