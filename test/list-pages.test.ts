@@ -120,6 +120,7 @@ const FEW: Record<string, { items: number; why: string }> = {
   "/v1/apps/:app_name/machines/:machine_id/ps": { items: 1, why: "a simulated machine has one process" },
   "/v1/orgs/:org_slug/db_nodes": { items: 0, why: "a node is a machine whose metrics say so" },
   "/v1/apps/:app_name/services": { items: 0, why: "a published port is one of the box, and others may have it" },
+  "/v1/orgs/:org_slug/alerts": { items: 0, why: "nothing of it is wrong" },
   "/v1/images": { items: 0, why: "the sim driver has no images" },
   "/v1/orgs/:org_slug/oidc/keys": { items: 2, why: "one of each algorithm" },
 };
@@ -202,6 +203,8 @@ async function furnished(t: Pick<TestContext, "after">): Promise<Furnished> {
     await post("/v1/oauth/connections/api_key", { provider: "github", api_key: name, org_slug: "acme" });
     await post("/v1/orgs/acme/tokens", { kind: "readonly" });
   }
+  for (const name of ["a", "b", "c"])
+    await ask(`PUT /v1/orgs/acme/alerts/rules/${name}`, { body: { content: "groups: []" } });
   for (const name of ["a", "b", "c"]) await pushBlob(platform, `acme/${name}`);
   await keepBuilds(platform, "web", 3);
   const names: Item = { org_slug: "acme", app_name: "web", machine_id: machine["id"], volume_id: volumes[0]?.["id"] };
