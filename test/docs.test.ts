@@ -28,6 +28,7 @@ const RUN_BY: Record<string, string> = {
   run: "test/system/package.test.ts",
   tutorial: "test/system/tutorial.test.ts",
   "own-app": "test/system/deploy-your-own-app.test.ts",
+  compose: "test/system/compose-shop.test.ts",
   tutorials: "test/system/tutorials.test.ts",
   example: "test/system/examples.test.ts",
   real: "test/system/examples-real.test.ts",

@@ -1,38 +1,21 @@
 /** A hosted PostgreSQL of Debian's packages, from `hangar postgres create` to `detach`, with Debian's psql and real machines. */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { after, before, suite, test } from "node:test";
 import { systemClock } from "#core/clock.ts";
 import { silentLog } from "#core/log.ts";
 import { takeDown } from "#drivers/runtime/runc/down.ts";
-import { START_POSTGRES } from "../../src/cli/images/start-scripts.ts";
-import { packageRoot, packagesMissing } from "../debian-root.ts";
 import { type TestPlatform, testPlatform } from "../platform.ts";
 import { fixtureImages, realMachinesMissing } from "../rootfs.ts";
 import { shell, tempDir, until } from "../support.ts";
 import { traces, volumesMissing } from "../volumes.ts";
 import { Child, ROOT } from "./child.ts";
 import { nodeIdOf } from "./leaks.ts";
+import { PSQL, postgresRoot, postgresRootMissing, SERVER, START } from "./postgres-root.ts";
 
-const DEBIAN = "/usr/lib/postgresql";
-const version = existsSync(DEBIAN) ? readdirSync(DEBIAN).sort().at(-1) : undefined;
-const PACKAGES = [
-  `postgresql-${version}`,
-  `postgresql-client-${version}`,
-  "openssl",
-  "util-linux",
-  "coreutils",
-  "dash",
-  "sed",
-];
-const skip =
-  realMachinesMissing() ??
-  volumesMissing() ??
-  (version ? packagesMissing(PACKAGES) : "there is no PostgreSQL (apt-get install postgresql)");
-const PSQL = `${DEBIAN}/${version}/bin/psql`;
-const START = "/usr/local/bin/start-postgres";
+const skip = realMachinesMissing() ?? volumesMissing() ?? postgresRootMissing();
 const IMAGE = "hangar/postgres:bookworm";
 
 interface Made {
@@ -75,13 +58,7 @@ suite("hangar postgres", { skip, timeout: 15 * 60_000 }, () => {
   const count = async (): Promise<number> => Number(await answer("SELECT count(*) FROM orders"));
 
   before(async () => {
-    const root = packageRoot(join(dir, "root"), PACKAGES);
-    mkdirSync(dirname(join(root, START)), { recursive: true });
-    writeFileSync(join(root, START), START_POSTGRES);
-    chmodSync(join(root, START), 0o755);
-    // Debian's is a script that looks for a cluster of this box.
-    rmSync(join(root, "usr/bin/psql"));
-    symlinkSync(PSQL, join(root, "usr/bin/psql"));
+    const root = postgresRoot(join(dir, "root"), SERVER);
     const images = fixtureImages({
       [IMAGE]: { layers: [root], config: { entrypoint: [START] } },
       client: { layers: [root] },

@@ -59,6 +59,6 @@ export async function followRun(
   }
   throw new ClientError(0, {
     error: `the output of run ${run_id} was interrupted; the platform may have been restarted`,
-    hint: `hangar runs show ${run_id} --app ${app_name}`,
+    hint: `hangar runs logs ${run_id} --follow --app ${app_name}`,
   });
 }

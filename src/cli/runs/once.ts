@@ -39,14 +39,14 @@ export async function runOnce(
     const { id: run_id } = await runOf(client, app_name, machine.id);
     const how = { json: input.options["json"] === true, raw: input.options["raw"] === true };
     const run = await followRun(client, { app_name, run_id }, (line) => writeLine(line, how));
+    // One that ended destroys itself, one that could not start does not. A task whose output was interrupted goes on.
+    await destroy(context, { app_name, machine_id: machine.id, kill: false }).catch(() => {});
     if (interrupt.signal !== undefined) return { data: run, text: "", exit: interrupt.exit };
     if (run.exit_code === null || run.signal !== null || run.oom_killed)
       context.say(`run ${run.id} ${run.state}: ${howItEnded(run)}`);
     return { data: run, text: "", raw: true, exit: exitOf(run) };
   } finally {
     interrupt.close();
-    // One that ended has destroyed itself; one that could not start has not.
-    await destroy(context, { app_name, machine_id: machine.id, kill: false }).catch(() => {});
   }
 }
 
