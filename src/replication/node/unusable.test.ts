@@ -1,11 +1,12 @@
 /** What an operator does about databases that cannot be used, and what the nodes say of it meanwhile. */
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { suite } from "node:test";
 import type { RunningNode } from "../commands.ts";
-import { look } from "../database/fixtures.ts";
+import { Application, look } from "../database/fixtures.ts";
 import { NO_PAGES } from "../position.ts";
 import { Directory } from "./directory.ts";
 import { type Scene, same, sent, story, until } from "./fixtures.ts";
@@ -153,6 +154,24 @@ suite("databases that cannot be used", () => {
     holder.exec("ROLLBACK");
     await until("it follows", () => same(primary, again)() && look(there).entries === 5);
     assert.equal(statSync(there).ino, ino, "it is the same file");
+  });
+
+  story("a file copied over the primary's is found, and becomes the truth on all nodes (R7)", async (scene) => {
+    const { primary, replica, dirs } = await pairOf(scene);
+    const other = new Application(join(scene.dir(), "other"));
+    for (let n = 0; n < 2; n++) other.write();
+    other.db.exec("PRAGMA journal_mode = DELETE");
+    other.close();
+    // By another process: closing the file in this one would drop the node's locks.
+    execFileSync("cp", [other.path, join(dirs[0], "db")]);
+    const has = (dir: string): boolean => {
+      try {
+        return look(join(dir, "db")).entries === 2;
+      } catch {
+        return false;
+      }
+    };
+    await until("both have it", () => stateOf(primary) === undefined && same(primary, replica)() && dirs.every(has));
   });
 
   story("a file removed on a replica comes back; one that the primary does not have is forgotten", async (scene) => {

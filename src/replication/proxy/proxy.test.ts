@@ -16,7 +16,8 @@ import type { RunningNode, StartOptions } from "../commands.ts";
 import type { LeaseStore } from "../election/lease-store.ts";
 import { RowLeases } from "../election/row-leases.ts";
 import { SqliteRows } from "../election/sqlite-rows.ts";
-import { type Scene, story, until } from "../node/fixtures.ts";
+import { type Scene, same, story, until } from "../node/fixtures.ts";
+import { hex16 } from "../position.ts";
 import { PROXY_OPTIONS, proxyIn } from "./flags.ts";
 import { txidOf } from "./http-proxy.ts";
 import { mayRepeat, patternOf, Router } from "./rules.ts";
@@ -151,6 +152,21 @@ suite("HTTP proxy of a node", () => {
     asked = 0;
     const keyed = await fetch(urlOf(node), { method: "POST", body: "x", headers: { "idempotency-key": "k" } });
     assert.deepEqual([keyed.status, await keyed.text(), node.proxy?.counts.repeated], [200, "at 2", 1]);
+  });
+
+  story("a read with a transaction that is not here yet waits for it", async (scene) => {
+    const here = scene.dir();
+    const db = await scene.app(here);
+    await db.write();
+    const { app } = await serve(scene, (_, response) => response.end("read"));
+    const primary = await scene.start(here, { kind: "primary" }, place(app));
+    const replica = await scene.start(scene.dir(), { kind: "join", url: primary.url }, place(app));
+    await until("both have the same", same(primary, replica));
+    const { txid = 0 } = primary.node.directory.get("db")?.position ?? {};
+    const answer = fetch(urlOf(replica), { headers: { "hangar-txid": hex16(txid + 1) } });
+    await until("it waits", () => replica.node.waits.count === 1);
+    await db.write();
+    assert.equal(await (await answer).text(), "read");
   });
 
   story("a write's response waits for replicas and is sent with the first acknowledgement", async (scene) => {
