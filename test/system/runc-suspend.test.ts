@@ -290,16 +290,19 @@ function suspends(kind: SuspendKind): void {
     const { status, stderr } = spawnSync("mount", ["-o", "remount,size=4m", run], { encoding: "utf8" });
     assert.equal(status, 0, stderr);
   };
-  for (const [where, prepare] of kind === "freeze"
+  for (const [where, prepare, more] of kind === "freeze"
     ? []
     : ([
-        ["memory", () => {}],
-        ["the disk", fillMemory],
+        ["memory", () => {}, 0],
+        ["the disk", fillMemory, 0],
+        ["a file system of their own, for more than fits in memory", fillMemory, HELD],
       ] as const))
     test(`the memory of a suspended machine is on disk only encrypted, with its images in ${where}`, async () => {
       prepare();
       const { mounts: _, processes: __, ...rest } = wanted().config;
-      const hold = `globalThis.held = Buffer.from("${Buffer.from(SECRET).toString("hex")}", "hex").toString(); setInterval(() => console.log(held.length), 100)`;
+      const hold = `globalThis.held = Buffer.from("${Buffer.from(SECRET).toString("hex")}", "hex").toString();
+        const all = require("node:crypto").randomBytes(${more}); const sum = () => require("node:crypto").createHash("sha256").update(all).digest("hex");
+        const first = sum(); setInterval(() => console.log(sum() === first ? held.length : process.exit(1)), 100)`;
       const launch = { ...wanted(), config: { ...rest, init: { exec: ["node", "-e", hold] } } };
       const { handle } = await driver.start(launch, never);
       const lines = async (): Promise<number> => (await driver.logs(launch.id, { tail: 10_000 })).lines.length;

@@ -7,7 +7,7 @@
  * - What it finds out about the kernel it keeps where we say, which is in memory.
  * - While a machine is written down its network is locked with nftables; the other way leaves rules behind.
  */
-import { chmodSync, chownSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { program } from "../linux/program.ts";
@@ -64,17 +64,4 @@ export async function settleOnDisk(files: readonly string[]): Promise<void> {
       await handle.sync();
     }),
   );
-}
-
-/**
- * CRIU reads its files as root without CAP_DAC_OVERRIDE, then as the machine's root, so permission bits must allow
- * both. Nobody else may read a machine's memory.
- */
-export function openToMachine(dir: string, gid: number): void {
-  chownSync(dir, 0, gid);
-  chmodSync(dir, 0o750);
-  for (const name of readdirSync(dir)) {
-    chownSync(join(dir, name), 0, gid);
-    chmodSync(join(dir, name), 0o640);
-  }
 }

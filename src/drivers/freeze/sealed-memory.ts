@@ -1,12 +1,12 @@
 /**
- * The memory of a suspended machine as one encrypted file. CRIU writes and reads plain files, so those are kept in memory
- * and only while it works; what stays on the disk is sealed.
+ * The memory of a suspended machine as one encrypted file. CRIU writes plain files, so those are kept in memory and only
+ * while it works; what stays on the disk is sealed. CRIU reads it decrypted, from pipes (`image-server.ts`).
  *
  * The files' bytes one after the other, in pieces of 1 MiB; each piece is AES-256-GCM with its number as the nonce. Every
  * snapshot has a key of its own, from the platform's key and a random salt, so no nonce is used twice under one key.
  * Which files there are, and how long, is in the machine's record: a file that was cut, extended or exchanged does not open.
  */
-import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from "node:crypto";
+import { createCipheriv, hkdfSync, randomBytes } from "node:crypto";
 import { type FileHandle, mkdir, open, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 
@@ -19,7 +19,7 @@ export interface SealedMemory {
 
 export const SEALED_FILE = "memory.sealed";
 export const PIECE = 1024 * 1024;
-const TAG_BYTES = 16;
+export const TAG_BYTES = 16;
 const NONCE_BYTES = 12;
 const SALT_BYTES = 16;
 /** Size of one cipher operation: small enough to reuse its memory in the CPU cache. */
@@ -33,7 +33,7 @@ export async function sealMemory(from: string, to: string, key: Uint8Array): Pro
   await rm(to, { recursive: true, force: true });
   await mkdir(to, { recursive: true, mode: 0o700 });
   const snapshot_key = keyOf(key, salt);
-  await using parts = await Concatenated.open(from, (await readdir(from)).sort(), "r");
+  await using parts = await Concatenated.open(from, (await readdir(from)).sort());
   {
     await using sealed = await open(join(to, SEALED_FILE), "wx", 0o600);
     await eachPiece(parts.bytes, async (piece, { plain, body, at }) => {
@@ -51,28 +51,7 @@ export async function sealMemory(from: string, to: string, key: Uint8Array): Pro
   return { salt, files: parts.lengths };
 }
 
-/** Decrypts the files into `to`. Throws when the sealed file is not authentic. */
-export async function unsealMemory(from: string, to: string, key: Uint8Array, { salt, files }: SealedMemory) {
-  const snapshot_key = keyOf(key, salt);
-  await using parts = await Concatenated.open(to, Object.keys(files), "wx", files);
-  await using sealed = await open(join(from, SEALED_FILE), "r");
-  const { size } = await sealed.stat();
-  if (size !== parts.bytes + pieces(parts.bytes) * TAG_BYTES) throw new Error("the sealed memory has another length");
-  await eachPiece(parts.bytes, async (piece, { plain, body, at }) => {
-    await readWhole(sealed, body, at + piece * TAG_BYTES);
-    const decipher = createDecipheriv("aes-256-gcm", snapshot_key, nonceOf(piece), { authTagLength: TAG_BYTES });
-    decipher.setAuthTag(body.subarray(plain.length));
-    through(decipher, body.subarray(0, plain.length), plain);
-    try {
-      decipher.final();
-    } catch (error) {
-      throw new Error("the sealed memory was changed, or sealed with another key", { cause: error });
-    }
-    await parts.write(at, plain);
-  });
-}
-
-const pieces = (bytes: number): number => Math.ceil(bytes / PIECE);
+export const pieces = (bytes: number): number => Math.ceil(bytes / PIECE);
 
 interface Piece {
   plain: Buffer;
@@ -101,16 +80,16 @@ function through(cipher: { update(bytes: Buffer): Buffer }, from: Buffer, to: Bu
   for (let at = 0; at < from.length; at += SLICE) cipher.update(from.subarray(at, at + SLICE)).copy(to, at);
 }
 
-const keyOf = (platform_key: Uint8Array, salt: string): Uint8Array =>
+export const keyOf = (platform_key: Uint8Array, salt: string): Uint8Array =>
   new Uint8Array(hkdfSync("sha256", platform_key, Buffer.from(salt, "base64url"), "suspended memory", 32));
 
-function nonceOf(piece: number): Buffer {
+export function nonceOf(piece: number): Buffer {
   const nonce = Buffer.alloc(NONCE_BYTES);
   nonce.writeUInt32BE(piece, NONCE_BYTES - 4);
   return nonce;
 }
 
-/** Reads and writes files as if they were one. */
+/** Reads files as if they were one. */
 class Concatenated implements AsyncDisposable {
   readonly #parts: readonly { handle: FileHandle; start: number; end: number }[];
   readonly lengths: Record<string, number>;
@@ -128,30 +107,22 @@ class Concatenated implements AsyncDisposable {
     this.bytes = end;
   }
 
-  static async open(dir: string, names: readonly string[], flags: "r" | "wx", known?: Record<string, number>) {
+  static async open(dir: string, names: readonly string[]) {
     const handles: FileHandle[] = [];
     const lengths: Record<string, number> = {};
     for (const name of names) {
-      const handle = await open(join(dir, name), flags, 0o600);
+      const handle = await open(join(dir, name), "r");
       handles.push(handle);
-      lengths[name] = known?.[name] ?? (await handle.stat()).size;
+      lengths[name] = (await handle.stat()).size;
     }
     return new Concatenated(handles, lengths);
   }
 
   async read(at: number, into: Buffer): Promise<void> {
-    await this.#across(at, into, readWhole);
-  }
-
-  async write(at: number, bytes: Buffer): Promise<void> {
-    await this.#across(at, bytes, writeWhole);
-  }
-
-  async #across(at: number, bytes: Buffer, move: (handle: FileHandle, bytes: Buffer, at: number) => Promise<void>) {
-    const until = at + bytes.length;
+    const until = at + into.length;
     for (const { handle, start, end } of this.#parts) {
       const [from, to] = [Math.max(at, start), Math.min(until, end)];
-      if (from < to) await move(handle, bytes.subarray(from - at, to - at), from - start);
+      if (from < to) await readWhole(handle, into.subarray(from - at, to - at), from - start);
     }
   }
 

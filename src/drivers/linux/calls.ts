@@ -127,7 +127,7 @@ export const ioctl = (subject: string, fd: number, request: number, data: Uint8A
 export const ioctlValue = (subject: string, fd: number, request: number, value: number): number =>
   ioctlNumber(subject, fd, request, value);
 
-export const MS = { NOSUID: 2, NODEV: 4, SHARED: 1 << 20 };
+export const MS = { RDONLY: 1, NOSUID: 2, NODEV: 4, NOEXEC: 8, SHARED: 1 << 20 };
 
 export function mount(source: string, target: string, type: string, flags: number, options: string): void {
   mountCall(target, source, target, type, flags, options);

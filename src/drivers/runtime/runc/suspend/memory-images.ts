@@ -1,6 +1,7 @@
 /**
- * The plain memory images of a machine, there only while CRIU writes or reads them: in memory, in the run dir. Where that
- * has no room for them they are on the disk, closed to all but root, and shown at the same place.
+ * The folder in which CRIU writes and reads the memory images of a machine. Plain files are there only while it writes
+ * them: in memory, in the run dir. Where that has no room for them they are on the disk, closed to all but root, and shown
+ * at the same place. What it reads an image server shows there.
  */
 import { mkdirSync, readFileSync, rmSync, statfsSync } from "node:fs";
 import { join } from "node:path";
@@ -22,7 +23,7 @@ export function clearImages(paths: MachinePaths): void {
   for (const dir of [paths.images, paths.unsealed]) rmSync(dir, { recursive: true, force: true });
 }
 
-/** The machine itself needs as much again during suspend or resume. */
+/** The machine itself needs as much again meanwhile. */
 function fitsInMemory(dir: string, bytes: number): boolean {
   const { bavail, bsize } = statfsSync(dir);
   return bytes * 1.1 < bavail * bsize && bytes * 2 < kibibytes("/proc/meminfo", "MemAvailable");

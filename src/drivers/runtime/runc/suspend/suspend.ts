@@ -10,8 +10,10 @@ import {
   type Suspended,
   SuspendRefused,
 } from "#machines/runtime/driver.ts";
-import { CRIU_OPTIONS, type Criu, complaint, openToMachine, settleOnDisk } from "../../../freeze/criu.ts";
-import { sealMemory, unsealMemory } from "../../../freeze/sealed-memory.ts";
+import { CRIU_OPTIONS, type Criu, complaint, settleOnDisk } from "../../../freeze/criu.ts";
+import { ImageServerError, type ServedImages } from "../../../freeze/image-server.ts";
+import { sealMemory } from "../../../freeze/sealed-memory.ts";
+import { plainBytes, unsealed } from "../../../freeze/unsealed.ts";
 import { program } from "../../../linux/program.ts";
 import { processesIn } from "../cgroup.ts";
 import { liftIo } from "../cgroup-io.ts";
@@ -164,7 +166,8 @@ export async function resume(parts: SuspendParts, launch: Launch, signal: AbortS
       await putBack(containers, record);
       throw thrown;
     }
-    const why = complaint(join(containers.paths(id).run, "criu/restore.log")) ?? messageOf(thrown);
+    const log = thrown instanceof ImageServerError ? undefined : join(containers.paths(id).run, "criu/restore.log");
+    const why = (log && complaint(log)) ?? messageOf(thrown);
     containers.parts.log.warn({ machine: id, reason: why }, "a snapshot could not be used; the machine boots cold");
     await containers.dropSnapshot(id);
     signal.throwIfAborted();
@@ -191,20 +194,17 @@ function problemOf({ containers, criu, runc_version }: SuspendParts, record: Mac
   return missing ? "a layer of its image is gone" : undefined;
 }
 
-/** CRIU trusts its input, so only authentic data is unsealed. */
+/** CRIU trusts its input, so it gets authentic data alone. */
 async function unseal(
   { containers }: SuspendParts,
   { id, uid_base }: MachineRecord,
   { sealed }: Snapshot,
-): Promise<void> {
+): Promise<ServedImages> {
   if (!sealed) throw new Error("its memory was not sealed");
   const paths = containers.paths(id);
-  openImages(
-    paths,
-    Object.values(sealed.files).reduce((sum, length) => sum + length, 0),
-  );
-  await unsealMemory(paths.snapshot, paths.images, containers.parts.memory_key, sealed);
-  openToMachine(paths.images, uid_base);
+  openImages(paths, plainBytes(sealed));
+  const { snapshot, images } = paths;
+  return await unsealed({ snapshot, images, key: containers.parts.memory_key, sealed }, uid_base);
 }
 
 async function goOn(
@@ -223,11 +223,14 @@ async function goOn(
   if (unusable) throw new Error(unusable);
   containers.write({ ...record, state: "resuming" });
   const rebuilt = bundles.rebuild(launch, record, watch);
-  const [, volume] = await Promise.all([unseal(parts, record, snapshot), rebuilt]).catch(async (thrown: unknown) => {
+  const serving = unseal(parts, record, snapshot);
+  const [server, volume] = await Promise.all([serving, rebuilt]).catch(async (thrown: unknown) => {
+    await serving.then((server) => server[Symbol.asyncDispose]()).catch(() => {});
     // Mounts in progress must finish before they can be removed.
     await rebuilt.catch(() => {});
     throw thrown;
   });
+  await using images = server;
   watch.lap("unseal");
   const work = join(paths.run, "criu");
   mkdirSync(work, { recursive: true, mode: 0o700 });
@@ -245,6 +248,10 @@ async function goOn(
     bin: criu.bin,
     restore,
     ...bundles.affinity(id),
+  }).catch(async (thrown: unknown) => {
+    // CRIU only knows that a file ended too early.
+    const fault = await images.fault();
+    throw fault ? new ImageServerError(fault, { cause: thrown }) : thrown;
   });
   watch.lap("restore");
   const lost = weaker(snapshot.confined, confinementOf(paths.cgroup));
