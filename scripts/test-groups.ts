@@ -20,7 +20,7 @@ const root = join(import.meta.dirname, "..");
  * hosts, every page of the documents. What they hold to is looked at by quicker tests too, in smaller numbers.
  */
 export const NIGHT = new Set(
-  `box-runtime box-service box-tour builds builds-hosts builds-kill cli cli-affordances cli-db cli-people compose-shop
+  `box-runtime box-service box-tour builds builds-hosts builds-kill builds-tenancy cli cli-affordances cli-db cli-people compose-shop
   deploy-machines deploy-under-load deploy-your-own-app deployments down-installations examples-real floods fly-go git-push guides
   hosts-autostop hosts-database-away hosts-faults hosts-images hosts-network hosts-room hosts-terminal hosts-together
   http-judges launch-folders images-odd lease-clock metrics-crash metrics-damage metrics-differential metrics-postgres-machine

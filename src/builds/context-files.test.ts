@@ -10,6 +10,8 @@ import { tempDir } from "../../test/support.ts";
 import { ContextFiles } from "./context-files.ts";
 import { BUILD_LIMITS, type BuildLimits } from "./limits.ts";
 
+const WEB = { org_id: "o1", app_id: "web" };
+const OTHER = { org_id: "o2", app_id: "other" };
 const HOUR = 3_600_000;
 const digestOf = (text: string): string => createHash("sha256").update(text).digest("hex");
 
@@ -40,12 +42,12 @@ const names = (count: number, prefix = ""): string[] => Array.from({ length: cou
 suite("files of build contexts", () => {
   test("small files count as what they take on the disk, and there are so many and no more", async (t) => {
     const { files, kept } = open(t, { org_files: 10, org_files_bytes: 2 ** 20 });
-    await files.receive("o1", sent(names(10)));
-    await assert.rejects(files.receive("o1", sent(["more"])), { code: "limit_reached", message: /org_files\)/ });
+    await files.receive(WEB, sent(names(10)));
+    await assert.rejects(files.receive(WEB, sent(["more"])), { code: "limit_reached", message: /org_files\)/ });
     assert.equal(kept("o1").length, 10);
-    await files.receive("o2", sent(names(10)));
+    await files.receive(OTHER, sent(names(10)));
     const tight = open(t, { org_files_bytes: 4096 * 5 });
-    await assert.rejects(tight.files.receive("o1", sent(names(6))), {
+    await assert.rejects(tight.files.receive(WEB, sent(names(6))), {
       code: "limit_reached",
       message: /org_files_bytes/,
     });
@@ -54,7 +56,7 @@ suite("files of build contexts", () => {
 
   test("uploads at the same time share what is left", async (t) => {
     const { files, kept } = open(t, { org_files: 20 });
-    const uploads = names(10).map((prefix) => files.receive("o1", sent(names(5, `${prefix}-`))));
+    const uploads = names(10).map((prefix) => files.receive(WEB, sent(names(5, `${prefix}-`))));
     const failed = (await Promise.allSettled(uploads)).filter(({ status }) => status === "rejected");
     assert.ok(failed.length >= 6, `${failed.length} were refused`);
     assert.equal(kept("o1").length, 20);
@@ -62,18 +64,18 @@ suite("files of build contexts", () => {
 
   test("what was refused, came twice or was expired is not counted", async (t) => {
     const { files, kept, clock } = open(t, { org_files: 3, file_kept_ms: HOUR });
-    for (let i = 0; i < 5; i++) await files.receive("o1", sent(["a", "b"]));
+    for (let i = 0; i < 5; i++) await files.receive(WEB, sent(["a", "b"]));
     async function* broken(): AsyncGenerator<Buffer> {
       yield tarOf(["c"]).subarray(0, 512);
       throw new Error("the client has gone");
     }
-    for (let i = 0; i < 5; i++) await assert.rejects(files.receive("o1", broken()), /gone/);
-    await files.receive("o1", sent(["c"]));
-    await assert.rejects(files.receive("o1", sent(["d"])), { code: "limit_reached" });
+    for (let i = 0; i < 5; i++) await assert.rejects(files.receive(WEB, broken()), /gone/);
+    await files.receive(WEB, sent(["c"]));
+    await assert.rejects(files.receive(WEB, sent(["d"])), { code: "limit_reached" });
     clock.jump(2 * HOUR);
     await files.expire();
     assert.deepEqual(kept("o1"), []);
-    await files.receive("o1", sent(["d", "e", "f"]));
+    await files.receive(WEB, sent(["d", "e", "f"]));
   });
 
   test("an upload is let go of when nothing more of it is read", async (t) => {
@@ -87,19 +89,20 @@ suite("files of build contexts", () => {
         ended = true;
       }
     }
-    await files.receive("o1", longer());
+    await files.receive(WEB, longer());
     assert.ok(ended);
   });
 
   test("a context is measured as often as its files are in it, and stops being written when its build does", async (t) => {
     const { files, dir } = open(t);
-    await files.receive("o1", sent(["four"]));
+    await files.receive(WEB, sent(["four"]));
     const sha256 = digestOf("four");
-    const measured = await files.measure("o1", [sha256, sha256, digestOf("gone")]);
+    const measured = await files.measure(WEB, [sha256, sha256, digestOf("gone")]);
     assert.deepEqual(measured, { missing: [digestOf("gone")], bytes: 8 });
-    assert.deepEqual((await files.measure("o2", [sha256])).missing, [sha256], "files of others are not there");
+    for (const owner of [OTHER, { ...WEB, app_id: "api" }])
+      assert.deepEqual((await files.measure(owner, [sha256])).missing, [sha256], "files of others are not there");
     const stop = new AbortController();
     stop.abort(new Error("cancelled"));
-    await assert.rejects(files.write("o1", [{ path: "a", sha256 }], join(dir, "context"), stop.signal), /cancelled/);
+    await assert.rejects(files.write(WEB, [{ path: "a", sha256 }], join(dir, "context"), stop.signal), /cancelled/);
   });
 });

@@ -1,6 +1,6 @@
 /**
- * The files of build contexts, by the SHA-256 of their bytes and by organization: what is here is not sent again. A file
- * is there when it is under its name; what a crash left in `incoming` is removed at the next start.
+ * The files of build contexts, by the SHA-256 of their bytes and by app: what is here is not sent again. An organization's
+ * are in one folder. A file is there when it is under its name; what a crash left in `incoming` is removed at the next start.
  */
 import { createHash } from "node:crypto";
 import { constants, mkdirSync, rmSync, statSync } from "node:fs";
@@ -10,7 +10,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import type { Clock } from "#core/clock.ts";
 import { fail } from "#core/errors.ts";
 import type { BuildLimits } from "./limits.ts";
-import type { ContextEntry } from "./types.ts";
+import type { ContextEntry, ContextOwner } from "./types.ts";
 
 interface Parts {
   dir: string;
@@ -47,11 +47,11 @@ export class ContextFiles {
   }
 
   /** Those of the files that are not here, and the bytes of the others, each as often as it is named. */
-  async measure(org_id: string, digests: readonly string[]): Promise<{ missing: string[]; bytes: number }> {
+  async measure(owner: ContextOwner, digests: readonly string[]): Promise<{ missing: string[]; bytes: number }> {
     const sizes = new Map<string, number | undefined>();
     for (const digest of digests) {
       if (sizes.has(digest)) continue;
-      sizes.set(digest, statSync(this.#file(org_id, digest), { throwIfNoEntry: false })?.size);
+      sizes.set(digest, statSync(this.#file(owner, digest), { throwIfNoEntry: false })?.size);
       if (sizes.size % BATCH === 0) await turn();
     }
     return {
@@ -61,7 +61,8 @@ export class ContextFiles {
   }
 
   /** Takes in a tar of files that are named by their digest. Answers how many, and their bytes. */
-  async receive(org_id: string, upload: AsyncIterable<Uint8Array>): Promise<{ files: number; bytes: number }> {
+  async receive(owner: ContextOwner, upload: AsyncIterable<Uint8Array>): Promise<{ files: number; bytes: number }> {
+    const { org_id } = owner;
     await mkdir(join(this.#parts.dir, org_id), { recursive: true, mode: 0o700 });
     await using reader = new Reader(upload);
     const taken = { files: 0, bytes: 0 };
@@ -71,7 +72,7 @@ export class ContextFiles {
       this.#count(used, size);
       let isNew = false;
       try {
-        isNew = await this.#take(org_id, digest, size, reader);
+        isNew = await this.#take(owner, digest, size, reader);
       } finally {
         if (!isNew) uncount(used, size);
       }
@@ -98,7 +99,7 @@ export class ContextFiles {
   }
 
   /** False when the file was here already. */
-  async #take(org_id: string, digest: string, size: number, reader: Reader): Promise<boolean> {
+  async #take(owner: ContextOwner, digest: string, size: number, reader: Reader): Promise<boolean> {
     const part = join(this.#parts.dir, "incoming", String(this.#made++));
     try {
       const hash = createHash("sha256");
@@ -113,7 +114,7 @@ export class ContextFiles {
       }
       if (hash.digest("hex") !== digest) fail("build_refused", `the bytes sent for ${digest} have another SHA-256`);
       await file.sync();
-      return await this.#keep(part, this.#file(org_id, digest));
+      return await this.#keep(part, this.#file(owner, digest));
     } finally {
       await rm(part, { force: true });
     }
@@ -157,7 +158,12 @@ export class ContextFiles {
   }
 
   /** Writes the context to a new folder. Fails with `build_files_missing` when a file is not here. */
-  async write(org_id: string, entries: readonly ContextEntry[], target: string, signal: AbortSignal): Promise<void> {
+  async write(
+    owner: ContextOwner,
+    entries: readonly ContextEntry[],
+    target: string,
+    signal: AbortSignal,
+  ): Promise<void> {
     const now = this.#parts.clock.now() / 1000;
     let unchecked = LOOK_BYTES;
     await mkdir(target, { recursive: true, mode: 0o755 });
@@ -170,7 +176,7 @@ export class ContextFiles {
       if (to !== undefined) await symlink(to, at);
       else if (sha256 === undefined) await mkdir(at, { recursive: true, mode: 0o755 });
       else {
-        const from = this.#file(org_id, sha256);
+        const from = this.#file(owner, sha256);
         const { size } = await stat(from).catch(() => missingFiles(1));
         unchecked += diskBytes(size);
         if (unchecked >= LOOK_BYTES) await this.#checkRoom(size);
@@ -202,8 +208,8 @@ export class ContextFiles {
     }
   }
 
-  #file(org_id: string, digest: string): string {
-    return join(this.#parts.dir, org_id, digest);
+  #file({ org_id, app_id }: ContextOwner, digest: string): string {
+    return join(this.#parts.dir, org_id, `${app_id}.${digest}`);
   }
 }
 

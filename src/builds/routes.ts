@@ -39,8 +39,8 @@ function contextRoutes({ siteOf, apps }: Parts): Row[] {
       response: { status: 200, schema: schema.MissingFiles },
       errors: ["build_refused"],
       async handle({ body, ...admitted }) {
-        const { org_id } = await apps.get(appOf(admitted).name);
-        return { missing: await (await siteOf(org_id)).missing(org_id, body.files) };
+        const { org_id, id } = await apps.get(appOf(admitted).name);
+        return { missing: await (await siteOf(org_id)).missing({ org_id, app_id: id }, body.files) };
       },
     }),
     route(`POST ${PATH}/files`, {
@@ -52,8 +52,8 @@ function contextRoutes({ siteOf, apps }: Parts): Row[] {
       response: { status: 200, schema: schema.ReceivedFiles },
       errors: ["build_refused", "limit_reached", "storage_full"],
       async handle({ upload, ...admitted }) {
-        const { org_id } = await apps.get(appOf(admitted).name);
-        return await (await siteOf(org_id)).receive(org_id, upload);
+        const { org_id, id } = await apps.get(appOf(admitted).name);
+        return await (await siteOf(org_id)).receive({ org_id, app_id: id }, upload);
       },
     }),
   ];

@@ -15,7 +15,7 @@ import type { BuildLimits } from "./limits.ts";
 import { LogWriter } from "./log-writer.ts";
 import type { BuildSite } from "./site.ts";
 import type { BuildStore } from "./store.ts";
-import { type Build, ENDED, type NewBuild } from "./types.ts";
+import { type Build, type ContextOwner, ENDED, type NewBuild } from "./types.ts";
 
 export interface BuildParts {
   store: BuildStore;
@@ -111,14 +111,14 @@ export class BuildService implements BuildSite {
     await Promise.allSettled([...this.#running.values()].map(({ done }) => done));
   }
 
-  async missing(org_id: string, digests: readonly string[]): Promise<string[]> {
+  async missing(owner: ContextOwner, digests: readonly string[]): Promise<string[]> {
     this.#refuseUnable();
-    return (await this.#parts.files.measure(org_id, digests)).missing;
+    return (await this.#parts.files.measure(owner, digests)).missing;
   }
 
-  async receive(org_id: string, upload: AsyncIterable<Uint8Array>): Promise<{ files: number; bytes: number }> {
+  async receive(owner: ContextOwner, upload: AsyncIterable<Uint8Array>): Promise<{ files: number; bytes: number }> {
     this.#refuseUnable();
-    return await this.#parts.files.receive(org_id, upload);
+    return await this.#parts.files.receive(owner, upload);
   }
 
   async create(app: App, created_by: string, wanted: NewBuild, id: string): Promise<Build> {
@@ -127,7 +127,7 @@ export class BuildService implements BuildSite {
     checkContext(wanted.files, wanted.dockerfile, limits);
     checkPlatform(wanted.platform ?? "");
     const digests = wanted.files.flatMap(({ sha256 }) => sha256 ?? []);
-    const { missing, bytes } = await files.measure(app.org_id, digests);
+    const { missing, bytes } = await files.measure({ org_id: app.org_id, app_id: app.id }, digests);
     if (missing.length > 0) missingFiles(missing.length);
     if (bytes > limits.context_bytes)
       fail("limit_reached", `the context has ${bytes} bytes; at most ${limits.context_bytes} (limit context_bytes)`, {
@@ -302,7 +302,7 @@ export class BuildService implements BuildSite {
   async #build({ build, app, wanted, stop }: Job, dir: string, output: LogWriter): Promise<string> {
     const { builder, files, egress, address, limits } = this.#parts;
     const context = join(dir, "context");
-    await files.write(build.org_id, wanted.files, context, stop.signal);
+    await files.write(build, wanted.files, context, stop.signal);
     // Told before anything runs: a platform that cannot be built for.
     baseImages(readDockerfile(join(context, wanted.dockerfile), limits), wanted.args, limits);
     const { dockerfile, target, args, secrets, no_cache } = wanted;

@@ -1,13 +1,13 @@
 /** Where builds of an organization run: the files of its contexts and its layer cache are there. */
 import { createHash } from "node:crypto";
 import type { App } from "#apps/types.ts";
-import type { Build, NewBuild } from "./types.ts";
+import type { Build, ContextOwner, NewBuild } from "./types.ts";
 
 /** This process, or another one of the platform. */
 export interface BuildSite {
   /** Those of the files that are not there. */
-  missing(org_id: string, digests: readonly string[]): Promise<string[]>;
-  receive(org_id: string, upload: AsyncIterable<Uint8Array>): Promise<{ files: number; bytes: number }>;
+  missing(owner: ContextOwner, digests: readonly string[]): Promise<string[]>;
+  receive(owner: ContextOwner, upload: AsyncIterable<Uint8Array>): Promise<{ files: number; bytes: number }>;
   create(app: App, created_by: string, wanted: NewBuild, id: string): Promise<Build>;
 }
 

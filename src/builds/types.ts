@@ -53,3 +53,9 @@ export interface NewBuild extends BuildOptions {
   files: readonly ContextEntry[];
   platform?: string | undefined;
 }
+
+/** Whose the files of a context are. A token may be narrowed to one app, and a digest is no secret. */
+export interface ContextOwner {
+  org_id: string;
+  app_id: string;
+}

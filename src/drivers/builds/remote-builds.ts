@@ -1,11 +1,11 @@
 /** Builds on another host of the platform: a process that cannot build, or does not for this organization, hands them over. */
 import type { BuildSite } from "#builds/site.ts";
-import type { Build, NewBuild } from "#builds/types.ts";
+import type { Build, ContextOwner, NewBuild } from "#builds/types.ts";
 import { fail } from "#core/errors.ts";
 import { type CallHandlers, type CallReply, type Channel, refused, type StreamHandlers } from "#hosts/channel.ts";
 
 interface MissingRequest {
-  org_id: string;
+  owner: ContextOwner;
   digests: readonly string[];
 }
 
@@ -18,7 +18,7 @@ interface CreateRequest {
 }
 
 interface FilesRequest {
-  org_id: string;
+  owner: ContextOwner;
 }
 
 type Session = Awaited<ReturnType<Channel["stream"]>>;
@@ -32,8 +32,8 @@ const END = "end";
 const PIECE_BYTES = 256 * 1024;
 
 export const remoteBuilds = (channel: Channel, address: string): BuildSite => ({
-  async missing(org_id, digests) {
-    return (await channel.call(address, "buildMissing", { org_id, digests } satisfies MissingRequest)) as string[];
+  async missing(owner, digests) {
+    return (await channel.call(address, "buildMissing", { owner, digests } satisfies MissingRequest)) as string[];
   },
 
   async create(app, created_by, wanted, id) {
@@ -41,8 +41,8 @@ export const remoteBuilds = (channel: Channel, address: string): BuildSite => ({
     return (await channel.call(address, "buildCreate", request)) as Build;
   },
 
-  async receive(org_id, upload) {
-    const body = { org_id } satisfies FilesRequest;
+  async receive(owner, upload) {
+    const body = { owner } satisfies FilesRequest;
     const session = await channel.stream(address, "buildFiles", body, new AbortController().signal);
     // A refusal comes in the middle of the upload.
     let answered = false;
@@ -72,8 +72,8 @@ export const remoteBuilds = (channel: Channel, address: string): BuildSite => ({
 export const buildHandlers = (site: () => BuildSite): { calls: CallHandlers; streams: StreamHandlers } => ({
   calls: {
     buildMissing: async (body) => {
-      const { org_id, digests } = body as MissingRequest;
-      return await site().missing(org_id, digests);
+      const { owner, digests } = body as MissingRequest;
+      return await site().missing(owner, digests);
     },
     buildCreate: async (body) => {
       const { app, created_by, wanted, id } = body as CreateRequest;
@@ -82,7 +82,7 @@ export const buildHandlers = (site: () => BuildSite): { calls: CallHandlers; str
   },
   streams: {
     buildFiles: async (body) => async (session) => {
-      const result = await site().receive((body as FilesRequest).org_id, piecesOf(session));
+      const result = await site().receive((body as FilesRequest).owner, piecesOf(session));
       await session.send(JSON.stringify({ result } satisfies CallReply));
       session.end(DONE, "that is all");
     },
