@@ -43,6 +43,9 @@ const OF_NODE = [
   "closed: Sends a HEADERS frame after sending RST_STREAM frame",
   "closed: Sends a DATA frame",
   "closed: Sends a HEADERS frame",
+  // The same: who is answered before the frame comes has a stream that is over.
+  "half closed (remote): Sends a DATA frame",
+  "half closed (remote): Sends a HEADERS frame",
   "Sends stream identifier that is numerically smaller than previous",
   "Sends PRIORITY frame that depend on itself",
   "Sends a PRIORITY frame with 0x0 stream identifier",
