@@ -195,7 +195,7 @@ async function startOnce(
   for (const part of [machines, git, deployments, alerts]) await part.start();
   await wait.leaveApi();
   const fly_url = await openApi(server, settings, { dir, facts, database, emulated: options.emulated, fly });
-  opened.defer(keepSweeping([idempotency, inside, git], clock, log));
+  opened.defer(keepSweeping([idempotency, tokens, inside, git], clock, log));
   opened.defer(() => database.hurry?.(LIMITS.shutdown_ms));
   log.info({ base_url: facts.base_url, driver: choice.name }, "ready");
 

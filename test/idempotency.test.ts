@@ -4,6 +4,7 @@ import { randomBytes } from "node:crypto";
 import { suite, test } from "node:test";
 import { systemClock } from "#core/clock.ts";
 import { ApiError } from "#core/errors.ts";
+import { LIMITS } from "#core/limits.ts";
 import { MovingClock } from "#core/moving-clock.ts";
 import { Sealer } from "#core/sealer.ts";
 import { Idempotency } from "#http/idempotency.ts";
@@ -78,6 +79,31 @@ suite("Idempotency-Key", () => {
     }
     assert.equal((await attempt()).status, 201);
     assert.equal(new Set(made).size, 1, "always the same ids");
+    await database.close();
+  });
+
+  test("a key is kept for its time when the wall clock is set forward, and not for ever after that", async () => {
+    const database = inlineSqlite();
+    await migrate(database);
+    const clock = new MovingClock({ frozen: true });
+    const parts = { store: sqlIdempotencyStore(database), sealer: new Sealer(randomBytes(32)), clock };
+    const idempotency = new Idempotency({ ...parts, runner: "node1" });
+    const isRepeated = async (key: string): Promise<boolean> => {
+      const request = { caller: "c", method: "POST", path: "/", key, body: "{}", recorded: true };
+      return (await idempotency.once(request, async () => ({ status: 201, body: "{}" }))).repeated;
+    };
+    const kept = LIMITS.idempotency_kept_ms;
+    assert.equal(await isRepeated("before"), false);
+    clock.jump(10 * kept);
+    await idempotency.expire();
+    assert.equal(await isRepeated("before"), true);
+    assert.equal(await isRepeated("after"), false);
+    for (const half of [1, 2]) {
+      await clock.advance(kept / 2 + 1000);
+      await idempotency.expire();
+      assert.equal(await isRepeated("before"), half === 1, `after ${half} half times`);
+      if (half === 1) assert.equal(await isRepeated("after"), true);
+    }
     await database.close();
   });
 

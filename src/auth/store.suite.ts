@@ -87,6 +87,33 @@ export function authStoreSuite(
         assert.equal((await store.tokens("o1")).length, 4);
       }));
 
+    test("revoked and expired tokens leave their place to others, and are deleted later", () =>
+      withStore(async (store) => {
+        await store.insertOrg(anOrg({ id: "o1", slug: "acme" }), 10);
+        const token = (id: string, created_at: number) =>
+          aToken({ id, org_id: "o1", created_at, expires_at: created_at + 100 });
+        const isKept = async (id: string, at: number) =>
+          typeof (await store.insertToken(token(id, at), 2)) === "object";
+        assert.deepEqual([await isKept("t1", 0), await isKept("t2", 50), await isKept("t3", 60)], [true, true, false]);
+        await store.revokeToken("t2", 70);
+        assert.deepEqual([await isKept("t3", 80), await isKept("t4", 90)], [true, false]);
+        // The first has expired.
+        assert.ok(await isKept("t4", 100));
+        for (const [i, id] of ["t5", "t6", "t7", "t8"].entries()) assert.ok(await isKept(id, 200 * (i + 1)), id);
+        assert.equal(await isKept("t9", 2000), false, "rows are bounded too");
+        await store.deleteEnded(100);
+        assert.deepEqual(
+          (await store.tokens("o1")).map(({ id }) => id),
+          ["t8", "t7", "t6", "t5", "t4", "t3", "t1"],
+        );
+        await store.deleteEnded(200);
+        assert.deepEqual(
+          (await store.tokens("o1")).map(({ id }) => id),
+          ["t8", "t7", "t6", "t5", "t4"],
+        );
+        assert.ok(await isKept("t9", 2000));
+      }));
+
     test("a token keeps its secret to the byte, and the time of its first revocation", () =>
       withStore(async (store) => {
         const token = aToken({ id: "t1", org_id: null, secret: Uint8Array.of(0, 255, 1) });

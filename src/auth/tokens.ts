@@ -76,7 +76,7 @@ export class TokenService {
       );
     const stored = await store.insertToken(token, LIMITS.tokens_per_org);
     if (stored === "limit")
-      fail("limit_reached", `an organization has at most ${LIMITS.tokens_per_org} tokens (limit tokens_per_org)`);
+      fail("limit_reached", `an organization has at most ${LIMITS.tokens_per_org} valid tokens (limit tokens_per_org)`);
     if (stored === "no_org") fail("not_found", "the organization was deleted in the meantime");
     // A repeated request gets the first one's token, with its expiry.
     const text = serialize(mint(rootKey, id, firstCaveats(wanted, stored.expires_at ?? expires_at)));
@@ -118,6 +118,12 @@ export class TokenService {
     if (token?.org_id !== org_id) return undefined;
     await store.revokeToken(id, clock.now());
     return await store.findToken(id);
+  }
+
+  /** Deletes tokens that ended long ago. What they created ended with them. */
+  async expire(): Promise<void> {
+    const { store, clock } = this.#parts;
+    await store.deleteEnded(clock.now() - LIMITS.ended_tokens_kept_ms);
   }
 
   async #verifyFull(text: string): Promise<Principal> {

@@ -80,7 +80,10 @@ export const LIMITS = {
   sign_in_codes: 10_000,
   /** Length of a chain of tokens in which each was created by the one before. */
   token_chain: 8,
+  /** Valid tokens. With those that ended and are still listed there are at most four times as many. */
   tokens_per_org: 10_000,
+  /** Time for which a revoked or expired token is still listed. Longer than an Idempotency-Key, which could make it again. */
+  ended_tokens_kept_ms: 30 * 24 * HOUR,
   token_name_chars: 64,
   /** Longest lifetime of a token: 20 years. */
   token_expiry_ms: 20 * 365.25 * 24 * HOUR,

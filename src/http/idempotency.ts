@@ -47,6 +47,9 @@ interface Repeatable {
   recorded: boolean;
 }
 
+/** A wall clock that is this much ahead of the other was set, not slewed. */
+const CLOCK_STEP_MS = 1000;
+
 /** Marks a response that is not stored. */
 const UNRECORDED = "unrecorded";
 
@@ -57,9 +60,14 @@ const UNRECORDED = "unrecorded";
 export class Idempotency {
   readonly #parts: { store: IdempotencyStore; sealer: Sealer; clock: Clock; runner: string };
   readonly #running = new Map<string, Promise<Recorded>>();
+  /** Both clocks at the last deletion. */
+  #before: { wall: number; monotonic: number };
+  /** By how much the wall clock was set forward lately, and when it was last. */
+  #set_forward = { by_ms: 0, at: Number.NEGATIVE_INFINITY };
 
   constructor(parts: { store: IdempotencyStore; sealer: Sealer; clock: Clock; runner: string }) {
     this.#parts = parts;
+    this.#before = { wall: parts.clock.now(), monotonic: parts.clock.monotonic() };
   }
 
   async once(request: Repeatable, run: (ids: Ids) => Promise<Recorded>): Promise<Recorded & { repeated: boolean }> {
@@ -83,8 +91,15 @@ export class Idempotency {
     }
   }
 
+  /** A wall clock that is set forward makes no key older: what it is a key of would be done again. */
   async expire(): Promise<number> {
-    return await this.#parts.store.expire(this.#parts.clock.now() - LIMITS.idempotency_kept_ms);
+    const { clock, store } = this.#parts;
+    const now = { wall: clock.now(), monotonic: clock.monotonic() };
+    const by_ms = now.wall - this.#before.wall - (now.monotonic - this.#before.monotonic);
+    this.#before = now;
+    if (by_ms > CLOCK_STEP_MS) this.#set_forward = { by_ms: this.#set_forward.by_ms + by_ms, at: now.monotonic };
+    else if (now.monotonic - this.#set_forward.at > LIMITS.idempotency_kept_ms) this.#set_forward.by_ms = 0;
+    return await store.expire(now.wall - this.#set_forward.by_ms - LIMITS.idempotency_kept_ms);
   }
 
   async #begin(

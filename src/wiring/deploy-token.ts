@@ -25,7 +25,8 @@ interface Wanted {
 
 /**
  * The caller's token, good for this app and as long as a deploy may take. A full-access token cannot be narrowed: one is
- * made from it, the same one for every deploy of the app, and it is revoked with its maker.
+ * made from it, the same one for every deploy of the app in a month, and it is revoked with its maker. Ended tokens are
+ * forgotten after as long, so one that was revoked is never made again.
  */
 export async function deployTokenFor(
   { tokens, orgs, sealer, clock }: DeployTokenNeeds,
@@ -39,10 +40,11 @@ export async function deployTokenFor(
   ];
   if (principal.kind !== "full") return principal.attenuated(narrow);
   const org = await orgs.get(org_slug);
-  const seed = sealer.derive(`${purpose} ${principal.token_id} ${app.id}`);
+  const period = Math.floor(clock.now() / LIMITS.ended_tokens_kept_ms);
+  const seed = sealer.derive(`${purpose} ${principal.token_id} ${app.id} ${period}`);
   const wanted = { org, kind: "deploy", name: principal.name, maker: principal, app: app.name } as const;
   const { text } = await tokens.create(
-    { ...wanted, expiry_ms: LIMITS.token_expiry_ms },
+    { ...wanted, expiry_ms: 2 * LIMITS.ended_tokens_kept_ms },
     repeatableIds(seed, org.created_at),
   );
   return serialize(attenuate(parse(text), narrow));

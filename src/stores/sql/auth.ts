@@ -7,6 +7,11 @@ import { keyset } from "./keyset.ts";
 export const ORG = "id, slug, name, numeric_id, created_at";
 export const TOKEN = "id, org_id, kind, name, secret, created_at, expires_at, revoked_at, parent_id";
 
+/** A token that was neither revoked nor has expired. */
+const VALID = "revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)";
+/** Rows of an organization, ended tokens among them, for each valid token that it may have. */
+const ROWS_PER_VALID = 4;
+
 /** Locks the organization against deletion and concurrent inserts past a limit. */
 export const lockOrg = (id: string): Step => ({ sql: "UPDATE orgs SET name = name WHERE id = ?", args: [id], rows: 1 });
 
@@ -50,10 +55,12 @@ export function sqlAuthStore(database: Database): AuthStore {
 
     async insertToken(token, limit) {
       const { id, org_id, kind, name, secret, created_at, expires_at, revoked_at, parent_id } = token;
+      const values = [id, org_id, kind, name, secret, created_at, expires_at, revoked_at, parent_id];
       const insert = {
         sql: `INSERT INTO tokens (${TOKEN}) SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?
-              WHERE (SELECT count(*) FROM tokens WHERE org_id = ?) < ? ON CONFLICT (id) DO NOTHING`,
-        args: [id, org_id, kind, name, secret, created_at, expires_at, revoked_at, parent_id, org_id, limit],
+              WHERE (SELECT count(*) FROM tokens WHERE org_id = ? AND ${VALID}) < ?
+                AND (SELECT count(*) FROM tokens WHERE org_id = ?) < ? ON CONFLICT (id) DO NOTHING`,
+        args: [...values, org_id, created_at, limit, org_id, limit * ROWS_PER_VALID],
         rows: 1,
       };
       const outcome = await database.write(org_id === null ? [insert] : [lockOrg(org_id), insert]);
@@ -65,6 +72,11 @@ export function sqlAuthStore(database: Database): AuthStore {
     async revokeToken(id, at_ms) {
       const sql = "UPDATE tokens SET revoked_at = coalesce(revoked_at, ?) WHERE id = ?";
       return (await database.write([{ sql, args: [at_ms, id], rows: 1 }])).ok;
+    },
+
+    async deleteEnded(before_ms) {
+      const sql = "DELETE FROM tokens WHERE revoked_at < ? OR expires_at < ?";
+      await database.write([{ sql, args: [before_ms, before_ms] }]);
     },
   };
 }
