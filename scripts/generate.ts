@@ -15,6 +15,7 @@ import { LIMITS } from "#core/limits.ts";
 import { envName, flagName, readSettings, SETTINGS } from "#core/settings.ts";
 import { DEPLOYMENT_LIMITS } from "#deployments/limits.ts";
 import { IMAGE_LIMITS } from "#drivers/images/limits.ts";
+import { FLY_LIMITS } from "#fly/limits.ts";
 import { GIT_LIMITS } from "#git/limits.ts";
 import { HOST_LIMITS } from "#hosts/limits.ts";
 import type { Row } from "#http/route.ts";
@@ -127,6 +128,7 @@ function limitsPage(): string {
     ["Registry", "src/registry/limits.ts", REGISTRY_LIMITS],
     ["Hosts", "src/hosts/limits.ts", HOST_LIMITS],
     ["Volumes", "src/volumes/limits.ts", VOLUME_LIMITS],
+    ["Fly's clients", "src/fly/limits.ts", FLY_LIMITS],
     ["Connectors and the gateway", "src/connectors/limits.ts", CONNECTOR_LIMITS],
     ["The edge proxy", "src/proxy/limits.ts", PROXY_LIMITS],
     ["Addresses", "src/network/limits.ts", NETWORK_LIMITS],

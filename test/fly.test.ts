@@ -40,6 +40,7 @@ suite("Fly listener", () => {
     const { id, nonce } = made.body;
     assert.match(nonce, /^[0-9a-f]+$/);
     assert.match(made.headers.get("fly-request-id") ?? "", /^[0-9A-Z]{26}-local$/);
+    assert.equal((await flies(`GET /v1/apps/web/machines/${id}/wait?state=started`)).status, 200);
     const { body: read } = await flies(`GET /v1/apps/web/machines/${id}`);
     assert.deepEqual(
       [read.name, read.host_status, read.nonce, read.checks[0].name, read.config.statics],

@@ -3,9 +3,11 @@ import type { Guard } from "#http/access.ts";
 import type { Row } from "#http/route.ts";
 import { createServer, type Server } from "#http/server.ts";
 import type { ServerParts } from "#http/server-parts.ts";
+import { apiHost } from "./api-host.ts";
 import { flyGuard } from "./authorization.ts";
 import { PlatformRows } from "./calls.ts";
 import { flyCustoms } from "./customs.ts";
+import { graphqlRoute } from "./graphql/routes.ts";
 import { machinesApi } from "./machines-api.ts";
 import { placementRoute } from "./placements.ts";
 
@@ -14,15 +16,22 @@ interface FlyParts extends Pick<ServerParts, "clock" | "log" | "idempotency" | "
   rows: readonly Row[];
   guard: Guard;
   region: string;
+  /** Of host names of apps. */
+  domain: string;
 }
 
-export function openFly({ rows, guard, region, ...shared }: FlyParts): Server {
+export function openFly({ rows, guard, region, domain, ...shared }: FlyParts): Server {
   const own = flyGuard(guard);
   const platform = new PlatformRows(rows, own);
   return createServer({
     ...shared,
     guard: own,
     customs: flyCustoms(region),
-    rows: [...machinesApi(platform), placementRoute(platform)],
+    rows: [
+      ...machinesApi(platform),
+      placementRoute(platform),
+      ...apiHost(platform),
+      graphqlRoute({ rows: platform, log: shared.log, domain }),
+    ],
   });
 }

@@ -10,11 +10,11 @@ export interface FlyPart {
 
 /** Hosts serve no API. */
 export function openFlyListener(
-  { fly: { listen }, role, hosts, host }: Settings,
-  parts: Omit<Parameters<typeof openFly>[0], "region">,
+  { fly: { listen }, role, hosts, host, proxy: { domain } }: Settings,
+  parts: Omit<Parameters<typeof openFly>[0], "region" | "domain">,
 ): FlyPart {
   if (!listen || role === "host") return { start: async () => undefined, close: async () => {} };
-  const server = openFly({ ...parts, region: hosts[0]?.region ?? (host.region || "local") });
+  const server = openFly({ ...parts, domain, region: hosts[0]?.region ?? (host.region || "local") });
   return {
     async start() {
       const { host, port } = await server.listen(listen.host, listen.port);

@@ -1,0 +1,46 @@
+import { fail } from "#core/errors.ts";
+import type { Input } from "#http/admission.ts";
+import type { Asking, PlatformRows, Target } from "../calls.ts";
+import { FLY_LIMITS } from "../limits.ts";
+
+/** What resolvers share while one query runs. */
+export class Query {
+  readonly #rows: PlatformRows;
+  readonly #asking: Asking;
+  readonly #read = new Map<string, Promise<unknown>>();
+  #calls = 0;
+  /** Of the platform's apps: `<app>.<domain>`. */
+  readonly domain: string;
+
+  constructor(rows: PlatformRows, asking: Asking, domain: string) {
+    this.#rows = rows;
+    this.#asking = asking;
+    this.domain = domain;
+  }
+
+  get caller(): Asking["caller"] {
+    return this.#asking.caller;
+  }
+
+  async call<T>(target: Target, given: Partial<Input> = {}): Promise<T> {
+    return (await this.invoke<T>(target, given)).value;
+  }
+
+  /** A read that several fields of a query need is made once. */
+  async read<T>(target: Target, given: Partial<Input> = {}): Promise<T> {
+    const key = JSON.stringify([target, given]);
+    const before = this.#read.get(key) ?? this.call<T>(target, given);
+    this.#read.set(key, before);
+    return (await before) as T;
+  }
+
+  async invoke<T>(target: Target, given: Partial<Input> = {}): Promise<{ value: T; next: string | undefined }> {
+    if (++this.#calls > FLY_LIMITS.graphql_calls)
+      fail(
+        "limit_reached",
+        `the query needs more than ${FLY_LIMITS.graphql_calls} calls (limit graphql_calls); ask for less at a time`,
+      );
+    const { value, next } = await this.#rows.invoke(target, given, this.#asking);
+    return { value: value as T, next };
+  }
+}

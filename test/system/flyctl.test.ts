@@ -1,0 +1,135 @@
+/**
+ * flyctl as it is published, against the listener for Fly's clients: the everyday commands, one after the other. Which work
+ * is a table in docs/fly.md; `WRITE=1` writes it.
+ */
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { suite, type TestContext, test } from "node:test";
+import { flyPlatform } from "../fly-listener.ts";
+import { folderOf, shell, tempDir } from "../support.ts";
+
+const VERSION = "v0.4.80";
+const PAGE = join(import.meta.dirname, "../../docs/fly.md");
+const [BEGIN, END] = ["<!-- flyctl: written by test/system/flyctl.test.ts -->\n", "<!-- end -->"];
+
+/** Commands in their order; `$M` is a machine, `$V` a volume. A text after ` # ` is what the output has to say. */
+const COMMANDS = `apps create web --org personal
+apps list # web
+deploy --image web:1 --ha=false --dns-checks=false # update finished: success
+status # library/web:1
+releases # complete
+deploy --image web:2 --ha=false --dns-checks=false # update succeeded
+scale count 2 -y # Created
+scale show # local(2)
+scale memory 512 # 512
+machine list # started
+machine status $M # launch
+machine stop $M # successfully stopped
+machine start $M # has been started
+machine restart $M # restarted successfully
+machine suspend $M # suspended
+machine start $M # has been started
+machine cordon $M # done
+machine uncordon $M # done
+machine update $M --metadata a=b -y # updated successfully
+machine clone $M --region local # successfully cloned
+machine exec $M "echo hi"
+machine leases view $M # No leases
+machine run web:3 --region local --name extra # successfully launched
+machine destroy $M --force # has been destroyed
+volumes create data --size 1 --region local -y # created|Encrypted
+volumes list # data
+volumes show $V # data
+volumes extend $V --size 2 -y # 2
+volumes snapshots create $V # Scheduled
+volumes snapshots list $V
+volumes destroy $V -y # Destroyed
+secrets set COLOUR=red --stage # staged|Staged
+secrets list # COLOUR
+secrets unset COLOUR --stage
+ips allocate-v6 # v6
+ips list # v6
+ips release 127.0.0.1 # Released
+certs list # HOSTNAME
+tokens create deploy # FlyV1 hm1_
+tokens list # deploy
+orgs list # personal
+orgs show personal # personal
+regions list # local
+platform regions # local
+platform vm-sizes # shared-cpu-1x
+image show # library/web
+services list # 8080
+checks list
+config show # web
+logs --no-tail # started
+auth whoami # first start
+ssh console -C ls
+proxy 5000
+apps destroy web -y # Destroyed`.split("\n");
+
+/** What works with Fly and not here, and what to do instead. */
+const REFUSED: Record<string, string> = {
+  "ssh console -C ls": "wants WireGuard: `hangar ssh`",
+  "proxy 5000": "wants WireGuard: `hangar proxy`",
+};
+
+const TOML = `app = "web"
+primary_region = "local"
+[http_service]
+  internal_port = 8080
+  auto_stop_machines = "off"
+[[vm]]
+  size = "shared-cpu-1x"
+`;
+
+/** flyctl, built from its module; undefined, and the test skipped with the reason, where that is not possible. */
+function flyctl(t: TestContext): string | undefined {
+  const folder = tempDir();
+  const env = { ...process.env, GOBIN: folder };
+  const made = spawnSync("go", ["install", `github.com/superfly/flyctl@${VERSION}`], { env, encoding: "utf8" });
+  if (made.status === 0) return join(folder, "flyctl");
+  t.skip(`flyctl cannot be built here: ${made.error?.message ?? made.stderr.slice(-200)}`);
+  return undefined;
+}
+
+suite("flyctl", () => {
+  test("runs the everyday commands unmodified", async (t) => {
+    const program = process.env["FLYCTL"] ?? flyctl(t);
+    if (program === undefined) return;
+    const { fly, token, flies } = await flyPlatform(t);
+    const env = {
+      cwd: folderOf({ "fly.toml": TOML }),
+      HOME: tempDir(),
+      FLY_API_BASE_URL: fly,
+      FLY_FLAPS_BASE_URL: fly,
+      FLY_UIEX_BASE_URL: fly,
+      FLY_API_TOKEN: token,
+      FLY_SEND_METRICS: "0",
+      FLY_NO_UPDATE_CHECK: "1",
+      FLY_STATUSPAGE_UNRESOLVED_INCIDENTS_URL: fly,
+      NO_COLOR: "1",
+    };
+    const first = async (what: string): Promise<string> =>
+      (await flies(`GET /v1/apps/web/${what}`)).body?.[0]?.id ?? "none";
+    const rows: string[] = [];
+    for (const line of COMMANDS) {
+      const [command = "", wanted = ""] = line.split(" # ");
+      const M = command.includes("$M") ? await first("machines?state=started&state=suspended&state=stopped") : "";
+      const V = command.includes("$V") ? await first("volumes") : "";
+      const { status, stdout, stderr } = await shell(`${program} ${command} < /dev/null`, { ...env, M, V });
+      const refused = REFUSED[command];
+      assert.equal(status === 0, refused === undefined, `fly ${command}: ${stdout}${stderr}`);
+      assert.match(`${stdout}${stderr}`, new RegExp(wanted.replaceAll(/[()]/g, "\\$&")), `fly ${command}`);
+      rows.push(`| \`fly ${command.replaceAll(/ -y$| < .*/g, "")}\` | ${refused ?? "works"} |\n`);
+    }
+    const table = `| command of flyctl ${VERSION} | here |\n|---|---|\n${rows.join("")}`;
+    const page = readFileSync(PAGE, "utf8");
+    const [before = "", rest = ""] = page.split(BEGIN);
+    const written = `${before}${BEGIN}${table}${END}${rest.split(END)[1] ?? ""}`;
+    if (process.env["WRITE"]) writeFileSync(PAGE, written);
+    assert.equal(readFileSync(PAGE, "utf8"), written, "the table of docs/fly.md; WRITE=1 writes it");
+  });
+});
