@@ -107,19 +107,24 @@ function sources(): Map<string, string> {
   return new Map([...found].sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
+/** Pages that people open now and then, and what they alone import, are loaded when they are opened. */
+const SELDOM = "connectors databases hosts identity images metrics services settings tokens volumes".split(" ");
+
 /** Loaded with the first chart and the first query: they are most of the total size. */
-const LATER = new Set(["lib/uplot.js", "pages/query-editor.js"]);
+const LATER = new Set(["lib/uplot.js", "pages/query-editor.js", ...SELDOM.map((name) => `pages/${name}.js`)]);
 
 /** All modules reachable from `first`, so that a browser can preload them at once, including those of the next page. */
-function reachable(all: Map<string, string>, first: string): string[] {
+function reachable(all: Map<string, string>, first: string, later: ReadonlySet<string>): string[] {
   const names = new Set([first]);
   for (const name of names) {
     const source = all.get(name);
     // A browser would show an empty page without an error.
     if (source === undefined) throw new Error(`a page imports ${name}, which is not among the files of the dashboard`);
+    // What packages import was looked at when it was rewritten; their comments speak of imports as well.
+    if (name.startsWith("lib/packages/")) continue;
     for (const [, , wanted = ""] of source.matchAll(SPECIFIER)) {
       const found = posix.join(posix.dirname(name), wanted);
-      if (!LATER.has(found)) names.add(found);
+      if (!later.has(found)) names.add(found);
     }
   }
   return [...names];
@@ -152,12 +157,14 @@ export function build(): Built {
   const hash = createHash("sha256");
   for (const [name, source] of all) hash.update(`${name}\0${source}\0`);
   const id = hash.digest("hex").slice(0, 16);
+  // Everything that is imported exists, now or later.
+  reachable(all, "main.js", new Set());
   const files = [...all].map(([name, source]): [string, BuiltFile] => {
     const params = { [constants.BROTLI_PARAM_QUALITY]: 9 };
     const type = TYPES[extname(name)] ?? "application/octet-stream";
     return [name, { type, br: brotliCompressSync(source, { params }), gzip: gzipSync(source, { level: 9 }) }];
   });
-  return { id, page: page(id, reachable(all, "main.js")), files: new Map(files) };
+  return { id, page: page(id, reachable(all, "main.js", LATER)), files: new Map(files) };
 }
 
 parentPort?.postMessage(build());

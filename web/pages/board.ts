@@ -38,7 +38,7 @@ export function Board({ name, app, seconds }: Props): VNode {
       ...Array.from({ length: SKELETONS }, (_, index) => div({ class: "chart skeleton", key: index })),
     );
   return section(
-    { "aria-label": "Charts" },
+    { "aria-label": `Board of ${name}` },
     when(answer, (drawn) =>
       div(
         div({ class: "tiles" }, ...drawn.filter(isFigure).map((one) => h(Figure, { key: one.panel.title, one }))),
