@@ -37,7 +37,7 @@ const FOR_PROGRAMS: readonly [RegExp, string][] = [
   [/^\w+ \/git\/\*$/, "Git's own protocol, for git; `hangar git remote` prints the address"],
   [/^POST \/prometheus\//, "the same questions as a form, for Grafana and Prometheus; pushes of other programs"],
   [
-    /^GET \/prometheus\/:org_slug\/(federate|api\/v1\/(export|labels|metadata|rules|alerts|query_exemplars|format_query|status\/buildinfo))$/,
+    /^GET \/prometheus\/:org_slug\/(federate|api\/v1\/(export|labels|metadata|rules|alerts|alertmanagers|query_exemplars|format_query|targets\/metadata|status\/(buildinfo|config|flags|runtimeinfo)))$/,
     "what Grafana and Prometheus ask",
   ],
   [

@@ -20,6 +20,8 @@ interface Schema {
 
 /** Answers with a list in them that are not lists of resources. */
 const NOT_LISTS: Record<string, string> = {
+  "/v1/orgs/:org_slug/alerts/receivers": "one document, and the receivers in it",
+  "/v1/orgs/:org_slug/alerts/notifications": "the newest messages, which are forgotten after a week",
   "/v1/tokens/current": "the tokens that the request itself carries",
   "/v1/images/show": "the layers of one image",
   "/v1/apps/:app_name/machines/:machine_id/logs": "the newest lines, by `tail` and `since`, or a stream",
@@ -203,8 +205,10 @@ async function furnished(t: Pick<TestContext, "after">): Promise<Furnished> {
     await post("/v1/oauth/connections/api_key", { provider: "github", api_key: name, org_slug: "acme" });
     await post("/v1/orgs/acme/tokens", { kind: "readonly" });
   }
-  for (const name of ["a", "b", "c"])
+  for (const name of ["a", "b", "c"]) {
     await ask(`PUT /v1/orgs/acme/alerts/rules/${name}`, { body: { content: "groups: []" } });
+    await post("/v1/orgs/acme/alerts/silences", { matchers: [`app=${name}`], duration: "1h" });
+  }
   for (const name of ["a", "b", "c"]) await pushBlob(platform, `acme/${name}`);
   await keepBuilds(platform, "web", 3);
   const names: Item = { org_slug: "acme", app_name: "web", machine_id: machine["id"], volume_id: volumes[0]?.["id"] };

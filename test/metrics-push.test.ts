@@ -247,4 +247,19 @@ suite("pushed metrics", () => {
     const far = await push(platform, "/api/v1/import/prometheus?timestamp=1000", "old 1\n");
     assert.deepEqual([far.status, /1 were not/.test(await far.text())], [400, true]);
   });
+
+  test("the status endpoints of Prometheus are answered in its format", async (t) => {
+    const platform = await testPlatform(t);
+    await push(platform, "/api/v1/import/prometheus", "# TYPE a counter\na 1\n");
+    const data = async (path: string): Promise<unknown> => {
+      const { status, body } = await platform.ask(`GET ${BASE}/api/v1/${path}`);
+      assert.deepEqual([status, body.status], [200, "success"], path);
+      return body.data;
+    };
+    assert.deepEqual(await data("status/config"), { yaml: "" });
+    assert.deepEqual(await data("status/flags"), {});
+    assert.match(JSON.stringify(await data("status/runtimeinfo")), /"storageRetention":"15d"/);
+    assert.deepEqual(await data("alertmanagers"), { activeAlertmanagers: [], droppedAlertmanagers: [] });
+    assert.deepEqual(await data("targets/metadata?metric=a"), [], "nothing is scraped");
+  });
 });

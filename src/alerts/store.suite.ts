@@ -42,7 +42,8 @@ export function alertStoreSuite(
       assert.equal(await store.claim("o1", claim), true);
       assert.equal(await store.putState("o1", { file: "b", group_name: "g", state: "[1]" }, claim), true);
       assert.equal(await store.putState("o1", { file: "b", group_name: "g", state: "[2]" }, claim), true);
-      assert.deepEqual(await store.states("o1"), [{ file: "b", group_name: "g", state: "[2]" }]);
+      const states = (await store.states("o1")).map((row) => ({ ...row }));
+      assert.deepEqual(states, [{ file: "b", group_name: "g", state: "[2]" }]);
       assert.equal(await store.deleteRuleFile("o1", "b"), true);
       assert.equal(await store.deleteRuleFile("o1", "b"), false);
       assert.deepEqual(await store.states("o1"), []);

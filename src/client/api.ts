@@ -1017,6 +1017,41 @@ export interface Api {
     body: undefined;
     answer: string;
   };
+  /** Prometheus' configuration file: there is none. */
+  "GET /prometheus/:org_slug/api/v1/status/config": {
+    params: { org_slug: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: string;
+  };
+  /** Prometheus' flags: there are none. */
+  "GET /prometheus/:org_slug/api/v1/status/flags": {
+    params: { org_slug: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: string;
+  };
+  /** When the server started, and how long samples are kept. */
+  "GET /prometheus/:org_slug/api/v1/status/runtimeinfo": {
+    params: { org_slug: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: string;
+  };
+  /** Alertmanagers of the server itself: an organization's are in its receivers. */
+  "GET /prometheus/:org_slug/api/v1/alertmanagers": {
+    params: { org_slug: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: string;
+  };
+  /** Metadata of the metrics of scrape targets. */
+  "GET /prometheus/:org_slug/api/v1/targets/metadata": {
+    params: { org_slug: string };
+    query: { match_target?: string | undefined; metric?: string | undefined; limit?: number | undefined };
+    body: undefined;
+    answer: string;
+  };
   /** Remote write, version 1.0 or 2.0 by its Content-Type. */
   "POST /prometheus/:org_slug/api/v1/write": {
     params: { org_slug: string };

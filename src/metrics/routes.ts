@@ -13,6 +13,7 @@ import { QUERY_LIMITS } from "./promql/limits.ts";
 import type { PushParts } from "./push/receiver.ts";
 import { pushRoutes } from "./push/routes.ts";
 import type { TargetState } from "./scrape/scraper.ts";
+import { statusRoutes } from "./status-routes.ts";
 import { targetRoutes } from "./target-routes.ts";
 import { firstOf } from "./truncate.ts";
 import type { Scope } from "./tsdb/index/scope.ts";
@@ -77,6 +78,7 @@ export function metricsRoutes(parts: Parts): Row[] {
     ...labelRoutes(parts),
     ...grafanaRoutes(parts),
     ...targetRoutes(parts.targets),
+    ...statusRoutes(parts),
     ...pushRoutes(parts),
   ];
 }
