@@ -21,7 +21,8 @@ const root = join(import.meta.dirname, "..");
  */
 export const NIGHT = new Set(
   `box-runtime box-service box-tour builds builds-hosts builds-kill builds-tenancy cli cli-affordances cli-db cli-people compose-shop
-  deploy-machines deploy-under-load deploy-your-own-app deployments down-installations examples-real floods fly-go flyctl git-push guides
+  deploy-machines deploy-under-load deploy-your-own-app deployments down-installations examples-real floods fly-go
+  flyctl git-ci git-previews git-push git-webhooks guides
   hosts-autostop hosts-database-away hosts-faults hosts-images hosts-network hosts-room hosts-terminal hosts-together
   http-judges launch-folders images-odd lease-clock metrics-crash metrics-damage metrics-differential metrics-postgres-machine
   metrics-remote package postgres postgres-failover postgres-faults proxy-last-known proxy-replace registry-judges replication-busy

@@ -166,9 +166,9 @@ async function startOnce(
   const needs = { ...options, ...kept, clock, log, choice, dir, last_known: wait.tables(sealer) };
   const machines = await openMachines(database, settings, needs);
   const idempotency = new Idempotency({ store: sqlIdempotencyStore(database), sealer, clock, runner: dir.node_id });
-  const { git, rows: git_rows } = openGit(database, { ...kept, orgs, apps: machines.apps, dir, clock, log });
   const alerts = openAlerts(database, settings, { ...kept, ...machines, dir, clock, log });
   const { deployments, rows: deployment_rows } = openDeployments(database, { ...kept, orgs, dir, clock, log });
+  const { git, rows: git_rows } = openGit(database, settings, { ...kept, ...machines, orgs, dir, clock, log });
 
   const dashboard = new Dashboard();
   const readiness = new Readiness([databaseCheck(database), ...machines.readiness], clock);
@@ -194,7 +194,7 @@ async function startOnce(
   await inside.start(rows, shared);
   for (const part of [machines, git, deployments, alerts]) await part.start();
   await wait.leaveApi();
-  const fly_url = await openApi(server, settings, { dir, facts, database, emulated: options.emulated, fly });
+  const fly_url = await openApi(server, settings, { dir, facts, database, emulated: options.emulated, fly, git });
   opened.defer(keepSweeping([idempotency, tokens, inside, git], clock, log));
   opened.defer(() => database.hurry?.(LIMITS.shutdown_ms));
   log.info({ base_url: facts.base_url, driver: choice.name }, "ready");
@@ -341,6 +341,8 @@ interface ApiParts {
   database: Database;
   emulated: Emulated | undefined;
   fly: FlyPart;
+  /** Goes on with deploys that an earlier process had not finished. */
+  git: { resume(): Promise<void> };
 }
 
 /**
@@ -350,11 +352,12 @@ interface ApiParts {
 async function openApi(
   server: Server,
   settings: Settings,
-  { dir, facts, database, emulated, fly }: ApiParts,
+  { dir, facts, database, emulated, fly, git }: ApiParts,
 ): Promise<string | undefined> {
   if (settings.role !== "host") facts.own_url = await listen(server, settings, dir, emulated);
   facts.base_url ||= facts.own_url;
   if (settings.database_url) await shareBaseUrl(database, settings, facts);
+  await git.resume();
   return await fly.start();
 }
 

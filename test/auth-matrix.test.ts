@@ -13,6 +13,8 @@ type Expected = "pass" | 401 | 403 | 404;
 
 /** What each caller gets, by the row's access rule. `pass` is anything but 401, 403, and 404 for a hidden thing. */
 function expected(row: Row, who: Who): Expected {
+  // Its callers show a signature instead of a token.
+  if (row.method === "POST" && row.path.endsWith("/git/webhooks/:git_webhook_id")) return 401;
   if (row.access === "open") return "pass";
   // Machines are known by where they call from; no token helps.
   if (row.access === "machine") return 401;
@@ -87,6 +89,10 @@ async function furnish(platform: TestPlatform): Promise<Furniture> {
   await ask("PUT /v1/orgs/acme/alerts/receivers", { body: { content: RECEIVERS } });
   const silencing = { matchers: ["a=b"], duration: "1h" };
   const silence = (await ask("POST /v1/orgs/acme/alerts/silences", { body: silencing })).body;
+  await ask("PUT /v1/apps/web/previews/settings", { body: { enabled: true } });
+  const preview = (await ask("POST /v1/apps/web/previews", { body: { branch: "kept" } })).body;
+  const repository = { repository: "https://git.example.com/acme/shop.git" };
+  const git_webhook = (await ask("POST /v1/apps/web/git/webhooks", { body: repository })).body;
   const hook = (await ask("POST /v1/orgs/acme/webhooks", { body: { url: "http://127.0.0.1:1/" } })).body;
   const key = { provider: "github", api_key: "k", org_slug: "acme" };
   const { connection } = (await ask("POST /v1/oauth/connections/api_key", { body: key })).body;
@@ -114,6 +120,8 @@ async function furnish(platform: TestPlatform): Promise<Furniture> {
     hostname: "www.example.com",
     version: "1",
     run_id: (await ask("GET /v1/apps/web/runs")).body.runs[0].id,
+    preview_name: preview.app_name,
+    git_webhook_id: git_webhook.id,
     build_id: (await keepBuilds(platform, "web", 1))[0] ?? "",
   };
   let made = 0;
@@ -165,6 +173,9 @@ async function furnish(platform: TestPlatform): Promise<Furniture> {
         ip_assignments: { type: "shared_v4" },
         "builds/files/missing": { files: [] },
         builds: { files: [{ path: "Dockerfile", sha256: "0".repeat(64) }] },
+        "git/webhooks": repository,
+        "previews/settings": { enabled: true },
+        previews: { branch: "kept" },
         releases: { definition: {}, status: "complete" },
         db_leases: { ...more, node: "n", term: 1, complete_term: 1, ttl_ms: 1000 },
       };

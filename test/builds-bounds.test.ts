@@ -28,6 +28,7 @@ const endless: Builder = {
       signal.addEventListener("abort", () => reject(signal.reason as Error));
     }),
   clear: async () => {},
+  sweep: async () => {},
 };
 
 async function open(t: TestContext, limits: Partial<BuildLimits>) {

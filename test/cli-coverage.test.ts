@@ -36,6 +36,7 @@ const FOR_PROGRAMS: readonly [RegExp, string][] = [
   [/^\w+ \/v2\/\*$/, "the OCI distribution API, for docker, podman, skopeo and crane; `hangar registry list`"],
   [/^\w+ \/git\/\*$/, "Git's own protocol, for git; `hangar git remote` prints the address"],
   [/^POST \/prometheus\//, "the same questions as a form, for Grafana and Prometheus; pushes of other programs"],
+  [/^POST .*\/git\/webhooks\/:git_webhook_id$/, "events of GitHub, Gitea and Forgejo; `hangar git deliveries`"],
   [
     /^GET \/prometheus\/:org_slug\/(federate|api\/v1\/(export|labels|metadata|rules|alerts|alertmanagers|query_exemplars|format_query|targets\/metadata|status\/(buildinfo|config|flags|runtimeinfo)))$/,
     "what Grafana and Prometheus ask",

@@ -1,6 +1,6 @@
 /** Every list of the API comes in pages: found from the table of routes, walked page by page. */
 import assert from "node:assert/strict";
-import { createHash } from "node:crypto";
+import { createHash, createHmac } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, suite, type TestContext, test } from "node:test";
@@ -167,6 +167,19 @@ async function pushBlob({ base_url, token }: TestPlatform, name: string): Promis
   assert.equal((await fetch(url, { method: "POST", headers, body: name })).status, 201);
 }
 
+/** An event that a webhook takes, and has nothing to do for. */
+async function closePullRequest({ ask }: TestPlatform, webhook: Item, ref: string): Promise<void> {
+  const body = JSON.stringify({ action: "closed", pull_request: { head: { ref } } });
+  const signature = createHmac("sha256", String(webhook["secret"])).update(body).digest("hex");
+  const headers = { "x-github-event": "pull_request", "x-hub-signature-256": `sha256=${signature}` };
+  const path = `/v1/apps/web/git/webhooks/${webhook["id"]}`;
+  assert.equal((await ask(`POST ${path}`, { body, headers, token: null })).status, 202);
+  await until("the event is worked on", async () => {
+    const [{ state }] = (await ask(`GET ${path}/deliveries`)).body.deliveries;
+    return state === "done" || undefined;
+  });
+}
+
 async function furnished(t: Pick<TestContext, "after">): Promise<Furnished> {
   const config = join(tempDir(), "hangar.toml");
   const hosts = ["north", "south", "west"].map((region, i) => `[[hosts]]\nid = "000${i + 1}"\nregion = "${region}"\n`);
@@ -209,9 +222,21 @@ async function furnished(t: Pick<TestContext, "after">): Promise<Furnished> {
     await ask(`PUT /v1/orgs/acme/alerts/rules/${name}`, { body: { content: "groups: []" } });
     await post("/v1/orgs/acme/alerts/silences", { matchers: [`app=${name}`], duration: "1h" });
   }
+  await ask("PUT /v1/apps/web/previews/settings", { body: { enabled: true } });
+  const repository = "https://git.example.com/acme/shop.git";
+  let git_webhook: Item = {};
+  for (let i = 0; i < 3; i++) git_webhook = await post("/v1/apps/web/git/webhooks", { repository });
+  for (const branch of ["a", "b", "c"]) await closePullRequest(platform, git_webhook, branch);
+  for (const branch of ["a", "b", "c"]) await post("/v1/apps/web/previews", { branch });
   for (const name of ["a", "b", "c"]) await pushBlob(platform, `acme/${name}`);
   await keepBuilds(platform, "web", 3);
-  const names: Item = { org_slug: "acme", app_name: "web", machine_id: machine["id"], volume_id: volumes[0]?.["id"] };
+  const names: Item = {
+    org_slug: "acme",
+    app_name: "web",
+    machine_id: machine["id"],
+    volume_id: volumes[0]?.["id"],
+    git_webhook_id: git_webhook["id"],
+  };
   const url = ({ path }: Row): string => {
     const filled = path.replaceAll(/:(\w+)/g, (_, name: string) => String(names[name]));
     return path.includes(":") || !path.startsWith("/v1/") ? filled : `${filled}?org_slug=acme`;

@@ -1,24 +1,10 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
+import { aRelease } from "./fixtures.ts";
 import type { Release, ReleaseStore } from "./release-store.ts";
 
-const DIGEST = `sha256:${"a".repeat(64)}`;
-const RELEASE: Omit<Release, "version"> = {
-  app_id: "a1",
-  status: "running",
-  description: "first",
-  message: "faster start",
-  git_commit: "c".repeat(40),
-  git_branch: null,
-  failure: null,
-  strategy: "rolling",
-  definition: '{"app":"a1"}',
-  image: "web:1",
-  image_digest: DIGEST,
-  created_by: "full-access token",
-  created_at: 5,
-  updated_at: 5,
-};
+const RELEASE = aRelease();
+const DIGEST = RELEASE.image_digest ?? "";
 
 /** What every ReleaseStore must do. `open` gives an empty one in which organization o1 has the app a1. */
 export function releaseStoreSuite(

@@ -32,9 +32,15 @@ interface AppParts {
 /** The rules about apps. */
 export class AppService {
   readonly #parts: AppParts;
+  readonly #onDelete: ((app_id: string) => void)[] = [];
 
   constructor(parts: AppParts) {
     this.#parts = parts;
+  }
+
+  /** Calls the listener after an app was deleted by this process. */
+  onDelete(listener: (app_id: string) => void): void {
+    this.#onDelete.push(listener);
   }
 
   async list(org_id: string, page?: AppPage): Promise<App[]> {
@@ -101,5 +107,6 @@ export class AppService {
     }
     if (machines + volumes > 0) await this.#parts.clear(app.id);
     await this.#parts.store.deleteApp(app.id);
+    for (const listener of this.#onDelete) listener(app.id);
   }
 }

@@ -37,6 +37,8 @@ export interface Builder {
   build(request: BuildRequest, onOutput: (text: string) => void, signal: AbortSignal): Promise<BuiltImage>;
   /** Removes what builds of an earlier process left behind. */
   clear(): Promise<void>;
+  /** Removes layer caches of apps that do not exist. */
+  sweep(exists: (app_id: string) => Promise<boolean>): Promise<void>;
 }
 
 /** A build that did not succeed; the message says why, for the person who started it. */
@@ -51,4 +53,5 @@ export const noBuilder = (problem: string): Builder => ({
     throw new BuildFailed(problem);
   },
   clear: async () => {},
+  sweep: async () => {},
 });

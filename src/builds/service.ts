@@ -111,6 +111,17 @@ export class BuildService implements BuildSite {
     await Promise.allSettled([...this.#running.values()].map(({ done }) => done));
   }
 
+  /** Removes layer caches of apps that do not exist. */
+  async sweepCaches(exists: (app_id: string) => Promise<boolean>): Promise<void> {
+    await this.#parts.builder.sweep(exists);
+  }
+
+  /** Cancels what an app that is about to be deleted has not finished. */
+  async cancelAll(app_id: string): Promise<void> {
+    for (const { id, state } of await this.list(app_id, { limit: this.#parts.limits.builds_per_app }))
+      if (!ENDED.includes(state)) await this.cancel(app_id, id);
+  }
+
   async missing(owner: ContextOwner, digests: readonly string[]): Promise<string[]> {
     this.#refuseUnable();
     return (await this.#parts.files.measure(owner, digests)).missing;

@@ -35,6 +35,7 @@ const GROUPS: Record<string, Record<string, Home>> = {
     images: () => import("./images/verbs.ts"),
     registry: () => import("./registry/verbs.ts"),
     git: () => import("./git/verbs.ts"),
+    previews: () => import("./previews/verbs.ts"),
     builds: () => import("./builds/verbs.ts"),
     apply,
     export: apply,

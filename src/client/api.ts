@@ -1157,6 +1157,83 @@ export interface Api {
     body: { deploy_branch?: string | undefined };
     answer: { url: string; deploy_branch: string; repository_bytes: number | null };
   };
+  /** List an app's previews. */
+  "GET /v1/apps/:app_name/previews": {
+    params: { app_name: string };
+    query: { limit?: number | undefined; cursor?: string | undefined };
+    body: undefined;
+    answer: { previews: ({ app_name: string; branch: string; state: "creating" | "ready" | "deleting"; git_commit: string | null; urls: string[]; secrets: string[]; created_by: string; created_at: string; pushed_at: string; expires_at: string })[]; next_cursor?: string | undefined };
+  };
+  /** Get a preview by the name of its app. */
+  "GET /v1/apps/:app_name/previews/:preview_name": {
+    params: { app_name: string; preview_name: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: { app_name: string; branch: string; state: "creating" | "ready" | "deleting"; git_commit: string | null; urls: string[]; secrets: string[]; created_by: string; created_at: string; pushed_at: string; expires_at: string };
+  };
+  /** Delete a preview with its machines, volumes, images and secrets. */
+  "DELETE /v1/apps/:app_name/previews/:preview_name": {
+    params: { app_name: string; preview_name: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: undefined;
+  };
+  /** Make the preview app of a branch, or prepare it for another deploy. */
+  "POST /v1/apps/:app_name/previews": {
+    params: { app_name: string };
+    query: Record<string, never>;
+    body: { branch: string; git_commit?: string | undefined };
+    answer: { app_name: string; branch: string; state: "creating" | "ready" | "deleting"; git_commit: string | null; urls: string[]; secrets: string[]; created_by: string; created_at: string; pushed_at: string; expires_at: string; is_new: boolean; token: string };
+  };
+  /** Whether an app has previews, and what they get. */
+  "GET /v1/apps/:app_name/previews/settings": {
+    params: { app_name: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: { enabled: boolean; days: number; most: number; secrets: string[] };
+  };
+  /** Switch an app's previews on or off, and choose what they get. */
+  "PUT /v1/apps/:app_name/previews/settings": {
+    params: { app_name: string };
+    query: Record<string, never>;
+    body: { enabled?: boolean | undefined; days?: number | undefined; most?: number | undefined; secrets?: string[] | undefined };
+    answer: { enabled: boolean; days: number; most: number; secrets: string[] };
+  };
+  /** Deploy what is pushed to a repository of GitHub, Gitea or Forgejo. */
+  "POST /v1/apps/:app_name/git/webhooks": {
+    params: { app_name: string };
+    query: Record<string, never>;
+    body: { repository: string; username?: string | undefined; password?: string | undefined };
+    answer: { id: string; url: string; repository: string; username: string; has_password: boolean; created_by: string; created_at: string; secret: string };
+  };
+  /** List the repositories elsewhere whose pushes are deployed. */
+  "GET /v1/apps/:app_name/git/webhooks": {
+    params: { app_name: string };
+    query: { limit?: number | undefined; cursor?: string | undefined };
+    body: undefined;
+    answer: { webhooks: ({ id: string; url: string; repository: string; username: string; has_password: boolean; created_by: string; created_at: string })[]; next_cursor?: string | undefined };
+  };
+  /** Stop deploying what is pushed to a repository elsewhere. */
+  "DELETE /v1/apps/:app_name/git/webhooks/:git_webhook_id": {
+    params: { app_name: string; git_webhook_id: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: undefined;
+  };
+  /** List the events that came, and what became of each. */
+  "GET /v1/apps/:app_name/git/webhooks/:git_webhook_id/deliveries": {
+    params: { app_name: string; git_webhook_id: string };
+    query: { limit?: number | undefined; cursor?: string | undefined };
+    body: undefined;
+    answer: { deliveries: ({ id: string; delivery: string; event: string; branch: string | null; state: "queued" | "running" | "done" | "failed"; result: string; git_commit: string | null; received_at: string; ended_at: string | null })[]; next_cursor?: string | undefined };
+  };
+  /** Take an event of GitHub, Gitea or Forgejo. */
+  "POST /v1/apps/:app_name/git/webhooks/:git_webhook_id": {
+    params: { app_name: string; git_webhook_id: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: { result: string; why?: string | undefined };
+  };
   /** Git repositories of apps, over Git's smart HTTP protocol. */
   "GET /git/*": {
     params: Record<string, never>;

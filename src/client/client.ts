@@ -96,6 +96,11 @@ export class Client {
     return this.#options.base_url;
   }
 
+  /** The same platform, asked with another token. */
+  withToken(token: string): Client {
+    return new Client({ ...this.#options, token });
+  }
+
   async call<Route extends keyof Api>(route: Route, input: Input<Route>): Promise<Api[Route]["answer"]> {
     return (await this.#call(route, input)).answer;
   }

@@ -153,7 +153,7 @@ export class GitHttp {
   async #push({ request, app, org_slug, caller, begin, gone, allowed }: Call): Promise<void> {
     const { git, limits, deployToken } = this.#parts;
     this.#refuseBusy(git.pushes.running, limits.pushes_parallel);
-    const { deploy_branch } = await git.settings(app.id);
+    const [{ deploy_branch }, { enabled }] = await Promise.all([git.settings(app.id), git.previews.settings(app.id)]);
     const token = await deployToken(caller, app, org_slug);
     let response: ServerResponse | undefined;
     let speaks_packets = false;
@@ -172,6 +172,7 @@ export class GitHttp {
     await git.pushes.receive({
       app,
       deploy_branch,
+      has_previews: enabled,
       token,
       body: watched(this.#body(request, allowed)),
       output: send,

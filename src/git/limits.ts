@@ -40,6 +40,38 @@ export const GIT_LIMITS = {
   git_cpu_s: 600,
   /** Packs of a repository; with more, they are repacked into one after the push. */
   packs_kept: 20,
+  /** Previews that the settings of one app may allow. More: 400 `invalid_request`. */
+  previews_per_app: 20,
+  /** Previews of one organization. One more: 422 `limit_reached`. */
+  previews_per_org: 50,
+  /** Previews that one look for those to delete takes up; the others wait for the next. */
+  previews_per_sweep: 20,
+  /** The longest time until a preview without a push is deleted. More: 400 `invalid_request`. */
+  preview_days: 90,
+  /** Repositories elsewhere whose pushes deploy one app. One more: 422 `limit_reached`. */
+  webhooks_per_app: 5,
+  /** Characters of the address of such a repository. More: 400 `invalid_request`. */
+  repository_url_chars: 500,
+  /** Characters of a user name or password for it. More: 400 `invalid_request`. */
+  credential_chars: 1000,
+  /** The body of an event. Past it: 413 `payload_too_large`. */
+  event_bytes: 8 * MIB,
+  /** An event's body has to be here by then. Past it: 401 `unauthorized`. */
+  event_ms: MINUTE,
+  /** Events of one webhook that wait or are worked on. One more: 503 `overloaded`. */
+  webhook_queue: 20,
+  /** Events of one webhook that are remembered after they ended, so that a repeat is known; older ones are forgotten. */
+  webhook_deliveries: 200,
+  /** Characters of the id that a service gives to a delivery; the rest is left out. */
+  delivery_name_chars: 64,
+  /** Deploys of webhooks at a time in one process; the others wait. */
+  webhook_deploys_parallel: 2,
+  /** A list of branches from a repository elsewhere. Past it: the delivery fails. */
+  remote_answer_bytes: MIB,
+  /** Commits that a fetch says to be here already; of more, some may be sent again. */
+  remote_haves: 256,
+  /** A connection to a repository elsewhere. Past it: the delivery fails. */
+  remote_connect_ms: 20_000,
   /** What a deploy may print into a push; the rest is left out. */
   push_output_bytes: 4 * MIB,
 } as const;

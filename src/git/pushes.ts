@@ -11,18 +11,22 @@ import type { Duplex } from "node:stream";
 import { messageOf } from "#core/assert.ts";
 import { ApiError } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
-import { Slots } from "#core/slots.ts";
+import { PREVIEW_BRANCH } from "./branch-names.ts";
 import type { Confinement } from "./confinement.ts";
 import { type Deployment, deployCommit } from "./deployment.ts";
 import { collected, GitFailed, REPOSITORY, runGit, startGit } from "./git-command.ts";
 import { type Announced, HookChannel, PushRefused } from "./hook.ts";
 import type { GitLimits } from "./limits.ts";
-import { openFolder, type Repositories } from "./repositories.ts";
+import type { Previews } from "./previews.ts";
+import { COMMITS, openFolder, PREVIEWS, type Repositories } from "./repositories.ts";
+import type { Turns } from "./turns.ts";
 import { branchOf, type GitApp, isZero, type RefUpdate } from "./types.ts";
 
 export interface Push {
   app: GitApp;
   deploy_branch: string;
+  /** Other branches are deployed as preview apps. */
+  has_previews: boolean;
   /** The token that deploys: the pusher's, narrowed to this app. */
   token: string;
   body: AsyncIterable<Uint8Array>;
@@ -37,13 +41,13 @@ interface Parts {
   confinement: Confinement;
   limits: GitLimits;
   log: Log;
+  previews: Pick<Previews, "abandoned" | "branchDeleted">;
+  turns: Turns;
   url(): string;
 }
 
 export class Pushes {
   readonly #parts: Parts;
-  /** One deploy at a time per app. */
-  readonly #turns = new Map<string, { slots: Slots; users: number }>();
   readonly #closing = new AbortController();
   readonly #running = new Set<Promise<void>>();
   #made = 0;
@@ -117,7 +121,7 @@ export class Pushes {
           `A push deploys at most ${limits.deploys_per_push} branches (limit deploys_per_push): push them one by one.`,
         );
       const onWait = (): void => say(`Another push to ${push.app.name} is being deployed: waiting for it.`);
-      await this.#inTurn(push.app.id, onWait, async () => {
+      await this.#parts.turns.take(push.app.id, onWait, async () => {
         await this.#refuseMoved(dir, announced.updates, signal);
         for (const update of announced.updates)
           await this.#apply(update, { push, dir, work, objects: announced.objects, say, signal });
@@ -131,19 +135,8 @@ export class Pushes {
     }
   }
 
-  async #inTurn(app_id: string, onWait: () => void, work: () => Promise<void>): Promise<void> {
-    const turn = this.#turns.get(app_id) ?? { slots: new Slots(1), users: 0 };
-    this.#turns.set(app_id, turn);
-    if (turn.users++ > 0) onWait();
-    try {
-      await turn.slots.use(work);
-    } finally {
-      if (--turn.users === 0) this.#turns.delete(app_id);
-    }
-  }
-
   /** Whether the update deploys; fails for what cannot be pushed. */
-  #actionOf({ ref, after }: RefUpdate, { deploy_branch, app }: Push): boolean {
+  #actionOf({ ref, after }: RefUpdate, { deploy_branch, has_previews, app }: Push): boolean {
     const { ref_name_chars } = this.#parts.limits;
     if (ref.length > ref_name_chars)
       throw new PushRefused(
@@ -152,7 +145,7 @@ export class Pushes {
     const branch = branchOf(ref);
     if (branch === undefined && !ref.startsWith("refs/tags/"))
       throw new PushRefused(`${ref} is neither a branch nor a tag (refs/heads/…, refs/tags/…).`);
-    if (branch !== deploy_branch) return false;
+    if (branch !== deploy_branch) return has_previews && branch !== undefined && !isZero(after);
     if (isZero(after))
       throw new PushRefused(
         `${branch} is the branch that ${app.name} is deployed from: it cannot be deleted. \`hangar git branch NAME --app ${app.name}\` names another one.`,
@@ -175,25 +168,42 @@ export class Pushes {
   }
 
   async #apply(update: RefUpdate, at: Applying): Promise<void> {
-    const { push, work, say } = at;
+    const { push, say } = at;
     const branch = branchOf(update.ref);
-    if (branch === undefined || isZero(update.after)) return;
-    if (branch !== push.deploy_branch) {
-      say(`${branch} is stored; ${push.app.name} is deployed from ${push.deploy_branch}.`);
+    if (branch === undefined) return;
+    if (isZero(update.after)) return await this.#dropPreview(branch, at);
+    if (branch === push.deploy_branch) return await this.#deploy(update, branch, at);
+    if (!push.has_previews || !PREVIEW_BRANCH.test(branch)) {
+      const why = push.has_previews ? "a preview's branch has letters, digits and . _ - + @ / in its name" : "";
+      say(`${branch} is stored; ${why || `${push.app.name} is deployed from ${push.deploy_branch}`}.`);
       return;
     }
-    say(
-      `Deploying ${branch} (${update.after.slice(0, 12)}) to ${push.app.name}. Ctrl C ends this output, not the deploy.`,
-    );
+    appendFileSync(join(at.work, PREVIEWS), `${branch}\n`);
+    try {
+      await this.#deploy(update, branch, at, [`--preview=${branch}`]);
+    } catch (thrown) {
+      await this.#parts.previews.abandoned(push.app.id, branch);
+      throw thrown;
+    }
+  }
+
+  async #dropPreview(branch: string, { push, say }: Applying): Promise<void> {
+    const name = await this.#parts.previews.branchDeleted(push.app.id, branch);
+    if (name !== undefined) say(`Deleting the preview ${name} with all that is its own.`);
+  }
+
+  async #deploy(update: RefUpdate, branch: string, at: Applying, options: readonly string[] = []): Promise<void> {
+    const { push, work, say, dir, objects, signal } = at;
+    const to = options.length > 0 ? `as a preview of ${push.app.name}` : `to ${push.app.name}`;
+    say(`Deploying ${branch} (${update.after.slice(0, 12)}) ${to}. Ctrl C ends this output, not the deploy.`);
     // Known to the next start, should there be no end of this.
-    appendFileSync(join(work, "commits"), `${update.after}\n`);
-    const { dir, objects, signal } = at;
+    appendFileSync(join(work, COMMITS), `${update.after}\n`);
     const wanted: Deployment = {
       app_name: push.app.name,
       branch,
       commit: update.after,
       token: push.token,
-      options: [],
+      options,
       dir,
       work,
       objects,
@@ -219,7 +229,7 @@ interface Applying extends Omit<Receiving, "ended"> {
   say(line: string): void;
 }
 
-function problemLines(thrown: unknown, log: Log): string[] {
+export function problemLines(thrown: unknown, log: Log): string[] {
   if (thrown instanceof PushRefused) return [thrown.message];
   if (thrown instanceof GitFailed) return [`Git: ${thrown.message}`];
   if (thrown instanceof ApiError) return [thrown.message, ...(thrown.extras.hint ? [thrown.extras.hint] : [])];

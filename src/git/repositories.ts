@@ -23,7 +23,13 @@ interface Parts {
 export interface Interrupted {
   app_id: string;
   commits: string[];
+  /** Branches that it was about to deploy as previews. */
+  previews: string[];
 }
+
+/** Files of a push's work folder: what it is about to deploy. */
+export const COMMITS = "commits";
+export const PREVIEWS = "previews";
 
 const LEFT_BY_GIT = /^(tmp_objdir-|incoming-|tmp_|\.tmp-)|\.lock$/;
 
@@ -40,11 +46,13 @@ export class Repositories {
       const work = join(path, "work");
       const pushes = existsSync(work) ? readdirSync(work) : [];
       if (pushes.length === 0) return [];
-      const commits = pushes.flatMap((name) => commitsIn(join(work, name)));
+      const [commits, previews] = [COMMITS, PREVIEWS].map((file) =>
+        pushes.flatMap((name) => linesOf(join(work, name, file))),
+      );
       clearLeftovers(join(path, "repo.git"));
       rmSync(join(path, "repo.new"), { recursive: true, force: true });
       for (const name of pushes) rmSync(join(work, name), { recursive: true, force: true });
-      return [{ app_id, commits }];
+      return [{ app_id, commits: commits ?? [], previews: previews ?? [] }];
     });
   }
 
@@ -155,10 +163,8 @@ const headOf = (repository: string): string =>
     .replace(/^ref: refs\/heads\//, "")
     .trim();
 
-function commitsIn(push: string): string[] {
-  const file = join(push, "commits");
-  return existsSync(file) ? readFileSync(file, "utf8").split("\n").filter(Boolean) : [];
-}
+const linesOf = (file: string): string[] =>
+  existsSync(file) ? readFileSync(file, "utf8").split("\n").filter(Boolean) : [];
 
 /** Locks and temporary files of a Git that was killed; none runs now. */
 function clearLeftovers(repository: string): void {

@@ -2,8 +2,11 @@ import { assert } from "#core/assert.ts";
 import { appOf } from "#http/access.ts";
 import { type Method, type Row, route } from "#http/route.ts";
 import { Type } from "#http/schema.ts";
+import { BRANCH } from "./branch-names.ts";
 import { GitHttp, type GitHttpParts } from "./http.ts";
 import { GIT_LIMITS } from "./limits.ts";
+import { type PreviewRouteParts, previewRoutes } from "./preview-routes.ts";
+import { type WebhookRouteParts, webhookRoutes } from "./webhook-routes.ts";
 
 const METHODS: readonly Method[] = ["GET", "POST"];
 
@@ -13,14 +16,11 @@ const Settings = Type.Object({
   repository_bytes: Type.Union([Type.Integer(), Type.Null()], { description: "Null before the first push." }),
 });
 
-/** A little less than Git allows: letters, digits and `. _ - + @`, in parts between slashes. */
-const BRANCH = "^(?!.*(\\.\\.|\\.lock(/|$)|\\.(/|$)|/\\.))[A-Za-z0-9_][\\w.+@-]*(/[\\w.+@-]+)*$";
-
 const Change = Type.Object({
   deploy_branch: Type.Optional(Type.String({ pattern: BRANCH, maxLength: GIT_LIMITS.ref_name_chars })),
 });
 
-interface Parts extends GitHttpParts {
+interface Parts extends Omit<GitHttpParts, "apps">, PreviewRouteParts, Omit<WebhookRouteParts, "apps"> {
   /** The platform's public address. */
   base_url(): string;
 }
@@ -55,6 +55,8 @@ export function gitRoutes(parts: Parts): Row[] {
         return await settingsOf(app.name);
       },
     }),
+    ...previewRoutes(parts),
+    ...webhookRoutes(parts),
     ...METHODS.map(
       (method): Row => ({
         method,

@@ -2,13 +2,17 @@ import { fail } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import type { Confinement } from "./confinement.ts";
 import type { GitLimits } from "./limits.ts";
+import type { Previews } from "./previews.ts";
 import { Pushes } from "./pushes.ts";
 import { type Interrupted, Repositories } from "./repositories.ts";
 import type { GitStore } from "./store.ts";
+import type { Turns } from "./turns.ts";
 import { DEFAULT_BRANCH, type GitApp, type GitSettings } from "./types.ts";
 
 interface Parts {
   store: GitStore;
+  previews: Previews;
+  turns: Turns;
   confinement: Confinement;
   /** The folder of all repositories. */
   dir: string;
@@ -26,26 +30,38 @@ const HINT = "deploy with `hangar deploy` instead";
 export class GitService {
   readonly #parts: Parts;
   readonly repositories: Repositories;
+  readonly previews: Previews;
   readonly pushes: Pushes;
+  #expiring: Promise<void> | undefined;
 
   constructor(parts: Parts) {
     this.#parts = parts;
-    const { dir, confinement, limits, log, url } = parts;
+    const { dir, confinement, limits, log, previews, turns, url } = parts;
+    this.previews = previews;
     this.repositories = new Repositories({ dir, confinement, limits });
-    this.pushes = new Pushes({ repositories: this.repositories, confinement, limits, log, url });
+    this.pushes = new Pushes({ repositories: this.repositories, confinement, limits, log, previews, turns, url });
   }
 
   async start(): Promise<void> {
     for (const found of this.repositories.start()) await this.#parts.interrupted(found);
-    await this.expire();
+    await this.#sweep();
+    // Its machines may take a while to end.
+    this.#expiring = this.previews.expire();
   }
 
-  close(): Promise<void> {
-    return this.pushes.close();
+  async close(): Promise<void> {
+    await this.pushes.close();
+    await this.#expiring;
+    await this.previews.close();
   }
 
-  /** Removes repositories of deleted apps. */
+  /** Removes repositories of deleted apps, and previews whose time is over. */
   async expire(): Promise<void> {
+    await this.#sweep();
+    await this.previews.expire();
+  }
+
+  async #sweep(): Promise<void> {
     await this.repositories.sweep((id) => this.#parts.store.hasApp(id));
   }
 

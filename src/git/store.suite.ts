@@ -18,6 +18,8 @@ export function gitStoreSuite(
       assert.equal(await store.putSettings("gone", { deploy_branch: "live" }), false);
       assert.equal(await store.settings("gone"), undefined);
       assert.deepEqual([await store.hasApp("a1"), await store.hasApp("gone")], [true, false]);
+      assert.deepEqual({ ...(await store.app("a1")) }, { id: "a1", name: "a1", org_id: "o1" });
+      assert.equal(await store.app("gone"), undefined);
       await close();
     });
   });

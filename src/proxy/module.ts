@@ -177,7 +177,7 @@ export class ProxyModule {
         clock,
         listening: this.#listening,
         hostStatus: this.#parts.hostStatus,
-        urls: (app_id) => urlsOf({ control: this.control, settings }, app_id),
+        urls: (app_id) => this.urls(app_id),
       }),
     ];
   }
@@ -206,6 +206,11 @@ export class ProxyModule {
         withdraw: (machine) => this.control.withdraw(machine),
       })
     );
+  }
+
+  /** The app's URLs, those for a browser first. */
+  urls(app_id: string): string[] {
+    return urlsOf({ control: this.control, settings: this.#parts.settings }, app_id);
   }
 
   async start(): Promise<void> {

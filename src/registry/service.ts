@@ -28,6 +28,8 @@ export interface RegistryParts {
   users: ImageUsers;
 }
 
+const TAGS_AT_ONCE = 100;
+
 export class Registry {
   readonly #parts: RegistryParts;
 
@@ -160,6 +162,16 @@ export class Registry {
   }
 
   /** Deletes a tag, or a manifest with its tags unless it is in use. */
+  /** Removes the tags of a repository; manifests and blobs that nothing needs go with the next clean-up. */
+  async deleteTags(org_id: string, repository: string): Promise<void> {
+    const { store } = this.#parts;
+    for (;;) {
+      const tags = await store.tags(org_id, repository, { last: "", limit: TAGS_AT_ONCE });
+      for (const { tag } of tags) await store.deleteTag(org_id, repository, tag);
+      if (tags.length < TAGS_AT_ONCE) return;
+    }
+  }
+
   async deleteManifest(at: RepositoryAt, reference: Reference): Promise<void> {
     const { store } = this.#parts;
     const { org_id, repository } = at;

@@ -205,6 +205,41 @@ export const MIGRATIONS: readonly Migration[] = [
       "CREATE INDEX notifications_created ON notifications (created_at)",
     ],
   },
+  {
+    id: 34,
+    name: "preview apps",
+    statements: [
+      `CREATE TABLE preview_settings (
+         app_id TEXT PRIMARY KEY REFERENCES apps (id) ON DELETE CASCADE, enabled BIGINT NOT NULL, days BIGINT NOT NULL,
+         most BIGINT NOT NULL, secrets TEXT NOT NULL)`,
+      `CREATE TABLE previews (
+         id TEXT PRIMARY KEY, parent_id TEXT NOT NULL, org_id TEXT NOT NULL REFERENCES orgs (id) ON DELETE CASCADE,
+         branch TEXT NOT NULL, app_name TEXT NOT NULL, state TEXT NOT NULL, git_commit TEXT, copied TEXT NOT NULL,
+         created_by TEXT NOT NULL, created_at BIGINT NOT NULL, pushed_at BIGINT NOT NULL, settled_at BIGINT NOT NULL,
+         UNIQUE (parent_id, branch))`,
+      "CREATE INDEX previews_org ON previews (org_id)",
+      `CREATE TABLE preview_tokens (
+         preview_id TEXT NOT NULL REFERENCES previews (id) ON DELETE CASCADE,
+         token_id TEXT NOT NULL REFERENCES tokens (id) ON DELETE CASCADE, PRIMARY KEY (preview_id, token_id))`,
+    ],
+  },
+  {
+    id: 35,
+    name: "deploys of what is pushed to repositories elsewhere",
+    statements: [
+      `CREATE TABLE git_webhooks (
+         id TEXT PRIMARY KEY, app_id TEXT NOT NULL REFERENCES apps (id) ON DELETE CASCADE, repository TEXT NOT NULL,
+         username TEXT NOT NULL, password BYTES, secret BYTES NOT NULL, token BYTES NOT NULL, token_id TEXT NOT NULL,
+         created_by TEXT NOT NULL, created_at BIGINT NOT NULL)`,
+      "CREATE INDEX git_webhooks_app ON git_webhooks (app_id)",
+      `CREATE TABLE git_deliveries (
+         id TEXT PRIMARY KEY, webhook_id TEXT NOT NULL REFERENCES git_webhooks (id) ON DELETE CASCADE,
+         node_id TEXT NOT NULL, delivery TEXT NOT NULL, digest TEXT NOT NULL, event TEXT NOT NULL, branch TEXT,
+         action TEXT NOT NULL, state TEXT NOT NULL, result TEXT NOT NULL, git_commit TEXT, received_at BIGINT NOT NULL,
+         ended_at BIGINT, UNIQUE (webhook_id, digest))`,
+      "CREATE INDEX git_deliveries_open ON git_deliveries (node_id) WHERE state IN ('queued', 'running')",
+    ],
+  },
 ];
 
 /** All tables with data, parents before children: the order of a restore. */
@@ -258,6 +293,11 @@ export const TABLES = [
   "silences",
   "alert_groups",
   "notifications",
+  "preview_settings",
+  "previews",
+  "preview_tokens",
+  "git_webhooks",
+  "git_deliveries",
 ] as const;
 
 /** The database belongs to another version of this program. */

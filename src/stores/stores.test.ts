@@ -6,15 +6,17 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { notificationStoreSuite } from "#alerts/notify/store.suite.ts";
 import { alertStoreSuite } from "#alerts/store.suite.ts";
-import { anApp } from "#apps/fixtures.ts";
+import { anApp, aRelease } from "#apps/fixtures.ts";
 import { releaseStoreSuite } from "#apps/release-store.suite.ts";
 import { appStoreSuite } from "#apps/store.suite.ts";
-import { anOrg } from "#auth/fixtures.ts";
+import { anOrg, aToken } from "#auth/fixtures.ts";
 import { authStoreSuite } from "#auth/store.suite.ts";
 import { buildStoreSuite } from "#builds/store.suite.ts";
 import { connectorStoreSuite } from "#connectors/store.suite.ts";
 import { systemClock } from "#core/clock.ts";
+import { previewStoreSuite } from "#git/preview-store.suite.ts";
 import { gitStoreSuite } from "#git/store.suite.ts";
+import { gitWebhookStoreSuite } from "#git/webhook-store.suite.ts";
 import { hostStoreSuite } from "#hosts/store.suite.ts";
 import { idempotencyStoreSuite } from "#http/idempotency.suite.ts";
 import { keyStoreSuite } from "#identity/store.suite.ts";
@@ -44,6 +46,7 @@ import { sqlBuildStore } from "./sql/builds.ts";
 import { sqlConnectorStore } from "./sql/connectors.ts";
 import { sqlLeaseRows } from "./sql/db-leases.ts";
 import { sqlGitStore } from "./sql/git.ts";
+import { sqlGitWebhookStore } from "./sql/git-webhooks.ts";
 import { sqlHostStore } from "./sql/hosts.ts";
 import { sqlIdempotencyStore } from "./sql/idempotency.ts";
 import { sqlKeyStore } from "./sql/identity.ts";
@@ -51,6 +54,7 @@ import { sqlImportedImages } from "./sql/imported-images.ts";
 import { sqlMachineStore } from "./sql/machines.ts";
 import { sqlNotificationStore } from "./sql/notifications.ts";
 import { sqlPeerStore } from "./sql/peers.ts";
+import { sqlPreviewStore } from "./sql/previews.ts";
 import { sqlNetworkStore } from "./sql/private-networks.ts";
 import { sqlProxyStore } from "./sql/proxy.ts";
 import { sqlRegistryStore } from "./sql/registry.ts";
@@ -186,6 +190,32 @@ for (const { name, open, skip } of DATABASES) {
   notificationStoreSuite(name, over(withApps, notifications), skip);
   buildStoreSuite(name, over(withApps, sqlBuildStore), skip);
   gitStoreSuite(name, over(withApps, sqlGitStore), skip);
+  gitWebhookStoreSuite(name, over(withApps, sqlGitWebhookStore), skip);
+  previewStoreSuite(
+    name,
+    async () => {
+      const database = await withApps();
+      return {
+        store: sqlPreviewStore(database),
+        async putApp(id) {
+          await sqlAppStore(database).insertApp(anApp({ id, name: id, org_id: "o1" }), 10);
+        },
+        async deleteApp(id) {
+          await sqlAppStore(database).deleteApp(id);
+        },
+        async putRelease(app_id, status) {
+          const release = await sqlReleaseStore(database).insertRelease(aRelease({ app_id, status }), 10);
+          assert.ok(release);
+        },
+        async putToken(id, expires_at) {
+          await sqlAuthStore(database).insertToken(aToken({ id, org_id: "o1", expires_at }), 10);
+        },
+        hasToken: async (id) => (await sqlAuthStore(database).findToken(id)) !== undefined,
+        close: () => database.close(),
+      };
+    },
+    skip,
+  );
   releaseStoreSuite(name, over(withApps, sqlReleaseStore), skip);
   registryStoreSuite(name, over(withOrgs("o1", "o2"), sqlRegistryStore), skip);
   volumeStoreSuite(name, over(withApps, sqlVolumeStore), skip);

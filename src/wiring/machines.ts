@@ -35,7 +35,7 @@ import { volumeGrew } from "#machines/lifecycle/volume-growth.ts";
 import { MachineModule } from "#machines/module.ts";
 import { PrivateNetworks } from "#machines/private-networks.ts";
 import type { RuntimeDriver } from "#machines/runtime/driver.ts";
-import type { ImageSource } from "#machines/runtime/image-source.ts";
+import type { ImageCatalog, ImageSource } from "#machines/runtime/image-source.ts";
 import type { LocalApi } from "#machines/runtime/local-api.ts";
 import { volumeMigratingDriver } from "#machines/runtime/volume-migrating-driver.ts";
 import type { NetworkListener } from "#network/network-listeners.ts";
@@ -100,6 +100,8 @@ interface MachinesPart {
   host_ids: readonly string[];
   proxy: ProxyModule;
   registry: Registry;
+  images: ImageCatalog;
+  builds: BuildService;
   rows: Row[];
   metrics: LazyEngine;
   readiness: readonly ReadinessCheck[];
@@ -160,11 +162,10 @@ export async function openMachines(database: Database, settings: Settings, needs
     volumes: async () =>
       (await volumes.measurements()).map(({ app_name: app, host_id: host, ...facts }) => ({ app, host, ...facts })),
   });
+  const services = { apps, proxy, images, builds, registry: registry.registry };
   return {
-    apps,
+    ...services,
     host_ids: hosts.own,
-    proxy,
-    registry: registry.registry,
     metrics: measuring.engine,
     readiness: readinessOf({ machines_module, proxy, duty, serves_api, runs: hosts.own.length > 0 }),
     rows: [

@@ -95,6 +95,11 @@ suite("hangar command", () => {
     const prepare = async (words: string): Promise<void> => {
       // A machine that runs is what every verb about machines can do something with.
       if (words.startsWith("machines")) await platform.ask(`POST /v1/apps/machinery/machines/${machine}/start`);
+      if (words.startsWith("previews ")) {
+        await platform.ask("POST /v1/apps", { body: { app_name: "web" } });
+        await platform.ask("PUT /v1/apps/web/previews/settings", { body: { enabled: true } });
+        await platform.ask("POST /v1/apps/web/previews", { body: { branch: "feature/x" } });
+      }
       // There must be an earlier release, and another one since.
       if (words === "rollback") await run(`printf '[env]\\nA = "1"\\n' >> hangar.toml; hangar deploy`, env);
     };

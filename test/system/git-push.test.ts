@@ -11,7 +11,12 @@ import { silentLog } from "#core/log.ts";
 import { NamespaceConfinement } from "#drivers/git/confinement.ts";
 import { GitHttp } from "#git/http.ts";
 import { GIT_LIMITS, type GitLimits } from "#git/limits.ts";
+import { type PreviewApps, Previews } from "#git/previews.ts";
 import { GitService } from "#git/service.ts";
+import { Turns } from "#git/turns.ts";
+import { migrate } from "#stores/migrations.ts";
+import { sqlPreviewStore } from "#stores/sql/previews.ts";
+import { inlineSqlite } from "#stores/sqlite/inline.ts";
 import { type TestPlatform, testPlatform } from "../platform.ts";
 import { tempDir, until } from "../support.ts";
 import { ROOT } from "./child.ts";
@@ -222,8 +227,14 @@ suite("limits of git push", { skip }, () => {
       settings: async () => ({ deploy_branch: "live" }),
       putSettings: async () => true,
       hasApp: async () => true,
+      app: async () => undefined,
     };
-    const parts = { confinement, limits, log: silentLog, url: () => "" };
+    const database = inlineSqlite();
+    await migrate(database);
+    const shared = { limits, log: silentLog, clock: systemClock };
+    // Previews are off: nothing of other modules is asked for.
+    const previews = new Previews({ ...shared, store: sqlPreviewStore(database), apps: {} as PreviewApps });
+    const parts = { confinement, limits, log: silentLog, previews, turns: new Turns(), url: () => "" };
     git = new GitService({ ...parts, store, dir: join(dir, "repositories"), interrupted: async () => {} });
     const app = { id: "a1", name: "web", org_id: "o1" };
     const http = new GitHttp({

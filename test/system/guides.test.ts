@@ -15,6 +15,7 @@ const HANGAR = `hangar() { "${process.execPath}" "${join(ROOT, "bin/hangar.mjs")
 const BEFORE: Record<string, string> = {
   "volumes.md": "hangar apps create web",
   "hosts.md": "hangar apps create web",
+  "git.md": "hangar apps create shop",
   "identity.md": "hangar apps create web",
   // The image that comes with the platform is there where machines are real.
   "images.md":

@@ -10,11 +10,12 @@ import { type Context, type Input, neededApp, type Result, textOption, UsageErro
 import { alertsOf } from "./alerts.ts";
 import { BUILD_OPTIONS, buildForDeploy, buildInput, builtImage, groupBuilds } from "./build.ts";
 import type { Definition } from "./definition.ts";
-import { GIT_OPTIONS, gitState } from "./git.ts";
+import { GIT_OPTIONS, type GitState, gitState } from "./git.ts";
 import { APP, DRY_RUN, MESSAGE, rollback, told } from "./history.ts";
 import { pinned, referenceText } from "./image.ts";
 import { imageDeploy, imageWithoutFile } from "./image-only.ts";
 import { differences, planLines, type Running } from "./plan.ts";
+import { asPreview, isPreview, openPreview, PREVIEW, previewOf } from "./preview.ts";
 import { plan, release, strategyOf } from "./release.ts";
 import { scale } from "./scale.ts";
 import { TIMING_OPTIONS, timingOf } from "./timing.ts";
@@ -102,6 +103,7 @@ const deploy: Verb = {
     ["--strategy <name>", "rolling, immediate, canary or bluegreen (default: the file's, else rolling)"],
     ["--org <slug>", "organization of the app, if it is created"],
     ["--port <port>", "the port that the image's server listens on, for a first release without a file"],
+    PREVIEW,
     MESSAGE,
     ...GIT_OPTIONS,
     ...BUILD_OPTIONS,
@@ -111,29 +113,23 @@ const deploy: Verb = {
   examples: ["hangar deploy --dry-run", "hangar deploy", "hangar deploy --image hangar/hello --app web --dry-run"],
   async run(context, input) {
     const alone = imageWithoutFile(input, process.cwd());
-    if (alone !== undefined) return await deployImage(context, input, alone);
-    const { app_name, file, definition, builds, secrets } = asked(context, input);
-    const org_slug = textOption(input, "org");
+    if (alone !== undefined && !isPreview(input)) return await deployImage(context, input, alone);
+    const wanted = asked(context, input);
+    const { app_name, file, builds } = wanted;
     if (input.options["buildOnly"] === true && builds.size === 0)
       throw new UsageError("--build-only: an image is named, so there is nothing to build");
-    if (input.options["dryRun"] === true) return await told(context, app_name, definition);
-    const built =
-      builds.size === 0
-        ? new Map<BuildInput, BuildResult>()
-        : await buildForDeploy(context, app_name, [...builds.values()], org_slug);
-    const results: BuildResult[] = [...built.values()];
-    if (input.options["buildOnly"] === true)
-      return { data: { app_name, ...results[0], builds: results }, text: results.map(referenceOf).join("\n") };
-    const done = await release(context, app_name, withBuilt(definition, builds, built), {
-      secrets,
-      description: "deploy",
-      message: textOption(input, "message"),
-      git: await gitState(input, dirname(file.path)),
-      timing: timingOf(input),
-      new_app: { org_slug },
-    });
-    const data = { app_name, ...done, ...(results[0] ? { build: results[0], builds: results } : {}) };
-    return { data, text: `${app_name} runs release ${done.version}` };
+    const git = await gitState(input, dirname(file.path));
+    if (!isPreview(input)) return await deployed(context, input, { ...wanted, git });
+    const small = { ...wanted, definition: asPreview(wanted.definition), git };
+    if (input.options["dryRun"] === true)
+      return await told(context, await previewOf(context, app_name, input, git), small.definition);
+    const preview = await openPreview(context, app_name, input, git);
+    try {
+      return await deployed(preview.context, input, ofApp(small, preview.app_name));
+    } catch (thrown) {
+      await preview.failed();
+      throw thrown;
+    }
   },
 };
 
@@ -154,6 +150,39 @@ async function deployImage(context: Context, input: Input, image: string): Promi
     new_app: { org_slug: textOption(input, "org") },
   });
   return { data: { app_name, ...done }, text: `${app_name} runs release ${done.version}` };
+}
+
+/** The same under another name, which is that of its builds, too. */
+const ofApp = (wanted: DeployInput & { git: GitState }, app_name: string): DeployInput & { git: GitState } => {
+  const { image } = wanted.definition;
+  const named = image === builtImage(wanted.app_name) ? builtImage(app_name) : image;
+  return { ...wanted, app_name, definition: { ...wanted.definition, image: named } };
+};
+
+async function deployed(
+  context: Context,
+  input: Input,
+  { app_name, definition, builds, secrets, git }: DeployInput & { git: GitState },
+): Promise<Result> {
+  const org_slug = textOption(input, "org");
+  if (input.options["dryRun"] === true) return await told(context, app_name, definition);
+  const built =
+    builds.size === 0
+      ? new Map<BuildInput, BuildResult>()
+      : await buildForDeploy(context, app_name, [...builds.values()], org_slug);
+  const results: BuildResult[] = [...built.values()];
+  if (input.options["buildOnly"] === true)
+    return { data: { app_name, ...results[0], builds: results }, text: results.map(referenceOf).join("\n") };
+  const done = await release(context, app_name, withBuilt(definition, builds, built), {
+    secrets,
+    description: "deploy",
+    message: textOption(input, "message"),
+    git,
+    timing: timingOf(input),
+    new_app: { org_slug },
+  });
+  const data = { app_name, ...done, ...(results[0] ? { build: results[0], builds: results } : {}) };
+  return { data, text: `${app_name} runs release ${done.version}` };
 }
 
 const referenceOf = ({ build }: BuildResult): string => `${build.image}@${build.digest}`;

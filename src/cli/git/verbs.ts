@@ -5,6 +5,7 @@ import { messageOf } from "#core/assert.ts";
 import { bytesText } from "../images/bytes-text.ts";
 import { facts } from "../output.ts";
 import { firstArgument, neededApp, textOption, UsageError, type Verb } from "../verb.ts";
+import { WEBHOOK_VERBS } from "./webhooks.ts";
 
 const APP: readonly [string, string] = ["-a, --app <app>", "the app"];
 const run = promisify(execFile);
@@ -84,4 +85,4 @@ const credential: Verb = {
   },
 };
 
-export const VERBS: readonly Verb[] = [remote, branch, credential];
+export const VERBS: readonly Verb[] = [remote, branch, credential, ...WEBHOOK_VERBS];

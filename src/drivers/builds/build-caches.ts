@@ -20,6 +20,7 @@ type CacheLimits = Pick<BuildLimits, "cache_bytes" | "org_cache_bytes">;
 
 /** Volumes of machines have other ids. */
 const PREFIX = "build-cache:";
+const DISK = ".ext4";
 
 export class BuildCaches {
   readonly #dir: string;
@@ -74,7 +75,7 @@ export class BuildCaches {
   }
 
   async #mount(name: string): Promise<MountedVolume> {
-    const [file, at] = [join(this.#dir, `${name}.ext4`), join(this.#dir, "mnt", name)];
+    const [file, at] = [join(this.#dir, `${name}${DISK}`), join(this.#dir, "mnt", name)];
     mkdirSync(at, { recursive: true, mode: 0o700 });
     if (await mountAt(at)) return { dir: at };
     await this.#makeRoom(name);
@@ -98,13 +99,13 @@ export class BuildCaches {
   async #makeRoom(name: string): Promise<void> {
     const { cache_bytes, org_cache_bytes } = this.#limits;
     const others = readdirSync(this.#dir)
-      .filter((file) => file.endsWith(".ext4") && orgOf(file) === orgOf(name) && file !== `${name}.ext4`)
+      .filter((file) => file.endsWith(DISK) && orgOf(file) === orgOf(name) && file !== `${name}${DISK}`)
       .map((file) => ({ file, ...usedBy(join(this.#dir, file)) }))
       .sort((a, b) => a.used_at - b.used_at);
     let bytes = others.reduce((sum, other) => sum + other.bytes, 0);
     for (const other of others) {
       if (bytes + cache_bytes <= org_cache_bytes) return;
-      if (await mountAt(join(this.#dir, "mnt", other.file.slice(0, -".ext4".length)))) continue;
+      if (await mountAt(join(this.#dir, "mnt", other.file.slice(0, -DISK.length)))) continue;
       rmSync(join(this.#dir, other.file), { force: true });
       bytes -= other.bytes;
     }
@@ -116,6 +117,17 @@ export class BuildCaches {
     for (const name of existsSync(mounts) ? readdirSync(mounts) : []) await this.#unmount(name);
     for (const name of existsSync(this.#dir) ? readdirSync(this.#dir) : [])
       if (name.endsWith(".part") || isOfWholeOrg(name)) rmSync(join(this.#dir, name), { force: true });
+  }
+
+  /** Removes the disks of apps that do not exist, and those of earlier versions, which had one per organization. */
+  async sweep(exists: (app_id: string) => Promise<boolean>): Promise<void> {
+    for (const file of existsSync(this.#dir) ? readdirSync(this.#dir) : []) {
+      if (!file.endsWith(DISK)) continue;
+      const name = file.slice(0, -DISK.length);
+      if (this.#used.has(name) || (await exists(name.split(".")[1] ?? ""))) continue;
+      await this.#unmount(name);
+      if (!(await mountAt(join(this.#dir, "mnt", name)))) rmSync(join(this.#dir, file), { force: true });
+    }
   }
 
   /** Under its name only when it is whole. */

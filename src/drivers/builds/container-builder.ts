@@ -96,6 +96,10 @@ export class ContainerBuilder implements Builder {
     this.#bases.clear();
   }
 
+  async sweep(exists: (app_id: string) => Promise<boolean>): Promise<void> {
+    await this.#caches.sweep(exists);
+  }
+
   async build(request: BuildRequest, onOutput: (text: string) => void, signal: AbortSignal): Promise<BuiltImage> {
     const { id, context } = request;
     const driver = this.#driver ?? fail("build_refused", "this process runs no machines");

@@ -1,5 +1,5 @@
 import type { GitStore } from "#git/store.ts";
-import type { GitSettings } from "#git/types.ts";
+import type { GitApp, GitSettings } from "#git/types.ts";
 import { type Database, readOne } from "../database.ts";
 
 export function sqlGitStore(database: Database): GitStore {
@@ -8,6 +8,8 @@ export function sqlGitStore(database: Database): GitStore {
       readOne<GitSettings>(database, "SELECT deploy_branch FROM git_settings WHERE app_id = ?", [app_id]),
 
     hasApp: async (id) => (await readOne(database, "SELECT 1 FROM apps WHERE id = ?", [id])) !== undefined,
+
+    app: (id) => readOne<GitApp>(database, "SELECT id, name, org_id FROM apps WHERE id = ?", [id]),
 
     async putSettings(app_id, { deploy_branch }) {
       const outcome = await database.write([

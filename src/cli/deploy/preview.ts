@@ -1,0 +1,89 @@
+/** Deploys a branch as a preview app: an app of its own, small, asleep when nobody uses it. */
+import type { MachineConfig } from "#client/api.ts";
+import type { Group } from "../app-file/groups.ts";
+import type { Option } from "../options.ts";
+import { type Context, type Input, textOption, UsageError } from "../verb.ts";
+import type { Definition } from "./definition.ts";
+import type { GitState } from "./git.ts";
+
+export const PREVIEW: Option = [
+  "--preview [branch]",
+  "deploy it as the preview app of this branch (default: the folder's branch)",
+];
+
+export const isPreview = ({ options }: Input): boolean => options["preview"] !== undefined;
+
+interface OpenedPreview {
+  /** Asks with the token of the preview. */
+  context: Context;
+  app_name: string;
+  /** Removes what was made for a deploy that failed. */
+  failed(): Promise<void>;
+}
+
+/** Makes the preview of the branch, or finds it. */
+export async function openPreview(
+  context: Context,
+  parent: string,
+  input: Input,
+  { git_commit, git_branch }: GitState,
+): Promise<OpenedPreview> {
+  const branch = textOption(input, "preview") ?? git_branch;
+  if (branch === undefined)
+    throw new UsageError("--preview: this folder is on no Git branch; name one: --preview feature/x");
+  const params = { app_name: parent };
+  const { app_name, is_new, token } = await context.client.call("POST /v1/apps/:app_name/previews", {
+    params,
+    body: { branch, ...(git_commit === undefined ? {} : { git_commit }) },
+  });
+  context.say(`${is_new ? "New preview" : "Preview"} of ${branch}: ${app_name}`);
+  return {
+    context: { ...context, client: context.client.withToken(token) },
+    app_name,
+    async failed() {
+      if (!is_new) return;
+      const gone = { params: { ...params, preview_name: app_name } };
+      await context.client.call("DELETE /v1/apps/:app_name/previews/:preview_name", gone);
+    },
+  };
+}
+
+/** The app of a branch's preview for a dry run; a name that no app has when there is none. */
+export async function previewOf(
+  { client }: Context,
+  parent: string,
+  input: Input,
+  { git_branch }: GitState,
+): Promise<string> {
+  const branch = textOption(input, "preview") ?? git_branch;
+  for await (const preview of client.list("GET /v1/apps/:app_name/previews", { params: { app_name: parent } }))
+    if (preview.branch === branch) return preview.app_name;
+  return `${parent}--new-preview`;
+}
+
+/** Machines suspend when nobody uses them, have shared CPUs, and there are no more of them than of groups. */
+export const asPreview = (definition: Definition): Definition => ({
+  ...definition,
+  groups: definition.groups.map((group): Group => ({ ...group, config: small(group.config) })),
+});
+
+/** What one shared CPU may have. */
+const CPU_MEMORY_MB = 2048;
+
+function small({ services, guest, size, ...rest }: MachineConfig): MachineConfig {
+  const asleep = (services ?? []).map((service) => ({
+    ...service,
+    autostop: "suspend" as const,
+    autostart: true,
+    min_machines_running: 0,
+  }));
+  const memory_mb = guest?.memory_mb;
+  const cpus = Math.max(1, Math.ceil((memory_mb ?? 0) / CPU_MEMORY_MB));
+  const shared = { cpu_kind: "shared" as const, cpus, ...(memory_mb === undefined ? {} : { memory_mb }) };
+  return {
+    ...rest,
+    ...(services ? { services: asleep } : {}),
+    ...(guest ? { guest: shared } : {}),
+    ...(size === undefined ? {} : { guest: shared }),
+  };
+}

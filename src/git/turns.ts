@@ -1,0 +1,17 @@
+import { Slots } from "#core/slots.ts";
+
+/** One deploy at a time per app, whatever asks for it. */
+export class Turns {
+  readonly #turns = new Map<string, { slots: Slots; users: number }>();
+
+  async take(app_id: string, onWait: () => void, work: () => Promise<void>): Promise<void> {
+    const turn = this.#turns.get(app_id) ?? { slots: new Slots(1), users: 0 };
+    this.#turns.set(app_id, turn);
+    if (turn.users++ > 0) onWait();
+    try {
+      await turn.slots.use(work);
+    } finally {
+      if (--turn.users === 0) this.#turns.delete(app_id);
+    }
+  }
+}
