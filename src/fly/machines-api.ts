@@ -53,7 +53,8 @@ const TABLE: Partial<Record<Target, Difference>> = {
   "POST /v1/apps": { request: withoutEmptyOrg },
   "GET /v1/apps": same,
   [`GET ${app}`]: same,
-  [`DELETE ${app}`]: same,
+  // fly-go has no way to say so: its callers ask the person, and mean machines and volumes too.
+  [`DELETE ${app}`]: { request: (given: Input) => ({ ...given, query: { force: true, ...given.query } }) },
   [`POST ${app}/deploy_token`]: same,
   "GET /v1/orgs/:org_slug/machines": same,
   [`GET ${app}/machines`]: { answer: (all: MachineFields[]) => all.map(machineShape) },
