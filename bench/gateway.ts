@@ -175,9 +175,14 @@ async function measureStreams(report: Report, subjects: readonly Subject[]): Pro
   report.section("A stream of small pieces: from the provider's write to the caller's read");
   for (const { name, where, path } of subjects) {
     const target = /^\d+$/.test(where) ? { port: Number(where), host: "127.0.0.1" } : { socketPath: where };
-    const asked = request({ ...target, path: path.replace(/x$/, "ticks"), agent: false, headers: { host: "bench" } });
-    asked.end();
-    const [response] = (await once(asked, "response")) as [IncomingMessage];
+    const clientRequest = request({
+      ...target,
+      path: path.replace(/x$/, "ticks"),
+      agent: false,
+      headers: { host: "bench" },
+    });
+    clientRequest.end();
+    const [response] = (await once(clientRequest, "response")) as [IncomingMessage];
     const late: number[] = [];
     for await (const chunk of response as AsyncIterable<Buffer>) {
       const now = process.hrtime.bigint();

@@ -25,7 +25,7 @@ const CONFIG = {
 export async function run(report: Report): Promise<void> {
   const missing = postgresMissing();
   if (missing) return report.skip("several hosts", missing);
-  await words(report);
+  await benchNotifications(report);
   for (const hosts of [1, 2, 3]) await inCluster(hosts, (cluster) => throughput(report, cluster));
   await inCluster(3, async (cluster) => {
     await starts(report, cluster);
@@ -45,7 +45,7 @@ async function inCluster(hosts: number, work: (cluster: Cluster) => Promise<void
   await work(cluster);
 }
 
-async function words(report: Report): Promise<void> {
+async function benchNotifications(report: Report): Promise<void> {
   report.section("a word from one process to another");
   const postgres = await startPostgres({ fsync: true });
   const url = await postgres.database();

@@ -51,12 +51,12 @@ function bar(row: Ratio, middle: number, y: number): string {
   const doublings = Math.max(-REACH, Math.min(REACH, Math.log2(row.ratio)));
   const x = middle + Math.min(0, doublings) * STEP;
   const better = wantsLess(row) ? row.ratio <= 1 : row.ratio >= 1;
-  const words = `${digits(row.ratio)} × ${row.to}`;
+  const label = `${digits(row.ratio)} × ${row.to}`;
   const width = Math.max(1, Math.abs(doublings) * STEP);
   return [
     `<text x="20" y="${y}">${escaped(cut(row.what, 64))}</text>`,
-    `<rect x="${x}" y="${y - 11}" width="${width.toFixed(1)}" height="14" class="${better ? "better" : "worse"}"><title>${escaped(words)}</title></rect>`,
-    `<text x="${WIDTH - 184}" y="${y}">${escaped(cut(words, 30))}</text>`,
+    `<rect x="${x}" y="${y - 11}" width="${width.toFixed(1)}" height="14" class="${better ? "better" : "worse"}"><title>${escaped(label)}</title></rect>`,
+    `<text x="${WIDTH - 184}" y="${y}">${escaped(cut(label, 30))}</text>`,
   ].join("");
 }
 

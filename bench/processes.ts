@@ -36,10 +36,10 @@ export async function nextLine({ stdout }: ChildProcess): Promise<string> {
 
 export async function end(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
-  const gone = once(child, "exit");
+  const exited = once(child, "exit");
   child.kill("SIGTERM");
   const late = setTimeout(() => child.kill("SIGKILL"), END_MS);
-  await gone;
+  await exited;
   clearTimeout(late);
 }
 

@@ -133,7 +133,7 @@ async function compare(report: Report, at: Omit<Places, "ports">, what: Case): P
     for (const one of subjects) await wrk(one, CONNECTIONS, WARM_SECONDS);
     for (let round = 0; round < ROUNDS; round++) for (const one of subjects) one.costs.push(await cost(one));
     const caddy = subjects.find(({ name }) => name === "caddy");
-    for (const one of subjects) await tell(report, one, direct.p50_ms, one.name === "hangar" ? caddy : undefined);
+    for (const one of subjects) await reportRow(report, one, direct.p50_ms, one.name === "hangar" ? caddy : undefined);
   } finally {
     for (const one of subjects) await end(one.process);
   }
@@ -147,7 +147,7 @@ async function subject({ name, command }: Peer, at: Omit<Places, "ports">, { pat
 }
 
 /** Its figures; with a peer, as a part of that one's. */
-async function tell(
+async function reportRow(
   report: Report,
   { name, url, costs }: Subject,
   direct_ms: number,

@@ -59,9 +59,9 @@ export async function run(report: Report): Promise<void> {
       measured.unshift({ name: "prometheus", child, appended: () => headSamples(own) });
     } else report.skip("prometheus", why);
     await sleep(WARM_UP_MS);
-    const before = await Promise.all(measured.map(look));
+    const before = await Promise.all(measured.map(readTotals));
     await sleep(MEASURED_MS);
-    tell(report, measured, before, await Promise.all(measured.map(look)));
+    reportTotals(report, measured, before, await Promise.all(measured.map(readTotals)));
     tellOurs(report, await ask());
   } finally {
     for (const child of started) child.kill("SIGKILL");
@@ -69,18 +69,23 @@ export async function run(report: Report): Promise<void> {
   }
 }
 
-interface Seen {
+interface ScrapeTotals {
   cpu_s: number;
   samples: number;
 }
 
-const look = async ({ child, appended }: Measured): Promise<Seen> => ({
+const readTotals = async ({ child, appended }: Measured): Promise<ScrapeTotals> => ({
   samples: await appended(),
   cpu_s: exactCpuSeconds(child),
 });
 
 /** By what was kept: one that falls behind must not look thrifty. */
-function tell(report: Report, measured: readonly Measured[], before: readonly Seen[], after: readonly Seen[]): void {
+function reportTotals(
+  report: Report,
+  measured: readonly Measured[],
+  before: readonly ScrapeTotals[],
+  after: readonly ScrapeTotals[],
+): void {
   const spent = measured.map((_, i) => {
     const samples = (after[i]?.samples ?? 0) - (before[i]?.samples ?? 0);
     const cpu_s = (after[i]?.cpu_s ?? 0) - (before[i]?.cpu_s ?? 0);

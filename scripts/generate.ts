@@ -143,11 +143,11 @@ function limitsPage(): string {
     ["Metrics: an engine elsewhere", "src/metrics/remote/limits.ts", { ...REMOTE_LIMITS }],
   ];
   const text = sections.map(([title, file, limits]) => {
-    const words = limitWords(file);
+    const descriptions = limitWords(file);
     const rows = Object.entries(limits).map(([name, value]) => [
       `\`${name}\``,
       value.toLocaleString("en-US"),
-      words.get(name) ?? "",
+      descriptions.get(name) ?? "",
     ]);
     return `## ${title}\n\n${table(["limit", "value", "at the bound"], rows)}\n`;
   });

@@ -10,7 +10,7 @@ const say = (text: string): void => void process.stdout.write(`${text}\n`);
 const packages = packagesOf(readLock());
 say(`Licences of what is passed on:\n${licenceList(packages)}`);
 const refused = refusedLicences(packages);
-for (const words of refused) say(`FAIL ${words}`);
+for (const problem of refused) say(`FAIL ${problem}`);
 
 // What is installed for development is not passed on.
 const { stdout } = spawnSync("npm", ["audit", "--omit=dev", "--json"], {

@@ -1,5 +1,5 @@
 /** What can be done to machines, by name: for one or for many. */
-import { say } from "./parts/basics.ts";
+import { showMessage } from "./parts/basics.ts";
 import { confirmed } from "./parts/dialog.ts";
 import { plural } from "./parts/format.ts";
 import { call } from "./session.ts";
@@ -51,7 +51,7 @@ const PARALLEL = 8;
 /** Performs the action on all machines in a suitable state, and reports the results. */
 export async function perform(action: MachineAction, targets: readonly Target[]): Promise<void> {
   const ready = targets.filter(({ state }) => action.from.includes(state));
-  if (ready.length === 0) return say(`None of the selected machines can ${action.name.toLowerCase()} now.`);
+  if (ready.length === 0) return showMessage(`None of the selected machines can ${action.name.toLowerCase()} now.`);
   if (action.danger && !(await certain(action, ready))) return;
   const failures: unknown[] = [];
   const queue = [...ready];
@@ -64,8 +64,9 @@ export async function perform(action: MachineAction, targets: readonly Target[])
   };
   await Promise.all(Array.from({ length: PARALLEL }, worker));
   const done = ready.length - failures.length;
-  if (failures.length > 0) say(`${action.name}: ${failures.length} of ${ready.length} did not work`, failures[0]);
-  else if (ready.length > 1) say(`${action.name}: requested for ${plural(done, "machine")}.`);
+  if (failures.length > 0)
+    showMessage(`${action.name}: ${failures.length} of ${ready.length} did not work`, failures[0]);
+  else if (ready.length > 1) showMessage(`${action.name}: requested for ${plural(done, "machine")}.`);
 }
 
 async function certain({ name }: MachineAction, targets: readonly Target[]): Promise<boolean> {

@@ -15,7 +15,7 @@ interface Matrix {
   warnings?: string[];
 }
 
-const asked = (signal?: AbortSignal) => ({
+const fetchOptions = (signal?: AbortSignal) => ({
   params: { org_slug: org() },
   headers: metricsHeaders(),
   ...(signal ? { signal } : {}),
@@ -36,7 +36,7 @@ export function lastSeconds(seconds: number, steps = 240): Range {
 
 export async function queryRange(query: string, { start, end, step }: Range, signal?: AbortSignal): Promise<Series[]> {
   const answer = (await call("GET /prometheus/:org_slug/api/v1/query_range", {
-    ...asked(signal),
+    ...fetchOptions(signal),
     query: { query, start: String(start), end: String(end), step: String(step) },
   })) as unknown as Matrix;
   return answer.data.result.map(({ metric, values = [] }) => ({
@@ -48,7 +48,7 @@ export async function queryRange(query: string, { start, end, step }: Range, sig
 /** An instant query. */
 export async function queryNow(query: string, signal?: AbortSignal): Promise<Series[]> {
   const answer = (await call("GET /prometheus/:org_slug/api/v1/query", {
-    ...asked(signal),
+    ...fetchOptions(signal),
     query: { query },
   })) as unknown as Matrix;
   const { resultType, result } = answer.data;
@@ -63,7 +63,7 @@ export async function queryNow(query: string, signal?: AbortSignal): Promise<Ser
 const of = (metric: string | undefined): object => (metric ? { "match[]": [metric] } : {});
 
 export async function labelValues(label_name: string, signal?: AbortSignal, metric?: string): Promise<string[]> {
-  const { params, ...rest } = asked(signal);
+  const { params, ...rest } = fetchOptions(signal);
   const answer = (await call("GET /prometheus/:org_slug/api/v1/label/:label_name/values", {
     ...rest,
     params: { ...params, label_name },
@@ -74,7 +74,7 @@ export async function labelValues(label_name: string, signal?: AbortSignal, metr
 
 export async function labelNames(signal?: AbortSignal, metric?: string): Promise<string[]> {
   const answer = (await call("GET /prometheus/:org_slug/api/v1/labels", {
-    ...asked(signal),
+    ...fetchOptions(signal),
     query: of(metric),
   })) as unknown as { data: string[] };
   return answer.data;
@@ -83,7 +83,7 @@ export async function labelNames(signal?: AbortSignal, metric?: string): Promise
 /** The labels of every series of a metric. */
 export async function seriesOf(metric: string): Promise<Record<string, string>[]> {
   const answer = (await call("GET /prometheus/:org_slug/api/v1/series", {
-    ...asked(),
+    ...fetchOptions(),
     query: { "match[]": [metric] },
   })) as unknown as { data: Record<string, string>[] };
   return answer.data;
@@ -104,7 +104,7 @@ export interface Cardinality {
 
 export async function cardinality(signal?: AbortSignal): Promise<Cardinality> {
   const answer = (await call("GET /prometheus/:org_slug/api/v1/status/tsdb", {
-    ...asked(signal),
+    ...fetchOptions(signal),
     query: { topN: 15 },
   })) as unknown as {
     data: Cardinality;

@@ -9,9 +9,9 @@ const answer = readFileSync(process.argv[2] ?? "");
 const head =
   `HTTP/1.1 200 OK\r\ncontent-type: application/json; charset=utf-8\r\ncontent-length: ${answer.length}\r\n` +
   "svc-request-id: 01ARZ3NDEKTSV4RRFFQ69G5FAV\r\n\r\n";
-const whole = Buffer.concat([Buffer.from(head), answer]);
+const message = Buffer.concat([Buffer.from(head), answer]);
 const server = createServer({ noDelay: true }, (socket) => {
-  socket.on("data", () => socket.write(whole)).on("error", () => socket.destroy());
+  socket.on("data", () => socket.write(message)).on("error", () => socket.destroy());
 });
 server.listen(0, "127.0.0.1", () => {
   process.stdout.write(`ready ${(server.address() as AddressInfo).port}\n`);

@@ -26,16 +26,16 @@ const MEMORY_MB = 1024;
 export async function sealedResume(report: Report, hangar: Hangar, rounds: number): Promise<void> {
   report.section(`resume of a process with ${HELD_MB} MB, whose memory was sealed on the disk`);
   const id = await hangar.create("holder", "hangar/hello", ["node", "-e", HOLD], MEMORY_MB);
-  const whole: number[] = [];
+  const totals: number[] = [];
   for (let i = 0; i < rounds; i++) {
     const round = await suspendAndResume(hangar, id, "snapshot");
     if ("refused" in round) return report.skip("sealed memory", round.refused);
-    whole.push(round.resume);
+    totals.push(round.resume);
   }
   await hangar.remove("holder");
   const alone = await criuAlone(rounds);
   if (!alone) return report.skip("CRIU alone", "CRIU could not dump or restore a process of this host");
-  const [resume, plain, sealed] = [median(whole), median(alone.plain), median(alone.sealed)];
+  const [resume, plain, sealed] = [median(totals), median(alone.plain), median(alone.sealed)];
   report.add({ what: "resume, p50", value: resume, unit: "ms" });
   report.add({ what: "CRIU alone, from plain files, p50", value: plain, unit: "ms" });
   report.add({ what: "CRIU alone, from sealed files, p50", value: sealed, unit: "ms" });

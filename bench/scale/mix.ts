@@ -76,11 +76,11 @@ async function ask(
   const began = performance.now();
   const answer = await daemon.call(method, path, body, { accept: "application/json" });
   took.get(name)?.push(performance.now() - began);
-  const told = `${name}: ${answer.status} ${JSON.stringify(answer.body)}`;
+  const failure = `${name}: ${answer.status} ${JSON.stringify(answer.body)}`;
   // A database that is out of breath says so, and the caller comes again.
-  if (answer.status === 429 || answer.status === 503) refused.push(told);
+  if (answer.status === 429 || answer.status === 503) refused.push(failure);
   // Two requests for one machine may exclude each other; that is an answer.
-  else if (answer.status >= 300 && answer.status !== 409) failures.push(told);
+  else if (answer.status >= 300 && answer.status !== 409) failures.push(failure);
   if (answer.status >= 300) return;
   if (name === "create") caller.ids.push(String(answer.body["id"]));
   const [list = ""] = path.split("&cursor=");

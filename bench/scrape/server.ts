@@ -43,16 +43,22 @@ function machineOf(i: number): MeasuredMachine {
 }
 
 for (let i = 0; i < Number(count); i++) scraper.started(machineOf(i));
-const tell = async (): Promise<void> => {
+const printFigures = async (): Promise<void> => {
   const targets = scraper.targets("bench");
   const up = targets.filter(({ health }) => health === "up").length;
   const slowest_ms = Math.max(...targets.map(({ last_duration_ms }) => last_duration_ms));
   const samples = targets.reduce((sum, target) => sum + target.samples, 0);
   const oldest = Math.min(...targets.map(({ last_scrape_ms }) => last_scrape_ms ?? 0));
   const { storage } = await engine.status("bench");
-  const told = { up, slowest_ms, samples, appended: storage.samples_appended, behind_ms: systemClock.now() - oldest };
-  process.stdout.write(`${JSON.stringify(told)}\n`);
+  const figures = {
+    up,
+    slowest_ms,
+    samples,
+    appended: storage.samples_appended,
+    behind_ms: systemClock.now() - oldest,
+  };
+  process.stdout.write(`${JSON.stringify(figures)}\n`);
 };
-createInterface({ input: process.stdin }).on("line", () => void tell());
+createInterface({ input: process.stdin }).on("line", () => void printFigures());
 process.on("SIGTERM", () => void scraper.close().then(() => process.exit(0)));
 process.stdout.write("ready\n");

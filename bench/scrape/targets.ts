@@ -21,9 +21,9 @@ function page(round: number): Buffer {
 }
 
 const pages = Array.from({ length: 8 }, (_, round) => page(round));
-let asked = 0;
+let requests = 0;
 const server = createServer((_request, response) => {
-  const body = pages[Math.floor(asked++ / 1000) % pages.length];
+  const body = pages[Math.floor(requests++ / 1000) % pages.length];
   response.writeHead(200, { "content-type": "text/plain; version=0.0.4", "content-length": body?.length ?? 0 });
   response.end(body);
 });

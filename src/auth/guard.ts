@@ -53,9 +53,9 @@ async function identify(
   rule: SchemeRule,
 ): Promise<Principal> {
   if (!authorization?.trim()) unauthorized("there is no token in this request");
-  const words = authorization.trim().split(/\s+/);
-  const text = words.pop() ?? "";
-  const schemes = words.map((word) => word.toLowerCase());
+  const parts = authorization.trim().split(/\s+/);
+  const text = parts.pop() ?? "";
+  const schemes = parts.map((part) => part.toLowerCase());
   if (schemes.length === 0) unauthorized("the Authorization header has no scheme before the token");
   const unknown = schemes.find((scheme) => scheme !== "bearer" && scheme !== "svcv1");
   if (unknown !== undefined) unauthorized("the Authorization scheme must be Bearer, or SvcV1 for created tokens");

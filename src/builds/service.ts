@@ -91,8 +91,8 @@ export class BuildService implements BuildSite {
     await this.#failAll(node_id, RESTARTED);
     void this.#keepLooking();
     if (!notifier) return;
-    this.#unlisten = notifier.listen("builds", (word) => {
-      if (word === node_id) void this.#look();
+    this.#unlisten = notifier.listen("builds", (message) => {
+      if (message === node_id) void this.#look();
     });
   }
 

@@ -73,9 +73,9 @@ export function pagesOf<Route extends ListRoute>(
   client: Client,
   input: Input,
   route: Route,
-  asked: Parameters<typeof client.pages<Route>>[1],
+  request: Parameters<typeof client.pages<Route>>[1],
 ): AsyncGenerator<ListItem<Route>[]> {
   const limit = Math.min(PAGE_ROWS, boundOf(input).most);
-  const query = { ...(asked as { query?: object }).query, limit };
-  return client.pages(route, { ...asked, query } as typeof asked);
+  const query = { ...(request as { query?: object }).query, limit };
+  return client.pages(route, { ...request, query } as typeof request);
 }

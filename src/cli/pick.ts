@@ -35,8 +35,8 @@ async function pick({ client, say }: Context, verb: Verb): Promise<string> {
   const reader = createInterface({ input: process.stdin, output: process.stderr });
   try {
     // Whoever ends the input has decided against it.
-    const gone = new Promise<string>((resolve) => reader.once("close", () => resolve("")));
-    return chosen(names, await Promise.race([reader.question(`which ${what}? number or name: `), gone]), what);
+    const closed = new Promise<string>((resolve) => reader.once("close", () => resolve("")));
+    return chosen(names, await Promise.race([reader.question(`which ${what}? number or name: `), closed]), what);
   } finally {
     reader.close();
   }

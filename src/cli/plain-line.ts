@@ -62,8 +62,8 @@ function readRest(
 /** Arguments in their places; undefined when there are too many or too few, or the last one takes several. */
 function inPlaces(verb: Verb, given: readonly string[]): Typed["arguments"] | undefined {
   const own = (verb.arguments ?? []).map(([name]) => name);
-  const asked = namesAppFirst(verb) || isPicked(verb);
-  const needed = asked ? 0 : own.filter((name) => name.startsWith("<")).length;
+  const prompts = namesAppFirst(verb) || isPicked(verb);
+  const needed = prompts ? 0 : own.filter((name) => name.startsWith("<")).length;
   if (own.some((name) => name.includes("..."))) return undefined;
   if (given.length > own.length || given.length < needed) return undefined;
   return own.map((_, at) => given[at]);

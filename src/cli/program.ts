@@ -103,8 +103,9 @@ function addVerb(parent: Command, name: string, verb: Verb, run: Run): Command {
     .description(verb.summary)
     .exitOverride();
   command.addHelpText("before", `Examples:\n${verb.examples.map((example) => `  ${example}`).join("\n")}\n`);
-  const asked = namesAppFirst(verb) || isPicked(verb);
-  for (const [argument, words] of verb.arguments ?? []) command.argument(asked ? optional(argument) : argument, words);
+  const prompts = namesAppFirst(verb) || isPicked(verb);
+  for (const [argument, words] of verb.arguments ?? [])
+    command.argument(prompts ? optional(argument) : argument, words);
   for (const [flags, words] of optionsOf(verb)) command.option(flags, words);
   if (verb.passes_on) command.allowUnknownOption();
   if (verb.details) command.addHelpText("after", `\n${verb.details()}`);

@@ -16,11 +16,11 @@ export interface Step<T> {
  * Looks until it is done, with a bar for whoever watches. On a terminal the bar is drawn over itself; elsewhere
  * nothing is printed, so that logs stay readable.
  */
-export async function watch<T>(label: string, look: () => Promise<Step<T>>): Promise<T> {
+export async function watch<T>(label: string, poll: () => Promise<Step<T>>): Promise<T> {
   const started = systemClock.monotonic();
   const drawn = process.stderr.isTTY;
   for (;;) {
-    const { value, done, progress } = await look();
+    const { value, done, progress } = await poll();
     const seconds = (systemClock.monotonic() - started) / 1000;
     if (drawn) process.stderr.write(`\r\u001b[K${done ? "" : barText(label, progress, seconds)}`);
     if (done) return value;

@@ -298,9 +298,9 @@ function worthAnother(thrown: unknown): boolean {
 
 /** As long as we were told; else twice as long at each try, not all at the same moment. */
 async function pause(thrown: unknown, tries: number, signal: AbortSignal | undefined): Promise<void> {
-  const told = thrown instanceof ClientError ? thrown.retry_after_s : undefined;
+  const retryAfter = thrown instanceof ClientError ? thrown.retry_after_s : undefined;
   const doubled = FIRST_PAUSE_MS * 2 ** tries * (0.5 + Math.random() / 2);
-  const ms = Math.min(LONGEST_PAUSE_MS, told === undefined ? doubled : told * 1000);
+  const ms = Math.min(LONGEST_PAUSE_MS, retryAfter === undefined ? doubled : retryAfter * 1000);
   await new Promise<void>((resolve, reject) => {
     const giveUp = (): void => {
       clearTimeout(timer);

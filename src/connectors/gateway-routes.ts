@@ -43,7 +43,7 @@ export function gatewayRoutes({ gateway, store, oauth, sprites_base_url }: Parts
             usage_snippet: usageSnippet(connection, sprites_base_url()),
           })),
           available: Object.entries(PROVIDERS)
-            .filter(([name, { made_by }]) => oauth.offers(name) || made_by.some((way) => way !== "oauth"))
+            .filter(([name, { made_by }]) => oauth.offers(name) || made_by.some((method) => method !== "oauth"))
             .map(([provider, { title, oauth: flow }]) => ({
               provider,
               name: title,

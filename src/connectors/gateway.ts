@@ -86,17 +86,17 @@ export class Gateway {
   /** Builds the outgoing request with a valid credential. */
   async compose(
     connection: Connection,
-    asked: GatewayRequest,
+    request: GatewayRequest,
   ): Promise<{ destination: Destination; outgoing: Outgoing }> {
     const { oauth, settings, clock } = this.#parts;
     const fresh = await oauth.fresh(connection);
     const destination = destinationOf(fresh.connection, settings, this.#parts.self_url);
     const { provider, placement } = destination;
-    const headers = requestHeaders(asked.headers, provider.headers, secretHeader(placement));
+    const headers = requestHeaders(request.headers, provider.headers, secretHeader(placement));
     const { region } = connection.provider_info;
     // The response must be uncompressed, so that a credential in it can be masked.
     const own = { ...headers, "accept-encoding": "identity", "user-agent": headers["user-agent"] ?? "hangar-gateway" };
-    const input = { method: asked.method, path: asked.path, query: asked.query, headers: own, region };
+    const input = { method: request.method, path: request.path, query: request.query, headers: own, region };
     return { destination, outgoing: place(destination, fresh.credential, { ...input, now_ms: clock.now() }) };
   }
 
@@ -142,16 +142,20 @@ export class Gateway {
   async #pass({ connection, target, method }: Call, exchange: Exchange): Promise<Passed> {
     const { request, response } = exchange;
     const { destination, outgoing } = await this.compose(connection, { ...target, method, headers: request.headers });
-    const gone = new AbortController();
+    const disconnected = new AbortController();
     const left = (): void => {
-      if (!response.writableFinished) gone.abort();
+      if (!response.writableFinished) disconnected.abort();
     };
     response.once("close", left);
-    request.setTimeout(LIMITS.silence_timeout_ms, () => gone.abort());
+    request.setTimeout(LIMITS.silence_timeout_ms, () => disconnected.abort());
     const body = hasBody(request) ? request : undefined;
-    return await this.#parts.upstream.pass({ method, outgoing, body, signal: gone.signal }, destination.guarded, {
-      begin: (status, headers) => begin(exchange, status, headers),
-    });
+    return await this.#parts.upstream.pass(
+      { method, outgoing, body, signal: disconnected.signal },
+      destination.guarded,
+      {
+        begin: (status, headers) => begin(exchange, status, headers),
+      },
+    );
   }
 
   #count({ connection, target, sprite, method }: Call, passed: Passed, request: IncomingMessage): void {

@@ -16,8 +16,8 @@ interface Parts {
 }
 
 export function oauthRoutes({ oauth, settings, sprites_base_url }: Parts): Row[] {
-  const usable = (name: string, way: string): boolean =>
-    way === "oauth" ? oauth.offers(name) : way !== "provisioned" || settings[name]?.api_key !== undefined;
+  const usable = (name: string, method: string): boolean =>
+    method === "oauth" ? oauth.offers(name) : method !== "provisioned" || settings[name]?.api_key !== undefined;
   return [
     route("GET /v1/oauth/providers", {
       summary: "The providers, and how each can be connected on this platform",
@@ -34,7 +34,7 @@ export function oauthRoutes({ oauth, settings, sprites_base_url }: Parts): Row[]
               provider,
               title,
               category,
-              connected_by: made_by.filter((way) => usable(provider, way)),
+              connected_by: made_by.filter((method) => usable(provider, method)),
               default_scopes: [...(flow?.scopes ?? [])],
             })),
         };
@@ -94,8 +94,8 @@ function landingPage(
 ): string {
   const { code = "", state = "", error } = query;
   if (error !== undefined) {
-    const words = query.error_description ?? error;
-    return page("Not connected", `<main><h1>Not connected</h1><p>${html(provider)} says: ${html(words)}</p></main>`);
+    const message = query.error_description ?? error;
+    return page("Not connected", `<main><h1>Not connected</h1><p>${html(provider)} says: ${html(message)}</p></main>`);
   }
   const quote = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
   const command = `hangar connectors finish ${quote(provider)} --code ${quote(code)} --state ${quote(state)}`;

@@ -60,7 +60,11 @@ interface IncomingRequest {
   now_ms: number;
 }
 
-export function place({ base_url, placement }: Destination, credential: Credential, asked: IncomingRequest): Outgoing {
+export function place(
+  { base_url, placement }: Destination,
+  credential: Credential,
+  incoming: IncomingRequest,
+): Outgoing {
   const base = new URL(base_url);
   const { token } = credential;
   const outgoing = (path: string, query: string, headers: Record<string, string>): Outgoing => ({
@@ -70,24 +74,24 @@ export function place({ base_url, placement }: Destination, credential: Credenti
     secrets: [token],
   });
   const root = base.pathname.replace(/\/$/, "");
-  const path = `${root}${asked.path}`;
+  const path = `${root}${incoming.path}`;
   switch (placement.in) {
     case "header": {
       const value = placement.prefix === "" ? token : `${placement.prefix} ${token}`;
-      return outgoing(path, asked.query, { ...asked.headers, [placement.name]: value });
+      return outgoing(path, incoming.query, { ...incoming.headers, [placement.name]: value });
     }
     case "query": {
-      const kept = withoutParameter(asked.query, placement.name);
+      const kept = withoutParameter(incoming.query, placement.name);
       const own = `${encodeURIComponent(placement.name)}=${encodeURIComponent(token)}`;
-      return outgoing(path, `?${kept === "" ? "" : `${kept}&`}${own}`, asked.headers);
+      return outgoing(path, `?${kept === "" ? "" : `${kept}&`}${own}`, incoming.headers);
     }
     case "path":
-      return outgoing(pathWithToken(root, token, asked.path), asked.query, asked.headers);
+      return outgoing(pathWithToken(root, token, incoming.path), incoming.query, incoming.headers);
     case "signature": {
       const { access_key_id = "" } = credential;
-      const { method, headers, now_ms, region = "us-east-1" } = asked;
-      const signing = { method, path, query: asked.query.slice(1), host: base.host, headers, now_ms, region };
-      return outgoing(path, asked.query, {
+      const { method, headers, now_ms, region = "us-east-1" } = incoming;
+      const signing = { method, path, query: incoming.query.slice(1), host: base.host, headers, now_ms, region };
+      return outgoing(path, incoming.query, {
         ...headers,
         ...signedHeaders({ ...signing, access_key_id, secret: token }),
       });

@@ -76,8 +76,8 @@ function allows(pattern: string, path: string): boolean {
 function blocks(pattern: string, path: string): boolean {
   const { text, open } = readPattern(pattern);
   const wanted = foldedPath(text);
-  const asked = foldedPath(path);
-  return open ? asked.startsWith(wanted) : withoutSlash(asked) === withoutSlash(wanted);
+  const folded = foldedPath(path);
+  return open ? folded.startsWith(wanted) : withoutSlash(folded) === withoutSlash(wanted);
 }
 
 function readPattern(pattern: string): { text: string; open: boolean } {

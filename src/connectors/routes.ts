@@ -203,8 +203,8 @@ function lookRoutes(parts: ConnectorRouteParts): Row[] {
       async handle({ body, ...call }) {
         const { access_policy, provider_info, org_id } = await found(parts, call);
         const sprite = { name: body.sprite, labels: body.labels ?? (await sprites.labels(org_id, body.sprite)) };
-        const asked = body.access_policy ? policyOf(body.access_policy) : access_policy;
-        return gateway.verdict(asked, sprite, body.path, provider_info.encoded_paths ?? false);
+        const policy = body.access_policy ? policyOf(body.access_policy) : access_policy;
+        return gateway.verdict(policy, sprite, body.path, provider_info.encoded_paths ?? false);
       },
     }),
     route("GET /v1/oauth/connections/:connection_id/usage", {

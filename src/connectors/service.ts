@@ -288,7 +288,7 @@ export function providerOf(name: string, ...ways: readonly Provider["made_by"][n
     const near = closest(name, PROVIDER_KEYS);
     return bad("body.provider", `is not a provider${near ? `; did you mean ${near}?` : ""}`, PROVIDER_KEYS.join(", "));
   }
-  if (!ways.some((way) => provider.made_by.includes(way)))
+  if (!ways.some((method) => provider.made_by.includes(method)))
     bad("body.provider", `${provider.title} is connected another way: ${provider.made_by.join(" or ")}`);
   return provider;
 }

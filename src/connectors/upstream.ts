@@ -161,6 +161,6 @@ function upstreamError(error: Error & { code?: string }): ApiError {
     return new ApiError("upstream_timeout", "the provider did not answer in time", { cause: error });
   const [first] = error instanceof AggregateError ? (error.errors as Error[]) : [];
   // Network messages contain hosts and ports, never the request.
-  const words = first?.message ?? messageOf(error);
-  return new ApiError("upstream_failed", `the provider could not be reached: ${words}`, { cause: error });
+  const message = first?.message ?? messageOf(error);
+  return new ApiError("upstream_failed", `the provider could not be reached: ${message}`, { cause: error });
 }

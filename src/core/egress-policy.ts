@@ -48,13 +48,13 @@ function portsOf(first: string | undefined, last = first): [number, number] | "w
 }
 
 /** Whether a queried name is that of an entry, or below it. */
-export const isNamed = (asked: string, name: string): boolean =>
-  name.startsWith("*.") ? asked.endsWith(name.slice(1)) : asked === name;
+export const isNamed = (query: string, name: string): boolean =>
+  name.startsWith("*.") ? query.endsWith(name.slice(1)) : query === name;
 
 /** The parsed entries of a policy; invalid ones are refused when the policy is set. */
 export const targetsOf = ({ mode, allow }: EgressPolicy): EgressTarget[] =>
   mode === "list" ? allow.flatMap((text) => parseEgressTarget(text) ?? []) : [];
 
 /** Whether a policy allows DNS queries for a name. */
-export const namesAllowed = (policy: EgressPolicy, asked: string): boolean =>
-  policy.mode === "all" || targetsOf(policy).some(({ name }) => name !== undefined && isNamed(asked, name));
+export const namesAllowed = (policy: EgressPolicy, query: string): boolean =>
+  policy.mode === "all" || targetsOf(policy).some(({ name }) => name !== undefined && isNamed(query, name));

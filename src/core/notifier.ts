@@ -5,9 +5,9 @@
  */
 export interface Notifier {
   /** Never throws and never waits; what cannot be sent is lost, and receivers also poll. */
-  send(channel: NotificationChannel, word: string): void;
+  send(channel: NotificationChannel, message: string): void;
   /** Notifications of other processes, never our own. Returns the unsubscribe function. */
-  listen(channel: NotificationChannel, listener: (word: string) => void): () => void;
+  listen(channel: NotificationChannel, listener: (message: string) => void): () => void;
   /** Called after a reconnect, when notifications may have been lost. */
   onGap(listener: () => void): () => void;
   close(): Promise<void>;

@@ -120,11 +120,11 @@ async function runDeploy(
   child.stdin?.end();
   const ended = once(child, "close") as Promise<[number | null]>;
   ended.catch(() => {});
-  const told = async (stream: Readable): Promise<void> => {
+  const forward = async (stream: Readable): Promise<void> => {
     for await (const line of createInterface({ input: stream, crlfDelay: Number.POSITIVE_INFINITY }))
       say(line.replaceAll(`${APP_DIR}/`, "").replaceAll(APP_DIR, "the commit"));
   };
-  await Promise.all([told(child.stdout as Readable), told(child.stderr as Readable)]);
+  await Promise.all([forward(child.stdout as Readable), forward(child.stderr as Readable)]);
   const [code] = await ended;
   return code === 0;
 }

@@ -84,7 +84,7 @@ export class GitHttp {
     const allowed = whileAllowed((again) => guard.admit(again, access, { app_name: name }));
     const closed = new AbortController();
     response.once("close", () => closed.abort());
-    const gone = AbortSignal.any([closed.signal, allowed]);
+    const aborted = AbortSignal.any([closed.signal, allowed]);
     const begin = (type: string): ServerResponse => {
       takeOver();
       response.writeHead(200, {
@@ -96,7 +96,7 @@ export class GitHttp {
       return response;
     };
     const org_slug = admitted.org?.slug ?? "";
-    const call = { request, app, org_slug, service, caller, begin, gone, allowed } as const;
+    const call = { request, app, org_slug, service, caller, begin, gone: aborted, allowed } as const;
     if (is_list) return await this.#list(call);
     await (service === "git-receive-pack" ? this.#push(call) : this.#fetch(call));
   }
@@ -195,8 +195,8 @@ export class GitHttp {
     return Readable.from(pieces).compose(createGunzip()) as AsyncIterable<Uint8Array>;
   }
 
-  #until(gone: AbortSignal): AbortSignal {
-    return AbortSignal.any([gone, AbortSignal.timeout(this.#parts.limits.fetch_ms)]);
+  #until(aborted: AbortSignal): AbortSignal {
+    return AbortSignal.any([aborted, AbortSignal.timeout(this.#parts.limits.fetch_ms)]);
   }
 
   #existing(app: GitApp): string {
@@ -225,10 +225,10 @@ async function answer(child: ReturnType<typeof startGit>, begin: () => ServerRes
   response.end();
 }
 
-const drained = (response: ServerResponse, gone?: AbortSignal): Promise<void> =>
+const drained = (response: ServerResponse, aborted?: AbortSignal): Promise<void> =>
   new Promise((resolve) => {
     response.once("drain", resolve).once("close", resolve);
-    if (gone?.aborted || response.destroyed) resolve();
+    if (aborted?.aborted || response.destroyed) resolve();
   });
 
 const packet = (text: string): string =>

@@ -111,7 +111,7 @@ export class Pushes {
   /** Answers the hook. Whoever is deployed next waits until Git has kept this push. */
   async #decide(channel: HookChannel, { push, dir, work, ended, signal }: Receiving): Promise<void> {
     const { limits, log } = this.#parts;
-    const say = (line: string): void => channel.say(line);
+    const report = (line: string): void => channel.say(line);
     try {
       const announced = await channel.announced(limits);
       if (!announced) return;
@@ -120,17 +120,17 @@ export class Pushes {
         throw new PushRefused(
           `A push deploys at most ${limits.deploys_per_push} branches (limit deploys_per_push): push them one by one.`,
         );
-      const onWait = (): void => say(`Another push to ${push.app.name} is being deployed: waiting for it.`);
+      const onWait = (): void => report(`Another push to ${push.app.name} is being deployed: waiting for it.`);
       await this.#parts.turns.take(push.app.id, onWait, async () => {
         await this.#refuseMoved(dir, announced.updates, signal);
         for (const update of announced.updates)
-          await this.#apply(update, { push, dir, work, objects: announced.objects, say, signal });
+          await this.#apply(update, { push, dir, work, objects: announced.objects, say: report, signal });
         channel.end(0);
         await ended;
       });
     } catch (thrown) {
-      for (const line of problemLines(thrown, log)) say(line);
-      say(`Nothing of this push is kept. \`hangar releases --app ${push.app.name}\` shows what runs.`);
+      for (const line of problemLines(thrown, log)) report(line);
+      report(`Nothing of this push is kept. \`hangar releases --app ${push.app.name}\` shows what runs.`);
       channel.end(1);
     }
   }

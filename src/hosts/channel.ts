@@ -58,12 +58,12 @@ export async function listenForPeers(parts: {
   server.maxHeadersCount = 32;
   server.on("clientError", refuseBytes);
   const unknown = boundHandshakes(server);
-  const listener = strictly((asked, answer) => {
-    const gone = new AbortController();
-    answer.on("close", () => gone.abort());
-    const work = text(asked).then(async (body) => {
-      const call = calls[(asked.url ?? "").slice(1)] ?? fail("not_found", "no such call");
-      return (await call(JSON.parse(body), gone.signal)) ?? null;
+  const listener = strictly((request, answer) => {
+    const disconnected = new AbortController();
+    answer.on("close", () => disconnected.abort());
+    const work = text(request).then(async (body) => {
+      const call = calls[(request.url ?? "").slice(1)] ?? fail("not_found", "no such call");
+      return (await call(JSON.parse(body), disconnected.signal)) ?? null;
     });
     work.then(
       (result) => answer.end(JSON.stringify({ result })),
@@ -184,14 +184,14 @@ export class Channel {
     const answer = await new Promise<{ status: number; text: string }>((resolve, reject) => {
       const url = `https://${address}/${name}`;
       const asking = request(url, { method: "POST", agent: this.#agent, signal: until }, (response) => {
-        text(response).then((words) => resolve({ status: response.statusCode ?? 0, text: words }), reject);
+        text(response).then((body) => resolve({ status: response.statusCode ?? 0, text: body }), reject);
       });
       asking.on("error", reject);
       asking.end(sent);
     }).catch((cause: unknown) => unreachable(address, cause));
-    const told = JSON.parse(answer.text) as CallReply;
-    if (answer.status === 200) return told.result;
-    return refused({ error: `the host answered ${answer.status}`, ...told });
+    const reply = JSON.parse(answer.text) as CallReply;
+    if (answer.status === 200) return reply.result;
+    return refused({ error: `the host answered ${answer.status}`, ...reply });
   }
 
   /** Opens a stream to another process, if it accepts. */
@@ -207,8 +207,8 @@ export class Channel {
       await session.send(JSON.stringify(body));
       const { value: answer } = await session.messages().next();
       if (typeof answer !== "string") unreachable(address, new Error("it hung up"));
-      const told = JSON.parse(answer) as CallReply;
-      return told.error === undefined ? session : refused(told);
+      const reply = JSON.parse(answer) as CallReply;
+      return reply.error === undefined ? session : refused(reply);
     } finally {
       until.removeEventListener("abort", late);
     }

@@ -8,7 +8,7 @@ export interface Fence {
   /** Resolves when no fenced machine runs. */
   shut(): Promise<void>;
   /** Thaws all machines except these, which moved elsewhere and never run again here. */
-  open(gone: readonly string[]): Promise<void>;
+  open(removed: readonly string[]): Promise<void>;
   /** Exempts a machine until it is included again or boots anew. */
   exempt(machine_id: string): void;
   /** Ends the exemption; it does not stop a machine that runs without a lease at the moment. */

@@ -90,7 +90,7 @@ interface Serving {
   ending: AbortSignal;
 }
 
-interface Asked {
+interface RouteCall {
   request: FastifyRequest;
   reply: FastifyReply;
   input: Input;
@@ -127,16 +127,16 @@ async function relayed(
  * An upload, a stream or a WebSocket, whose caller's access is checked again while it lasts. False for any other call.
  * Replies are not passed through promises: a reply of Fastify is a thenable that resolves to nothing when it was sent.
  */
-async function handleLong(row: Row, asked: Asked, serving: Serving): Promise<boolean> {
-  if (!row.upload) return isSession(row, asked.request) && (await handleUpgrade(row, asked, serving));
-  await handleUpload(row, asked, serving);
+async function handleLong(row: Row, call: RouteCall, serving: Serving): Promise<boolean> {
+  if (!row.upload) return isSession(row, call.request) && (await handleUpgrade(row, call, serving));
+  await handleUpload(row, call, serving);
   return true;
 }
 
 /** Takes a body of any length; the caller's access is checked again while it comes. */
 async function handleUpload(
   row: Row,
-  { request, reply, input, facts }: Asked,
+  { request, reply, input, facts }: RouteCall,
   { parts, sessions, ending }: Serving,
 ): Promise<void> {
   const session = openSession(row, { request, input }, { parts, sessions });
@@ -153,7 +153,7 @@ async function handleUpload(
 
 const openSession = (
   row: Row,
-  { request, input }: Pick<Asked, "request" | "input">,
+  { request, input }: Pick<RouteCall, "request" | "input">,
   { parts, sessions }: Pick<Serving, "parts" | "sessions">,
 ) =>
   sessions.open(async () => {
@@ -163,7 +163,7 @@ const openSession = (
 /** Opens a stream or WebSocket; the caller's access is checked again while it lasts. False when this is an ordinary call. */
 async function handleUpgrade(
   row: Row,
-  { request, reply, input, facts }: Asked,
+  { request, reply, input, facts }: RouteCall,
   { parts, sessions, ending }: Serving,
 ): Promise<boolean> {
   const over = parts.usage.stream(facts.caller);
@@ -308,14 +308,14 @@ class RequestSignal {
 
   get signal(): AbortSignal {
     if (!this.#signal) {
-      const gone = new AbortController();
+      const disconnected = new AbortController();
       const left = (): void => {
-        if (!this.#response.writableFinished) gone.abort();
+        if (!this.#response.writableFinished) disconnected.abort();
       };
       // A disconnect before the listener was added is not announced again.
       if (this.#response.closed) left();
       else this.#response.once("close", left);
-      this.#signal = AbortSignal.any([gone.signal, this.#ending]);
+      this.#signal = AbortSignal.any([disconnected.signal, this.#ending]);
     }
     return this.#signal;
   }

@@ -13,21 +13,21 @@ export function problems(schema: TSchema, value: unknown, root: string): Problem
 }
 
 function check(schema: JsonSchema, value: unknown, path: string, found: Problem[]): void {
-  const tell = (problem: string): void => {
+  const addProblem = (problem: string): void => {
     const allowed = allowedWords(schema);
     found.push({ path, problem, ...(allowed ? { allowed } : {}) });
   };
   if (found.length > LIMITS.problems_listed) return;
   if (schema.anyOf) {
     // A union that does not match gets one message with what is allowed; the branches' messages would confuse.
-    if (!schema.anyOf.some((one) => fits(one, value))) tell(`must be ${allowedWords(schema)}`);
+    if (!schema.anyOf.some((one) => fits(one, value))) addProblem(`must be ${allowedWords(schema)}`);
   } else if ("const" in schema) {
-    if (value !== schema.const) tell("must be equal to constant");
+    if (value !== schema.const) addProblem("must be equal to constant");
   } else if (schema.type !== undefined) {
     const kind = KINDS[schema.type];
     assert(kind, `the schema's type ${schema.type} is known`);
-    if (!kind.is(value)) tell(`must be ${schema.type}`);
-    else kind.check?.(schema, value as never, { path, found, tell });
+    if (!kind.is(value)) addProblem(`must be ${schema.type}`);
+    else kind.check?.(schema, value as never, { path, found, tell: addProblem });
   }
 }
 
@@ -111,8 +111,8 @@ function propertyOf({ properties, patternProperties }: JsonSchema, name: string)
 /** Describes what a schema allows. */
 export function allowedWords(schema: JsonSchema): string | undefined {
   if (schema.anyOf) {
-    const words = schema.anyOf.map((one) => ("const" in one ? JSON.stringify(one.const) : allowedWords(one)));
-    return words.join(" or ");
+    const allowed = schema.anyOf.map((one) => ("const" in one ? JSON.stringify(one.const) : allowedWords(one)));
+    return allowed.join(" or ");
   }
   if ("const" in schema) return JSON.stringify(schema.const);
   const { minimum, maximum, minLength, maxLength, pattern } = schema;

@@ -64,10 +64,10 @@ export function localGuard(machine_authenticator: MachineSocketAuthenticator, to
   };
 }
 
-type Seen = (target: Target, machine: { id: string; app_name: string }) => boolean;
+type IsVisible = (target: Target, machine: { id: string; app_name: string }) => boolean;
 
 /** Whether a resource of this scope belongs to the machine. */
-const SEEN: Partial<Record<Scope, Seen>> = {
+const SEEN: Partial<Record<Scope, IsVisible>> = {
   app: ({ app_name }, machine) => app_name === machine.app_name,
   machine: ({ app_name, machine_id }, machine) => machine_id === machine.id && app_name === machine.app_name,
 };

@@ -25,12 +25,12 @@ export function networkStoreSuite(name: string, open: () => Promise<Opened>, ski
     test("prefixes are derived from the secret, and concurrent callers get the same one", async () => {
       const { store, close } = await open();
       const networks = new PrivateNetworks(store, Buffer.from("secret"));
-      const asked = await Promise.all(Array.from({ length: 8 }, () => networks.prefix("o1", "default")));
-      assert.equal(new Set(asked).size, 1);
-      assert.match(asked[0] ?? "", /^[0-9a-f]{8}$/);
-      assert.notEqual(asked[0], prefixFromOrg("o1", "default"));
-      assert.notEqual(await networks.prefix("o1", "other"), asked[0]);
-      assert.equal(await new PrivateNetworks(store, Buffer.from("another")).prefix("o1", "default"), asked[0]);
+      const prefixes = await Promise.all(Array.from({ length: 8 }, () => networks.prefix("o1", "default")));
+      assert.equal(new Set(prefixes).size, 1);
+      assert.match(prefixes[0] ?? "", /^[0-9a-f]{8}$/);
+      assert.notEqual(prefixes[0], prefixFromOrg("o1", "default"));
+      assert.notEqual(await networks.prefix("o1", "other"), prefixes[0]);
+      assert.equal(await new PrivateNetworks(store, Buffer.from("another")).prefix("o1", "default"), prefixes[0]);
       await close();
     });
 

@@ -88,8 +88,8 @@ export function machineStoreSuite(
         assert.equal(await store.insert(inserting(aMachine({ id: "m2", name: "web", app_id: "a2" })), 2), "inserted");
         assert.equal(await store.insert(inserting(aMachine({ id: "m3", name: "api" })), 2), "limit");
         assert.equal(await store.insert(inserting(aMachine({ id: "m3", app_id: "gone" })), 2), "no_app");
-        const gone = { ...one, state: "destroyed" as const, revision: 2 };
-        assert.equal(await store.commit(change(gone, { events: [event("e9", "destroyed")] })), "done");
+        const destroyed = { ...one, state: "destroyed" as const, revision: 2 };
+        assert.equal(await store.commit(change(destroyed, { events: [event("e9", "destroyed")] })), "done");
         assert.equal(await store.insert(inserting(aMachine({ id: "m4", name: "web" })), 2), "inserted");
         assert.equal(await store.count("a1"), 1);
         assert.deepEqual(Object.fromEntries(await store.counts(one.org_id)), { a1: 1, a2: 1 });
@@ -109,8 +109,8 @@ export function machineStoreSuite(
         const [one] = await store.list("a1", {});
         const machine = await store.find(one?.id ?? "");
         assert.ok(machine);
-        const gone = { ...machine, state: "destroyed" as const, revision: machine.revision + 1 };
-        await store.commit(change(gone, { events: [event("e9", "destroyed")] }));
+        const destroyed = { ...machine, state: "destroyed" as const, revision: machine.revision + 1 };
+        await store.commit(change(destroyed, { events: [event("e9", "destroyed")] }));
         assert.equal(await inserted(some(20)), 1, "one has made room");
         await store.foldCounts();
         assert.equal(await make("m91"), "limit");
@@ -271,23 +271,23 @@ export function machineStoreSuite(
       withStore(async (store) => {
         const ids = Array.from({ length: 24 }, (_, i) => `m${i}`);
         const before = await store.logEnd("o1");
-        const told: string[] = [];
+        const published: string[] = [];
         let cursor = before;
         const read = async (): Promise<void> => {
           const { events } = await store.log({ org_id: "o1", after: cursor, limit: 5 });
           for (const { seq, machine_id } of events) {
             assert.ok(seq > cursor, "places rise");
             cursor = seq;
-            told.push(machine_id);
+            published.push(machine_id);
           }
         };
         const written = Promise.all(
           ids.map((id) => store.insert(inserting(aMachine({ id, name: id, app_id: id === "m7" ? "a2" : "a1" })), 99)),
         );
-        while (told.length < ids.length) await read();
+        while (published.length < ids.length) await read();
         await written;
         assert.deepEqual(
-          [...told].sort(),
+          [...published].sort(),
           [...ids].sort(),
           "none is missed by who reads meanwhile, and none comes twice",
         );
@@ -295,7 +295,7 @@ export function machineStoreSuite(
         const { events: all, behind } = await store.log({ org_id: "o1", after: 0, limit: 100 });
         assert.deepEqual(
           all.map(({ machine_id }) => machine_id),
-          told,
+          published,
         );
         assert.equal(behind, false);
         assert.equal((await store.log({ org_id: "o1", app_id: "a2", after: 0, limit: 100 })).events.length, 1);
@@ -361,8 +361,8 @@ export function machineStoreSuite(
         const versions = await store.versions("m1");
         assert.equal(versions.length, MACHINE_LIMITS.versions_kept);
         assert.equal(versions[0]?.instance_id, machine.instance_id);
-        const gone = { ...machine, revision: machine.revision + 1, state: "destroyed" as const, updated_at: 2000 };
-        await store.commit(change(gone, { events: [event("e9", "destroyed")] }));
+        const destroyed = { ...machine, revision: machine.revision + 1, state: "destroyed" as const, updated_at: 2000 };
+        await store.commit(change(destroyed, { events: [event("e9", "destroyed")] }));
         assert.equal(await store.purge(2000), 0);
         assert.equal(await store.purge(2001), 1);
         assert.equal(await store.find("m1"), undefined);

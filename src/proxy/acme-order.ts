@@ -41,13 +41,13 @@ export async function orderCertificate(
     }
   };
   // The account key is passed neither as an argument nor in the environment.
-  const tell = (message: AcmeOrder | Presented): void => void child.send(message, (error) => error && reject(error));
-  tell({ ...order, timeout_ms });
+  const send = (message: AcmeOrder | Presented): void => void child.send(message, (error) => error && reject(error));
+  send({ ...order, timeout_ms });
   child.on("message", (message: AcmeMessage) => {
     if (message.type === "issued") resolve(message);
     else if (message.type === "failed") stop(message.problem)();
     else if (message.type === "account") onAccount(message.url).catch(reject);
-    else void presented(message.token, message.answer).then(tell);
+    else void presented(message.token, message.answer).then(send);
   });
   child.once("error", reject);
   child.once("exit", stop("the order ended without an answer"));

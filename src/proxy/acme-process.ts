@@ -53,7 +53,7 @@ function configureHttp({ ca, timeout_ms }: AcmeOrder): void {
 
 const reasonOf = (error: Error & { code?: string }): string => error.message || (error.code ?? "no reason");
 
-const tell = (message: AcmeMessage): unknown => process.send?.(message);
+const send = (message: AcmeMessage): unknown => process.send?.(message);
 
 async function received<T>(): Promise<T> {
   const [message] = (await once(process, "message")) as [T];
@@ -67,7 +67,7 @@ async function issue(order: AcmeOrder): Promise<AcmeMessage> {
   const client = new acme.Client({ directoryUrl: directory_url, accountKey: account_key, ...known, ...POLLS });
   if (account_url === undefined) {
     await client.createAccount({ termsOfServiceAgreed: true });
-    tell({ type: "account", url: client.getAccountUrl() });
+    send({ type: "account", url: client.getAccountUrl() });
   }
   const key = await acme.crypto.createPrivateEcdsaKey("P-256");
   // A common name has at most 64 characters; clients use the alternative name.
@@ -80,7 +80,7 @@ async function issue(order: AcmeOrder): Promise<AcmeMessage> {
     skipChallengeVerification: true,
     async challengeCreateFn(_authorization, { type, token }, answer) {
       if (type !== challenge) throw new Error(`the authority does not offer ${challenge} for this name`);
-      tell({ type: "present", token, answer });
+      send({ type: "present", token, answer });
       const { problem } = await received<Presented>();
       if (problem !== undefined) throw new Error(problem);
     },
@@ -97,4 +97,4 @@ const failed = (thrown: unknown): AcmeMessage => ({
 
 // The parent process has gone, so the certificate is no longer needed.
 process.once("disconnect", () => process.exit(0));
-tell(await issue(await received<AcmeOrder>()).catch(failed));
+send(await issue(await received<AcmeOrder>()).catch(failed));

@@ -362,8 +362,8 @@ function checkPair(hostname: string, chain: string, key: string, now: number): X
   } catch (thrown) {
     wrong("body.fullchain", `cannot be used for TLS with this key (${messageOf(thrown)})`);
   }
-  const asked = hostname.replace(/^\*\./, "any.");
-  if (!leaf.checkHost(asked)) wrong("body.fullchain", `does not cover ${hostname}`);
+  const probe = hostname.replace(/^\*\./, "any.");
+  if (!leaf.checkHost(probe)) wrong("body.fullchain", `does not cover ${hostname}`);
   if (Date.parse(leaf.validTo) < now) wrong("body.fullchain", `ran out on ${leaf.validTo}`);
   return leaf;
 }

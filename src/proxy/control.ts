@@ -105,11 +105,11 @@ export class Control {
   /** Resolves when every worker uses the current tables, or after `patience_ms`. */
   async settled(patience_ms: number = PROXY_LIMITS.open_ms, signal?: AbortSignal): Promise<void> {
     const { workers, clock } = this.#parts;
-    const told = new AbortController();
-    const ends = signal ? AbortSignal.any([told.signal, signal]) : told.signal;
+    const reported = new AbortController();
+    const ends = signal ? AbortSignal.any([reported.signal, signal]) : reported.signal;
     const late = clock.sleep(patience_ms, ends).catch(() => {});
     await Promise.race([workers.settled(), late]);
-    told.abort();
+    reported.abort();
   }
 
   /**

@@ -104,13 +104,13 @@ export class IdleWatch {
   #decide(machines: readonly Entry[], groups: readonly ServiceGroup[]): Decision[] {
     const now_s = Math.floor(this.#parts.clock.monotonic() / 1000);
     this.#measure(groups, now_s);
-    const gone = new Set<string>();
+    const stopping = new Set<string>();
     const idle = machines.filter((machine) => {
       const own = groups.filter((group) => group.has(machine));
       const { load, active_at_s } = this.#parts.busyness(machine);
       if (!this.#mayRest(machine, own) || load > 0 || now_s - active_at_s < this.#parts.idle_s) return false;
-      if (!own.every((group) => group.keepsMinimum(machine, gone))) return false;
-      gone.add(machine.id);
+      if (!own.every((group) => group.keepsMinimum(machine, stopping))) return false;
+      stopping.add(machine.id);
       return true;
     });
     const decided = idle.flatMap((machine) => {
@@ -152,14 +152,14 @@ export class IdleWatch {
   /** When a service needed fewer machines for a whole window, the least busy one is stopped. */
   #excess(groups: readonly ServiceGroup[], now_s: number): Decision[] {
     const ended = groups.filter((group) => this.#endWindow(group, now_s));
-    const gone = new Set<string>();
+    const stopping = new Set<string>();
     return ended.flatMap((group) => {
       const least = group.serving
-        .filter(({ machine }) => !gone.has(machine.id) && this.#spares(groups, machine, gone))
+        .filter(({ machine }) => !stopping.has(machine.id) && this.#spares(groups, machine, stopping))
         .sort((a, b) => this.#parts.load(a.machine, a.port) - this.#parts.load(b.machine, b.port))[0];
       const how = least && restOf(least.machine);
       if (!how) return [];
-      gone.add(least.machine.id);
+      stopping.add(least.machine.id);
       const window = this.#windows.get(group.key);
       if (window) window.stopped_at = group.serving.length;
       return [{ machine: least.machine, how, reason: this.#excessReason(group, how) }];
@@ -177,11 +177,13 @@ export class IdleWatch {
   }
 
   /** Whether every service of a machine has enough capacity without it. */
-  #spares(groups: readonly ServiceGroup[], machine: Entry, gone: ReadonlySet<string>): boolean {
+  #spares(groups: readonly ServiceGroup[], machine: Entry, stopping: ReadonlySet<string>): boolean {
     const own = groups.filter((group) => group.has(machine));
     return (
       this.#mayRest(machine, own) &&
-      own.every((group) => group.keepsMinimum(machine, gone) && this.#peak(group) <= group.capacity(machine, gone))
+      own.every(
+        (group) => group.keepsMinimum(machine, stopping) && this.#peak(group) <= group.capacity(machine, stopping),
+      )
     );
   }
 

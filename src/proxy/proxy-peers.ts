@@ -67,7 +67,7 @@ export class ProxyPeers {
 
   /** A machine's load through peers; undefined when none of them used it recently. */
   use(machine_id: string): number | undefined {
-    const uses = [...this.#others.values()].flatMap((word) => word.uses[machine_id] ?? []);
+    const uses = [...this.#others.values()].flatMap((state) => state.uses[machine_id] ?? []);
     return uses.length > 0 ? uses.reduce((sum, load) => sum + load, 0) : undefined;
   }
 
@@ -83,7 +83,7 @@ export class ProxyPeers {
     const { clock } = this.#parts;
     if (this.#others.size === 0) await this.exchange();
     // One at a time per app: otherwise two proxies could each stop one of the last two machines.
-    if ([...this.#others.values()].some((word) => Object.values(word.resting).includes(app_id))) return false;
+    if ([...this.#others.values()].some((state) => Object.values(state.resting).includes(app_id))) return false;
     this.#resting.set(id, app_id);
     const until = clock.monotonic() + PROXY_LIMITS.agree_ms;
     for (;;) {
@@ -111,13 +111,13 @@ export class ProxyPeers {
     const { store, clock, node_id, notifier, uses } = this.#parts;
     this.#onNotification(await store.peers());
     const refused = await this.#grant();
-    const word: PeerState = {
+    const state: PeerState = {
       uses: uses(),
       resting: Object.fromEntries(this.#resting),
       quiet: [...this.#granted.keys()],
     };
-    await store.putPeerState({ node_id, word, seen_at: clock.now() }, clock.now() - PROXY_LIMITS.peer_kept_ms);
-    const said = JSON.stringify([word.resting, word.quiet, refused]);
+    await store.putPeerState({ node_id, word: state, seen_at: clock.now() }, clock.now() - PROXY_LIMITS.peer_kept_ms);
+    const said = JSON.stringify([state.resting, state.quiet, refused]);
     // Peers also poll; only changes that they wait for are notified.
     if (said !== this.#told) notifier.send("doors", node_id);
     this.#told = said;

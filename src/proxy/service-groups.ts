@@ -21,9 +21,9 @@ export interface ServiceGroup {
   serving: readonly Member[];
   has(machine: Entry): boolean;
   /** Whether `min_machines_running` remain in the primary region without this machine and those in `gone`. */
-  keepsMinimum(machine: Entry, gone: ReadonlySet<string>): boolean;
+  keepsMinimum(machine: Entry, stopping: ReadonlySet<string>): boolean;
   /** Total of the soft limits of the remaining machines; below zero when none remains. */
-  capacity(machine: Entry, gone: ReadonlySet<string>): number;
+  capacity(machine: Entry, stopping: ReadonlySet<string>): number;
 }
 
 export function serviceGroups(machines: readonly Entry[]): ServiceGroup[] {
@@ -36,18 +36,18 @@ function serviceGroup(name: string, offers: readonly Offer[]): ServiceGroup {
   const serving = members.filter(isServing);
   const home = homeRegion(members.map(({ machine }) => machine));
   const minimum = Math.max(...members.map((member) => member.minimum));
-  const left = (machine: Entry, gone: ReadonlySet<string>): Member[] =>
-    serving.filter(({ machine: { id } }) => id !== machine.id && !gone.has(id));
+  const left = (machine: Entry, stopping: ReadonlySet<string>): Member[] =>
+    serving.filter(({ machine: { id } }) => id !== machine.id && !stopping.has(id));
   return {
     key: `${members[0]?.machine.app_id} ${name}`,
     name,
     members,
     serving,
     has: ({ id }) => members.some(({ machine }) => machine.id === id),
-    keepsMinimum: (machine, gone) =>
-      machine.region !== home || left(machine, gone).filter((one) => one.machine.region === home).length >= minimum,
-    capacity(machine, gone) {
-      const others = left(machine, gone);
+    keepsMinimum: (machine, stopping) =>
+      machine.region !== home || left(machine, stopping).filter((one) => one.machine.region === home).length >= minimum,
+    capacity(machine, stopping) {
+      const others = left(machine, stopping);
       return others.length === 0 ? -1 : others.reduce((sum, { soft }) => sum + soft, 0);
     },
   };
@@ -62,7 +62,7 @@ const memberOf = ({ machine, service }: Offer): Member => ({
 
 /** The primary region of a service: from its machines' environment, else that of the oldest machine. */
 function homeRegion(machines: readonly Entry[]): string | undefined {
-  const told = machines.map(({ config }) => config.env?.["PRIMARY_REGION"]).find((region) => region);
+  const primaryRegion = machines.map(({ config }) => config.env?.["PRIMARY_REGION"]).find((region) => region);
   const oldest = machines.reduce<Entry | undefined>((a, b) => (a && a.created_at <= b.created_at ? a : b), undefined);
-  return told ?? oldest?.region;
+  return primaryRegion ?? oldest?.region;
 }

@@ -121,7 +121,7 @@ async function serviceResponse(parts: Parts, app_id: string, port: PortTable): P
   const { control, workers, settings } = parts;
   const table = control.table(app_id);
   const places = table ? addressesOf(table, settings.listen_host) : [];
-  const shut = workers.problems.filter(
+  const closed = workers.problems.filter(
     (one) => one.protocol === port.protocol && one.port >= port.start && one.port <= port.end,
   );
   return {
@@ -130,7 +130,7 @@ async function serviceResponse(parts: Parts, app_id: string, port: PortTable): P
     end_port: port.end,
     handlers: handlerNames(port),
     urls: table ? urls(port, port.options.http ? webNames(table, places) : bareNames(table, places)) : [],
-    problems: shut.filter(({ address }) => places.includes(address)).map(({ problem }) => problem),
+    problems: closed.filter(({ address }) => places.includes(address)).map(({ problem }) => problem),
     machines: await Promise.all(machineResponses(parts, app_id, port)),
   };
 }

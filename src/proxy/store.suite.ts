@@ -93,10 +93,10 @@ export function proxyStoreSuite(
 
     test("a proxy's state replaces its older one, and expires when the proxy is gone", async () => {
       const { store, close } = await open();
-      const word = { uses: { m1: 2 }, resting: { m2: "a1" }, quiet: ["m3"] };
-      await store.putPeerState({ node_id: "n1", word, seen_at: 5 }, 0);
-      await store.putPeerState({ node_id: "n2", word, seen_at: 9 }, 0);
-      const newer = { ...word, uses: {} };
+      const state = { uses: { m1: 2 }, resting: { m2: "a1" }, quiet: ["m3"] };
+      await store.putPeerState({ node_id: "n1", word: state, seen_at: 5 }, 0);
+      await store.putPeerState({ node_id: "n2", word: state, seen_at: 9 }, 0);
+      const newer = { ...state, uses: {} };
       await store.putPeerState({ node_id: "n2", word: newer, seen_at: 9 }, 6);
       assert.deepEqual(await store.peers(), [{ node_id: "n2", beat: 2, word: newer }]);
       await store.forgetPeer("n2");

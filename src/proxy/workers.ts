@@ -180,7 +180,7 @@ export class Workers {
     const thread = new Worker(new URL("./plane/worker.ts", import.meta.url), { workerData });
     const { promise: ended, resolve } = Promise.withResolvers<void>();
     const member: Member = { thread, id, colour: this.#colour, problems: [], ended };
-    const tell = (order: WorkerCommand): void => thread.postMessage(order);
+    const post = (order: WorkerCommand): void => thread.postMessage(order);
     thread.on("message", (report: Report) => this.#onReport(member, report));
     thread.on("error", (error: unknown) =>
       this.#parts.log.error({ error, worker: id }, "a worker of the proxy failed"),
@@ -189,9 +189,9 @@ export class Workers {
       this.#exited(member);
       resolve();
     });
-    tell({ type: "certificates", certificates: this.#certificates });
-    tell({ type: "challenges", answers: this.#challenges });
-    for (const app of this.#apps.values()) tell({ type: "app", app });
+    post({ type: "certificates", certificates: this.#certificates });
+    post({ type: "challenges", answers: this.#challenges });
+    for (const app of this.#apps.values()) post({ type: "app", app });
     return member;
   }
 

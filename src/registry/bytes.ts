@@ -79,8 +79,8 @@ export class BlobBytes {
     if (!found) lost(blob);
   }
 
-  async remove(gone: readonly Pick<RepositoryBlob, "key" | "node_id">[]): Promise<void> {
-    for (const [node_id, keys] of Map.groupBy(gone, (one) => one.node_id)) {
+  async remove(removed: readonly Pick<RepositoryBlob, "key" | "node_id">[]): Promise<void> {
+    for (const [node_id, keys] of Map.groupBy(removed, (one) => one.node_id)) {
       const there = this.#isHere(node_id) ? undefined : await this.#parts.remote?.(node_id);
       const all = keys.map(({ key }) => key);
       if (there) await there.remove(all);

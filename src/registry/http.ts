@@ -66,15 +66,15 @@ export class RegistryHttp {
     if (!work) fail("method_not_allowed", `${method} is not a method of ${url.pathname}`);
     const where = await this.#admit(caller, operation, method);
     const allowed = whileAllowed((again) => this.#admit(again, operation, method));
-    const gone = new AbortController();
-    response.once("close", () => gone.abort());
+    const disconnected = new AbortController();
+    response.once("close", () => disconnected.abort());
     const call: Call = {
       request,
       response,
       caller,
       query: url.searchParams,
       allowed,
-      signal: AbortSignal.any([gone.signal, allowed]),
+      signal: AbortSignal.any([disconnected.signal, allowed]),
       begin(status, headers) {
         takeOver();
         response.writeHead(status, { ...COMMON, "svc-request-id": request_id, ...headers });

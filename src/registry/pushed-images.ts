@@ -27,10 +27,11 @@ export function pushedImages({ registry, bytes, slugOf, base_url }: Parts): Push
     isOwn(name) {
       if (name === OWN_REGISTRY) return true;
       const own = URL.parse(base_url());
-      const asked = URL.parse(`http://${name}`);
-      if (!own || !asked) return false;
-      const same = asked.hostname === own.hostname || (LOOPBACK.test(asked.hostname) && LOOPBACK.test(own.hostname));
-      return same && (name === own.host || asked.port === own.port);
+      const reference = URL.parse(`http://${name}`);
+      if (!own || !reference) return false;
+      const same =
+        reference.hostname === own.hostname || (LOOPBACK.test(reference.hostname) && LOOPBACK.test(own.hostname));
+      return same && (name === own.host || reference.port === own.port);
     },
     async find(org_id, name, { tag, digest }) {
       const where = await at(org_id, name);

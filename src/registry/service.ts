@@ -109,14 +109,14 @@ export class Registry {
   async deleteBlob({ org_id, repository, full }: RepositoryAt, digest: string): Promise<void> {
     const { store, bytes } = this.#parts;
     const blob = await store.findBlob(org_id, repository, digest);
-    const gone = await store.deleteBlob(org_id, repository, digest);
-    if (gone === "referenced") {
+    const removed = await store.deleteBlob(org_id, repository, digest);
+    if (removed === "referenced") {
       fail("image_in_use", `a manifest of ${full} needs blob ${digest}`, {
         hint: "delete the manifest; its blobs are removed a day later",
       });
     }
-    if (!gone || !blob) fail("blob_unknown", `${full} has no blob ${digest}`);
-    if (gone.unused_key !== undefined) await bytes.remove([{ key: gone.unused_key, node_id: blob.node_id }]);
+    if (!removed || !blob) fail("blob_unknown", `${full} has no blob ${digest}`);
+    if (removed.unused_key !== undefined) await bytes.remove([{ key: removed.unused_key, node_id: blob.node_id }]);
   }
 
   async manifest(at: RepositoryAt, reference: Reference): Promise<RepositoryManifest> {
@@ -225,10 +225,10 @@ export class Registry {
       if ((await this.#users(at, digest)).length > 0) continue;
       if (await store.deleteManifest(org_id, repository, digest)) manifests++;
     }
-    const gone = await store.collectBlobs(now - limits.blob_kept_ms, limits.collect_rows);
-    await bytes.remove(gone);
+    const removed = await store.collectBlobs(now - limits.blob_kept_ms, limits.collect_rows);
+    await bytes.remove(removed);
     await this.#collectOrphans(now);
-    return { manifests, blobs: gone.length, bytes: gone.reduce((sum, { size }) => sum + size, 0) };
+    return { manifests, blobs: removed.length, bytes: removed.reduce((sum, { size }) => sum + size, 0) };
   }
 
   /** Objects without a row: left by a crash, or of a deleted organization. */

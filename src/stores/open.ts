@@ -9,14 +9,14 @@ import { openSqlite } from "./sqlite/database.ts";
 export async function openDatabase(
   settings: Settings,
   onBroken: (error: Error) => void = () => {},
-  told: Pick<PostgresOptions, "onPooler" | "onStuck" | "onOldPrimary"> = {},
+  callbacks: Pick<PostgresOptions, "onPooler" | "onStuck" | "onOldPrimary"> = {},
 ): Promise<Database> {
   if (settings.database_url) {
     // Loaded on demand: the driver takes 8 MB, and most installations have no PostgreSQL.
     const { openPostgres } = await import("./postgres/database.ts");
     const { database_url, database_connections: connections } = settings;
     const timelines = timelineFile(join(settings.data_dir, "database-timelines"));
-    return await openPostgres(database_url, { connections, timelines, ...told });
+    return await openPostgres(database_url, { connections, timelines, ...callbacks });
   }
   return await openSqlite(join(settings.data_dir, "hangar.db"), { onBroken, ballast: true, checked: true });
 }

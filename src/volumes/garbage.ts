@@ -39,7 +39,7 @@ interface Finding extends Waste {
   remove(): Promise<void>;
 }
 
-const told = ({ kind, id, bytes, reason }: Finding): Waste => ({ kind, id, bytes, reason });
+const wasteOf = ({ kind, id, bytes, reason }: Finding): Waste => ({ kind, id, bytes, reason });
 
 /** Finds unused data, reports it, and deletes it on request. */
 export class Garbage {
@@ -51,13 +51,13 @@ export class Garbage {
 
   /** Lists what would be deleted. */
   async preview(input: CollectOptions): Promise<Waste[]> {
-    return (await this.#find(input)).map(told);
+    return (await this.#find(input)).map(wasteOf);
   }
 
   async collect(input: CollectOptions): Promise<Waste[]> {
     const found = await this.#find(input);
     for (const { remove } of found) await remove();
-    return found.map(told);
+    return found.map(wasteOf);
   }
 
   async #find(input: CollectOptions): Promise<Finding[]> {

@@ -7,7 +7,7 @@ import { ENCRYPTIONS } from "./types.ts";
 
 const text = Type.String();
 const flag = Type.Boolean();
-const whole = Type.Integer({ minimum: 0 });
+const nonNegativeInteger = Type.Integer({ minimum: 0 });
 const { size_gb_min, size_gb_max, retention_days_min, retention_days_max, retention_days_default } = VOLUME_LIMITS;
 const size = Type.Integer({ minimum: size_gb_min, maximum: size_gb_max });
 const retention = acts(
@@ -18,8 +18,8 @@ const retention = acts(
 const Compute = Type.Partial(
   Type.Object({
     ...Hardware,
-    cpus: acts(whole, "Place it on a host with this much free capacity."),
-    memory_mb: acts(whole, "It goes to a host that has so much free."),
+    cpus: acts(nonNegativeInteger, "Place it on a host with this much free capacity."),
+    memory_mb: acts(nonNegativeInteger, "It goes to a host that has so much free."),
     persist_rootfs: warned(text, "it is for the config of the machine"),
   }),
 );
@@ -62,7 +62,7 @@ export const ListQuery = Type.Object({
   include_deleted: Type.Optional(Type.Boolean({ description: "Also deleted volumes that can still be restored." })),
 });
 
-const Progress = Type.Object({ done_bytes: whole, total_bytes: whole });
+const Progress = Type.Object({ done_bytes: nonNegativeInteger, total_bytes: nonNegativeInteger });
 
 export const VolumeResponse = Type.Object(
   {

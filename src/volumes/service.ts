@@ -148,8 +148,8 @@ export class VolumeService {
     const { writer, clock } = this.#parts;
     return await writer.change(id, ({ volume }) => {
       refuseState(volume, volume.state === "destroyed", "taken back");
-      const whole = volume.purge_at !== null && volume.purge_at > clock.now() && volume.error === null;
-      if (!whole) {
+      const restorable = volume.purge_at !== null && volume.purge_at > clock.now() && volume.error === null;
+      if (!restorable) {
         fail("not_found", `the data of volume ${id} was deleted`, { hint: "restore one of its snapshots" });
       }
       const next_backup_at = volume.auto_backup_enabled ? clock.now() + VOLUME_LIMITS.backup_every_ms : null;

@@ -156,8 +156,8 @@ export function volumeStoreSuite(
         const restored = { volume: aVolume({ id: "vol_2" }), add_operations: [{ ...restore, volume_id: "vol_2" }] };
         assert.equal(await store.insert(restored, { ...free, source }), "inserted");
         assert.equal(await store.forgetSnapshot("vs_3"), false);
-        const gone = { ...restored.volume, state: "destroyed" as const, revision: 2 };
-        assert.ok(await store.commit({ volume: gone, unfill: true }));
+        const destroyed = { ...restored.volume, state: "destroyed" as const, revision: 2 };
+        assert.ok(await store.commit({ volume: destroyed, unfill: true }));
         assert.deepEqual((await store.forgetSnapshot("vs_3")) || [], ["p3", "p4"]);
         assert.equal(await store.insert({ volume: aVolume({ id: "vol_3" }) }, { ...free, source }), "no_source");
       }));

@@ -80,13 +80,13 @@ async function extend({ disk, keys, locks }: WorkParts, { volume }: Job): Promis
 
 async function snapshot(parts: WorkParts, { volume, operation, signal, onProgress }: Job): Promise<Outcome> {
   const { store, disk, keys, locks, objects, clock } = parts;
-  const asked = await store.findSnapshot(operation.payload.snapshot_id ?? "");
-  if (asked && isUnfinished(asked)) {
-    await locks.with([volume.id], () => disk.takePoint(keys.open(volume), asked.id));
-    const { base, running } = await pinBase(parts, volume, asked);
-    await using image = await disk.openPoint(asked.id);
-    const compress = asked.encryption === null;
-    const job = { snapshot_id: asked.id, image, objects, base, compress, signal, onProgress };
+  const snapshot = await store.findSnapshot(operation.payload.snapshot_id ?? "");
+  if (snapshot && isUnfinished(snapshot)) {
+    await locks.with([volume.id], () => disk.takePoint(keys.open(volume), snapshot.id));
+    const { base, running } = await pinBase(parts, volume, snapshot);
+    await using image = await disk.openPoint(snapshot.id);
+    const compress = snapshot.encryption === null;
+    const job = { snapshot_id: snapshot.id, image, objects, base, compress, signal, onProgress };
     const { packs, size, stored, digest } = await storeImage(job);
     const now = clock.now();
     const finished: Snapshot = {
@@ -102,7 +102,7 @@ async function snapshot(parts: WorkParts, { volume, operation, signal, onProgres
     assert(await store.finishSnapshot(finished, packs), "no other process finishes a snapshot");
   }
   await disk.dropPoint(operation.payload.snapshot_id ?? "");
-  return () => ({ set: asked ? { base_snapshot_id: asked.id } : {} });
+  return () => ({ set: snapshot ? { base_snapshot_id: snapshot.id } : {} });
 }
 
 /**
@@ -145,9 +145,9 @@ async function clear({ store, disk, locks }: WorkParts, { volume: { id }, operat
 async function pinBase(
   { store, objects, clock }: WorkParts,
   { base_snapshot_id }: Volume,
-  asked: Snapshot,
+  snapshot: Snapshot,
 ): Promise<{ base: Manifest | undefined; running: Snapshot }> {
-  const running: Snapshot = { ...asked, status: "running", base_snapshot_id, updated_at: clock.now() };
+  const running: Snapshot = { ...snapshot, status: "running", base_snapshot_id, updated_at: clock.now() };
   await store.putSnapshot(running);
   const before = base_snapshot_id === null ? undefined : await store.findSnapshot(base_snapshot_id);
   if (before?.status !== "created") return { base: undefined, running };

@@ -238,8 +238,8 @@ function readinessOf({ machines_module, proxy, duty, serves_api, runs }: ReadyPa
 
 /** The edge proxy depends on the machines module, so it is available slightly later. */
 const readinessOfProxy = (proxy: () => ProxyModule): ProxyReadiness => ({
-  opened: (...asked) => proxy().control.opened(...asked),
-  quiet: (...asked) => proxy().control.quiet(...asked),
+  opened: (...args) => proxy().control.opened(...args),
+  quiet: (...args) => proxy().control.quiet(...args),
 });
 
 /** The IPv4 block of this host's machines, where other hosts have routes to them. */

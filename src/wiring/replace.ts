@@ -25,15 +25,15 @@ const LIMITS = {
   wait_ms: 60_000,
 } as const;
 
-type Say = (text: string) => void;
+type Print = (text: string) => void;
 
 /** Asks the running platform to hand over; returns the function that tells it to close its ports. */
-export async function replaceRunning(settings: Settings, say: Say): Promise<{ leave(): void } | undefined> {
+export async function replaceRunning(settings: Settings, print: Print): Promise<{ leave(): void } | undefined> {
   const { data_dir } = settings;
   const pid = holderOf(data_dir);
   if (pid === undefined) return undefined;
   await fitToReplace(settings);
-  say(`asking the running platform (pid ${pid}) to make room`);
+  print(`asking the running platform (pid ${pid}) to make room`);
   process.kill(pid, ASK);
   for (let waited = 0; holderOf(data_dir) === pid; waited += LIMITS.look_ms) {
     if (waited > LIMITS.release_ms)
@@ -62,15 +62,15 @@ async function fitToReplace(settings: Settings): Promise<void> {
 }
 
 /** The old process's side. `begin` is called at the start of the hand-over, after which the process exits by itself. */
-export function yieldWhenAsked(platform: Pick<Platform, "handOver">, say: Say, begin: () => void): void {
+export function yieldWhenAsked(platform: Pick<Platform, "handOver">, print: Print, begin: () => void): void {
   process.once(ASK, () => {
     begin();
-    say("another platform takes over; its ports are waited for");
-    const told = new Promise<void>((resolve) => process.once("SIGTERM", resolve));
+    print("another platform takes over; its ports are waited for");
+    const terminated = new Promise<void>((resolve) => process.once("SIGTERM", resolve));
     platform
       .handOver()
       .then(async (leave) => {
-        await Promise.race([told, sleep(LIMITS.wait_ms, undefined, { ref: false })]);
+        await Promise.race([terminated, sleep(LIMITS.wait_ms, undefined, { ref: false })]);
         await leave();
         process.exit(0);
       })

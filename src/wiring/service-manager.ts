@@ -30,7 +30,7 @@ export function openServiceManager({ env, clock, complain }: Parts): ServiceMana
   for (const name of ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"]) delete env[name];
   if (!address) return { waiting() {}, ready() {}, stopping() {} };
   const stopped = new AbortController();
-  const tell = (message: string): void => {
+  const notify = (message: string): void => {
     try {
       sdNotify(address, message);
     } catch (thrown) {
@@ -40,12 +40,16 @@ export function openServiceManager({ env, clock, complain }: Parts): ServiceMana
   const every_ms = Number(watchdog_usec) / 1000 / BEATS;
   /** Ends the waiting status. */
   let waited = new AbortController();
-  const beat = async (signal: AbortSignal, alive: () => Promise<unknown>, say: () => Promise<void>): Promise<void> => {
+  const beat = async (
+    signal: AbortSignal,
+    alive: () => Promise<unknown>,
+    notifyAlive: () => Promise<void>,
+  ): Promise<void> => {
     while (!signal.aborted && every_ms > 0) {
       // A store that refuses (disk full, PostgreSQL away) is not fixed by a restart.
       await alive().catch(() => {});
-      tell("WATCHDOG=1");
-      await say();
+      notify("WATCHDOG=1");
+      await notifyAlive();
       await clock.sleep(every_ms, signal).catch(() => {});
     }
   };
@@ -54,7 +58,7 @@ export function openServiceManager({ env, clock, complain }: Parts): ServiceMana
       waited.abort();
       waited = new AbortController();
       // systemd kills a service that is not ready in time, and gives up after repeated failures.
-      tell(`READY=1\nSTATUS=Not ready: ${reason}`);
+      notify(`READY=1\nSTATUS=Not ready: ${reason}`);
       void beat(
         AbortSignal.any([waited.signal, stopped.signal]),
         async () => {},
@@ -63,19 +67,19 @@ export function openServiceManager({ env, clock, complain }: Parts): ServiceMana
     },
     ready(status, alive, problem = async () => undefined) {
       waited.abort();
-      tell(`READY=1\nSTATUS=${status}`);
+      notify(`READY=1\nSTATUS=${status}`);
       let said = status;
-      const say = async (): Promise<void> => {
+      const notifyAlive = async (): Promise<void> => {
         const reason = await problem();
         const next = reason === undefined ? status : `Not ready: ${reason}`;
-        if (next !== said) tell(`STATUS=${next}`);
+        if (next !== said) notify(`STATUS=${next}`);
         said = next;
       };
-      void beat(stopped.signal, alive, say);
+      void beat(stopped.signal, alive, notifyAlive);
     },
     stopping() {
       // Until the exit there may be requests in flight; systemd waits TimeoutStopSec.
-      tell("STOPPING=1\nSTATUS=Requests in flight may finish");
+      notify("STOPPING=1\nSTATUS=Requests in flight may finish");
       stopped.abort();
     },
   };

@@ -42,7 +42,9 @@ if (await ownNetwork(import.meta.filename)) {
 
     test("a page in other colours is past the budget", async () => {
       const judge = await browser.newPage();
-      const [one, other] = ["overview-light", "overview-dark"].map((name) => readFileSync(join(FOLDER, `${name}.webp`)));
+      const [one, other] = ["overview-light", "overview-dark"].map((name) =>
+        readFileSync(join(FOLDER, `${name}.webp`)),
+      );
       assert.ok(one && other && (await difference(judge, one, other)) > BUDGET);
     });
   });

@@ -1,7 +1,7 @@
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import { code, form, h, input, p } from "../html.ts";
-import { Action, Ago, card, Field, say, sheet, useAnswer, when } from "../parts/basics.ts";
+import { Action, Ago, card, Field, sheet, showMessage, useAnswer, when } from "../parts/basics.ts";
 import { confirmed } from "../parts/dialog.ts";
 import { call } from "../session.ts";
 import type { AppTabProps } from "./app-tab.ts";
@@ -48,7 +48,7 @@ function NewSecret({ app_name, onSet }: { app_name: string; onSet: () => void })
     await call("POST /v1/apps/:app_name/secrets", { params: { app_name }, body: { values: { [name]: value } } });
     setName("");
     setValue("");
-    say("Set. Machines have it after their next start.");
+    showMessage("Set. Machines have it after their next start.");
     onSet();
   };
   return form(

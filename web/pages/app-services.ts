@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { useCell } from "../cell.ts";
 import { fleet } from "../fleet.ts";
 import { a, code, div, form, h, input, li, p, span, ul } from "../html.ts";
-import { Action, badge, block, card, empty, Field, say, sheet, useAnswer, when } from "../parts/basics.ts";
+import { Action, badge, block, card, empty, Field, sheet, showMessage, useAnswer, when } from "../parts/basics.ts";
 import { useRounds } from "../parts/controls.ts";
 import { confirmed } from "../parts/dialog.ts";
 import { plural } from "../parts/format.ts";
@@ -83,7 +83,7 @@ export function AppServices({ app_name, readOnly }: { app_name: string; readOnly
   const visited = useAnswer((signal) => visits(app_name, signal), [app_name, round]).value;
   const open = async (): Promise<void> => {
     const { ip } = await call("POST /v1/apps/:app_name/ip_assignments", { params, body: { type: "shared_v4" } });
-    say(`Open at ${ip}.`);
+    showMessage(`Open at ${ip}.`);
     answer.again();
   };
   return div(
@@ -250,7 +250,7 @@ function Certificates({ app_name, readOnly }: { app_name: string; readOnly: bool
   const check = async (name: string): Promise<void> => {
     const params = { app_name, hostname: name };
     const one = await call("POST /v1/apps/:app_name/certificates/:hostname/check", { params });
-    say(
+    showMessage(
       one.ownership.proved ? `${name} routes to ${app_name}.` : (one.problem ?? "Its ownership is not verified yet."),
     );
     answer.again();

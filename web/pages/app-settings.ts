@@ -1,6 +1,6 @@
 import type { VNode } from "preact";
 import { a, code, div, h, p } from "../html.ts";
-import { Action, badge, block, card, empty, say, sheet, useAnswer, when } from "../parts/basics.ts";
+import { Action, badge, block, card, empty, sheet, showMessage, useAnswer, when } from "../parts/basics.ts";
 import { confirmed } from "../parts/dialog.ts";
 import { go, to } from "../router.ts";
 import { call } from "../session.ts";
@@ -68,7 +68,7 @@ export function AppSettings({ app_name, readOnly }: AppTabProps): VNode {
     const text = "Its machines, volumes and secrets are deleted with it, permanently.";
     if (!(await confirmed(`Delete ${app_name}?`, text, "Delete it"))) return;
     await call("DELETE /v1/apps/:app_name", { params: { app_name }, query: { force: true } });
-    say(`${app_name} is deleted.`);
+    showMessage(`${app_name} is deleted.`);
     go("apps");
   };
   return div(

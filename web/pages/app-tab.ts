@@ -4,7 +4,7 @@ import { useAnswer } from "../parts/basics.ts";
 import { useRounds } from "../parts/controls.ts";
 import { call } from "../session.ts";
 
-type Asked<T> = ReturnType<typeof useAnswer<T>>;
+type Loaded<T> = ReturnType<typeof useAnswer<T>>;
 export type AppStatus = Awaited<ReturnType<typeof readStatus>>;
 
 export interface AppTabProps {
@@ -19,7 +19,7 @@ const readStatus = (app_name: string, signal: AbortSignal) =>
   call("GET /v1/apps/:app_name/status", { params: { app_name }, signal });
 
 /** The app's status: at once when a machine changed, and every few seconds, because checks are no events. */
-export function useAppStatus(app_name: string): Asked<AppStatus> {
+export function useAppStatus(app_name: string): Loaded<AppStatus> {
   const own = useMachines(app_name);
   const round = useRounds(EVERY_MS);
   const states = own.map(({ id, state }) => `${id} ${state}`).join();

@@ -4,7 +4,7 @@ import { useCell } from "../cell.ts";
 import { fleet } from "../fleet.ts";
 import { a, div, form, h, input, p } from "../html.ts";
 import type { PageProps } from "../page-props.ts";
-import { Action, Ago, block, empty, Field, pageHead, say, sheet, useAnswer, when } from "../parts/basics.ts";
+import { Action, Ago, block, empty, Field, pageHead, sheet, showMessage, useAnswer, when } from "../parts/basics.ts";
 import { to } from "../router.ts";
 import { call, isReadOnly, org, session } from "../session.ts";
 import { AppPage } from "./app.ts";
@@ -55,7 +55,7 @@ function NewApp({ onMade }: { onMade: () => void }): VNode {
   const make = async (): Promise<void> => {
     const app = await call("POST /v1/apps", { body: { app_name: name.trim(), org_slug: org() } });
     setName("");
-    say(`Created app ${app.name}.`);
+    showMessage(`Created app ${app.name}.`);
     onMade();
   };
   return form(

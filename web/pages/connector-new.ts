@@ -1,7 +1,7 @@
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import { form, h, option, select } from "../html.ts";
-import { Action, card, Field, say, useAnswer } from "../parts/basics.ts";
+import { Action, card, Field, showMessage, useAnswer } from "../parts/basics.ts";
 import { textField } from "../parts/controls.ts";
 import { go } from "../router.ts";
 import { call, org } from "../session.ts";
@@ -28,7 +28,7 @@ export function NewConnector({ onMade }: { onMade: () => void }): VNode {
             body: { provider, api_key: key, ...(name ? { name } : {}), org_slug: org() },
           });
     setKey("");
-    say("Created. No machine may use it until its policy allows it.");
+    showMessage("Created. No machine may use it until its policy allows it.");
     onMade();
     go("connectors", connection.id);
   };

@@ -1,7 +1,7 @@
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import { div, form, h, input, label, p, textarea } from "../html.ts";
-import { Action, card, Field, problem, say } from "../parts/basics.ts";
+import { Action, card, Field, problem, showMessage } from "../parts/basics.ts";
 import { call } from "../session.ts";
 
 export interface AccessPolicy {
@@ -79,7 +79,7 @@ export function Policy({ connection_id, policy, readOnly, onSaved }: Props): VNo
       params: { connection_id },
       body: { access_policy: policyOf(draft) },
     });
-    say("The next request is judged by it.");
+    showMessage("The next request is judged by it.");
     onSaved();
   };
   const area = (name: string, key: "labels" | "allowed" | "blocked", hint: string): VNode =>

@@ -12,8 +12,8 @@ import {
   loading,
   pageHead,
   problem,
-  say,
   sheet,
+  showMessage,
   useAnswer,
   when,
 } from "../parts/basics.ts";
@@ -94,7 +94,7 @@ function ConnectorPage({ connection_id }: { connection_id: string }): VNode {
   };
   const probe = async (): Promise<void> => {
     const said = await call("POST /v1/oauth/connections/:connection_id/test_gateway", { params, body: {} });
-    say(`${said.status}: ${said.message} (${duration(said.latency_ms)})`);
+    showMessage(`${said.status}: ${said.message} (${duration(said.latency_ms)})`);
   };
   return div(
     above,

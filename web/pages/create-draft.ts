@@ -83,7 +83,7 @@ export const curlOf = ({ app }: Draft, json: string): string =>
 /** The equivalent command. */
 export function shellOf(draft: Draft): string {
   const env = Object.entries(envOf(draft.env)).map(([name, value]) => `--env ${quoted(`${name}=${value}`)}`);
-  const words = [
+  const parts = [
     `hangar machines run ${draft.image.trim() || EMPTY.image} --app ${draft.app || "APP"}`,
     draft.name.trim() ? `--name ${draft.name.trim()}` : "",
     draft.region ? `--region ${draft.region}` : "",
@@ -93,7 +93,7 @@ export function shellOf(draft: Draft): string {
     ...env,
     ...(draft.command ? [`-- ${draft.command}`] : []),
   ];
-  return words.filter(Boolean).join(" \\\n  ");
+  return parts.filter(Boolean).join(" \\\n  ");
 }
 
 export const scriptOf = ({ app }: Draft, json: string): string =>

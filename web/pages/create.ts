@@ -19,7 +19,7 @@ import {
   select,
   textarea,
 } from "../html.ts";
-import { Action, block, Field, pageHead, problem, say, useAnswer } from "../parts/basics.ts";
+import { Action, block, Field, pageHead, problem, showMessage, useAnswer } from "../parts/basics.ts";
 import { choices, named } from "../parts/controls.ts";
 import { go, to } from "../router.ts";
 import { call, org } from "../session.ts";
@@ -75,7 +75,7 @@ async function create(app_name: string, json: string): Promise<void> {
     idempotency_key: crypto.randomUUID(),
   });
   if (machine.config["services"]) await openUp(app_name);
-  say(`Created machine ${machine.name}.`);
+  showMessage(`Created machine ${machine.name}.`);
   go("machines", app_name, machine.id);
 }
 

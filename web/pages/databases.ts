@@ -38,8 +38,8 @@ async function topology(
   signal: AbortSignal,
 ): Promise<{ nodes: Node[]; lag: Series[]; range: ReturnType<typeof lastSeconds> }> {
   const range = lastSeconds(SPAN_S);
-  const asked = AT_NOW.map((name) => queryNow(`hangar_db_${name}`, signal));
-  const [lag, ...found] = await Promise.all([queryRange("hangar_db_lag_seconds", range, signal), ...asked]);
+  const queries = AT_NOW.map((name) => queryNow(`hangar_db_${name}`, signal));
+  const [lag, ...found] = await Promise.all([queryRange("hangar_db_lag_seconds", range, signal), ...queries]);
   const nodes = new Map<string, Node>();
   for (const [place, list] of found.entries()) {
     for (const series of list) put(nodes, AT_NOW[place] ?? "", series);

@@ -11,8 +11,8 @@ import {
   Field,
   identifier,
   pageHead,
-  say,
   sheet,
+  showMessage,
   useAnswer,
   when,
 } from "../parts/basics.ts";
@@ -129,7 +129,7 @@ function Keys({ full }: { full: boolean }): VNode {
       "New keys are published first and sign an hour later; tokens signed with the old ones stay valid until they expire.";
     if (!(await confirmed("Rotate keys?", text, "Rotate keys", false))) return;
     await call("POST /v1/orgs/:org_slug/oidc/rotate", { params, body: {} });
-    say("New keys are published.");
+    showMessage("New keys are published.");
     answer.again();
   };
   return card(

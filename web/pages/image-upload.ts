@@ -3,7 +3,7 @@ import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import { ClientError } from "#client/client.ts";
 import { button, div, form, input, label, p, progress, span } from "../html.ts";
-import { problem, say } from "../parts/basics.ts";
+import { problem, showMessage } from "../parts/basics.ts";
 import { textField } from "../parts/controls.ts";
 import { bytes } from "../parts/format.ts";
 import { org, session } from "../session.ts";
@@ -33,7 +33,7 @@ export function ImageUpload({ onDone }: { onDone: () => void }): VNode {
     upload(file, name.trim(), setSending)
       .then(
         () => {
-          say(`${name.trim()} is here.`);
+          showMessage(`${name.trim()} is here.`);
           setFile(undefined);
           setName("");
           onDone();

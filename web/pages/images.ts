@@ -2,7 +2,7 @@ import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import { useCell } from "../cell.ts";
 import { code, div, form, h, input, p, span } from "../html.ts";
-import { Action, Ago, block, empty, Field, pageHead, say, sheet, useAnswer, when } from "../parts/basics.ts";
+import { Action, Ago, block, empty, Field, pageHead, sheet, showMessage, useAnswer, when } from "../parts/basics.ts";
 import { confirmed } from "../parts/dialog.ts";
 import { bytes, plural } from "../parts/format.ts";
 import { call, isFull, isReadOnly, org, session } from "../session.ts";
@@ -20,11 +20,11 @@ export function Page(): VNode {
   };
   const clean = async (): Promise<void> => {
     const found = await call("POST /v1/images/gc", { body: { dry_run: true } });
-    if (found.bytes === 0) return say("Everything here is needed.");
+    if (found.bytes === 0) return showMessage("Everything here is needed.");
     const text = `${plural(found.images.length, "image")} and ${plural(found.layers.length, "layer")} that no machine uses.`;
     if (!(await confirmed(`Give back ${bytes(found.bytes)}?`, text, "Give it back"))) return;
     await call("POST /v1/images/gc", { body: {} });
-    say(`${bytes(found.bytes)} given back.`);
+    showMessage(`${bytes(found.bytes)} given back.`);
     answer.again();
   };
   return div(
@@ -70,7 +70,7 @@ function Pull({ onDone }: { onDone: () => void }): VNode {
       body: { image: image.trim(), org_slug: org() },
       headers: { accept: "application/json" },
     });
-    say(`${got.name} is here, ${bytes(got.bytes)}.`);
+    showMessage(`${got.name} is here, ${bytes(got.bytes)}.`);
     setImage("");
     onDone();
   };

@@ -2,7 +2,7 @@ import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import { useCell } from "../cell.ts";
 import { button, div, h, label, option, p, section, select, span, textarea } from "../html.ts";
-import { Action, block, Field, say, useAnswer, when } from "../parts/basics.ts";
+import { Action, block, Field, showMessage, useAnswer, when } from "../parts/basics.ts";
 import { diff } from "../parts/diff.ts";
 import { Diff, pretty } from "../parts/diff-view.ts";
 import { ago, plural } from "../parts/format.ts";
@@ -77,7 +77,7 @@ function Editor({ machine, app_name, close }: TabProps & { close: () => void }):
       params: { app_name, machine_id: machine.id },
       body: { config, current_version: machine.instance_id } as never,
     });
-    say("It has a new version and boots with it.");
+    showMessage("It has a new version and boots with it.");
     close();
   };
   return section(

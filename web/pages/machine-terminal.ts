@@ -27,11 +27,11 @@ export function Terminal({ machine, app_name }: TabProps): VNode {
     if (!usable || !now || !screen.current || !keys.current) return;
     setOver(false);
     setState("opening…");
-    const tell = (words: string | undefined, ended: boolean): void => {
-      setState(words);
+    const setStatus = (status: string | undefined, ended: boolean): void => {
+      setState(status);
       setOver(ended);
     };
-    return connect(now.client, { app_name, machine_id: machine.id }, screen.current, keys.current, tell);
+    return connect(now.client, { app_name, machine_id: machine.id }, screen.current, keys.current, setStatus);
   }, [tries, usable, machine.id]);
   if (isReadOnly(now)) return empty("A read-only token opens no terminal.");
   if (!usable && !over) {
@@ -74,7 +74,7 @@ export function Terminal({ machine, app_name }: TabProps): VNode {
   );
 }
 
-type Tell = (words: string | undefined, ended: boolean) => void;
+type SetStatus = (status: string | undefined, ended: boolean) => void;
 
 /** Connects screen, keys and size to the terminal until it ends. Returns the function that closes it. */
 function connect(
@@ -82,10 +82,10 @@ function connect(
   where: { app_name: string; machine_id: string },
   host: HTMLElement,
   keys: HTMLTextAreaElement,
-  tell: Tell,
+  tell: SetStatus,
 ): () => void {
   let line: RemoteTerminal | undefined;
-  let gone = false;
+  let disposed = false;
   const size = measured(host);
   const emulator = new Emulator(size.rows, size.cols, (text) => line?.send(text));
   const view = new View(host, emulator);
@@ -95,7 +95,7 @@ function connect(
   };
   const opened = (terminal: RemoteTerminal): void => {
     line = terminal;
-    if (gone) {
+    if (disposed) {
       terminal.close();
       return;
     }
@@ -103,12 +103,12 @@ function connect(
     keys.focus();
     void terminal.ended.then((end) => {
       line = undefined;
-      if (!gone) tell(farewell(end), true);
+      if (!disposed) tell(farewell(end), true);
     });
   };
   openTerminal(client, { ...where, ...size }, draw).then(opened, (thrown: unknown) => {
     const { body = {}, message } = thrown instanceof ClientError ? thrown : { message: String(thrown) };
-    if (!gone) tell([message, body.hint].filter(Boolean).join(" — "), true);
+    if (!disposed) tell([message, body.hint].filter(Boolean).join(" — "), true);
   });
   const follow = new ResizeObserver(() => {
     if (!host.isConnected) return;
@@ -122,7 +122,7 @@ function connect(
   follow.observe(host);
   const ends = listen(keys, emulator, (text) => line?.send(text));
   return () => {
-    gone = true;
+    disposed = true;
     ends();
     follow.disconnect();
     view.close();

@@ -166,7 +166,7 @@ function Filters(props: { all: readonly FleetMachine[]; filter: Filter; change: 
   const { all, filter, change } = props;
   const by = new Map<string, number>();
   for (const { state } of all) by.set(state, (by.get(state) ?? 0) + 1);
-  const chip = (state: string, count: number, words: string): VNode =>
+  const chip = (state: string, count: number, title: string): VNode =>
     button(
       {
         type: "button",
@@ -175,7 +175,7 @@ function Filters(props: { all: readonly FleetMachine[]; filter: Filter; change: 
         "aria-pressed": filter.state === state,
         onClick: () => change({ ...filter, state: filter.state === state ? "" : state }),
       },
-      words,
+      title,
       span({ class: "count" }, String(count)),
     );
   return div(

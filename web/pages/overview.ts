@@ -82,11 +82,11 @@ function Hosts(): VNode {
 }
 
 /** Fraction in use; 0 means unlimited. */
-export function share(used: number, all: number, words: (n: number) => string, name: string): VNode {
-  if (all === 0) return span(`${words(used)} taken`);
+export function share(used: number, all: number, format: (n: number) => string, name: string): VNode {
+  if (all === 0) return span(`${format(used)} taken`);
   return span(
     { class: "share" },
     meter({ min: 0, max: all, value: used, high: all * 0.9, "aria-label": `${name} taken` }),
-    `${words(used)} of ${words(all)}`,
+    `${format(used)} of ${format(all)}`,
   );
 }

@@ -2,7 +2,7 @@ import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import { useCell } from "../cell.ts";
 import { a, code, dd, div, dl, dt, form, h, input, p } from "../html.ts";
-import { Action, Ago, block, card, Field, pageHead, say, useAnswer, when } from "../parts/basics.ts";
+import { Action, Ago, block, card, Field, pageHead, showMessage, useAnswer, when } from "../parts/basics.ts";
 import { choices, named } from "../parts/controls.ts";
 import { bytes, plural } from "../parts/format.ts";
 import { call, chooseOrg, isFull, org, refreshOrgs, session } from "../session.ts";
@@ -53,7 +53,7 @@ function NewOrg(): VNode {
   const make = async (): Promise<void> => {
     const { slug } = await call("POST /v1/orgs", { body: { name: name.trim() } });
     await refreshOrgs();
-    say(`Created organization ${slug}.`);
+    showMessage(`Created organization ${slug}.`);
     chooseOrg(slug);
   };
   return card(

@@ -11,8 +11,8 @@ import {
   Field,
   pageHead,
   problem,
-  say,
   sheet,
+  showMessage,
   useAnswer,
   when,
 } from "../parts/basics.ts";
@@ -37,7 +37,7 @@ export function Page(): VNode {
     )
       return;
     await call("DELETE /v1/orgs/:org_slug/tokens/:token_id", { params: { org_slug: org(), token_id } });
-    say(`${name} is revoked.`);
+    showMessage(`${name} is revoked.`);
     answer.again();
   };
   const revokeButton = (token_id: string, name: string): VNode =>

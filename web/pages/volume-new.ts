@@ -1,7 +1,7 @@
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import { datalist, form, h, option } from "../html.ts";
-import { Action, card, say, useAnswer } from "../parts/basics.ts";
+import { Action, card, showMessage, useAnswer } from "../parts/basics.ts";
 import { textField } from "../parts/controls.ts";
 import { call, org } from "../session.ts";
 
@@ -16,7 +16,7 @@ export function NewVolume({ onMade }: { onMade: () => void }): VNode {
       params: { app_name: app_name.trim() },
       body: { name: name.trim(), size_gb: Number(size) },
     });
-    say(`Created volume ${volume.name}.`);
+    showMessage(`Created volume ${volume.name}.`);
     onMade();
   };
   return card(

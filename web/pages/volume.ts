@@ -14,8 +14,8 @@ import {
   loading,
   pageHead,
   problem,
-  say,
   sheet,
+  showMessage,
   useAnswer,
   when,
 } from "../parts/basics.ts";
@@ -69,9 +69,9 @@ const crumbs = ({ app_name }: Params): VNode =>
 /** Creates a copy as a new volume. */
 async function copy({ app_name }: Params, body: { name: string } & Record<string, unknown>): Promise<void> {
   // In the same zone.
-  const asked = { ...body, require_unique_zone: false };
-  const made = await call("POST /v1/apps/:app_name/volumes", { params: { app_name }, body: asked });
-  say(`Restoring into ${made.name}.`);
+  const request = { ...body, require_unique_zone: false };
+  const made = await call("POST /v1/apps/:app_name/volumes", { params: { app_name }, body: request });
+  showMessage(`Restoring into ${made.name}.`);
   go("volumes", app_name, made.id);
 }
 
@@ -139,7 +139,7 @@ function Extend({ params, volume, again }: { params: Params; volume: Volume; aga
   const extend = async (): Promise<void> => {
     const body = { size_gb: Number(size) };
     const { needs_restart } = await call("PUT /v1/apps/:app_name/volumes/:volume_id/extend", { params, body });
-    say(needs_restart ? "It is larger after the machine's next start." : "It is larger.");
+    showMessage(needs_restart ? "It is larger after the machine's next start." : "It is larger.");
     again();
   };
   return card(
@@ -171,7 +171,7 @@ function Snapshots({ params, volume, readOnly }: { params: Params; volume: Volum
   );
   const take = async (): Promise<void> => {
     await call("POST /v1/apps/:app_name/volumes/:volume_id/snapshots", { params });
-    say("Creating the snapshot.");
+    showMessage("Creating the snapshot.");
     answer.again();
   };
   const remove = (snapshot_id: string) => async (): Promise<void> => {

@@ -11,8 +11,8 @@ import {
   empty,
   identifier,
   pageHead,
-  say,
   sheet,
+  showMessage,
   useAnswer,
   when,
 } from "../parts/basics.ts";
@@ -107,7 +107,7 @@ function Disk(): VNode | null {
   if (!disk) return null;
   const collect = async (): Promise<void> => {
     const { waste, bytes: count } = await call("POST /v1/platform/disk/collect", { body: {} });
-    if (waste.length === 0) return say("No unused data.");
+    if (waste.length === 0) return showMessage("No unused data.");
     const what = waste.slice(0, 8).map(({ kind, id, reason }) => `${kind} ${id}: ${reason}`);
     if (
       !(await confirmed(
@@ -118,7 +118,7 @@ function Disk(): VNode | null {
     )
       return;
     await call("POST /v1/platform/disk/collect", { body: { apply: true } });
-    say(`${bytes(count)} given back.`);
+    showMessage(`${bytes(count)} given back.`);
     answer.again();
   };
   return card(

@@ -205,14 +205,14 @@ export function Field({ name, hint, error, children }: FieldProps): VNode {
   );
 }
 
-interface Asked<T> {
+interface Loaded<T> {
   value: T | undefined;
   error: unknown;
   again: () => void;
 }
 
 /** Loads when rendered, and again when one of `keys` changes. The last result stays meanwhile. */
-export function useAnswer<T>(ask: (signal: AbortSignal) => Promise<T>, keys: readonly unknown[]): Asked<T> {
+export function useAnswer<T>(ask: (signal: AbortSignal) => Promise<T>, keys: readonly unknown[]): Loaded<T> {
   const [state, setState] = useState<{ value?: T; error?: unknown }>({});
   const [round, setRound] = useState(0);
   useEffect(() => {
@@ -232,7 +232,7 @@ export function useAnswer<T>(ask: (signal: AbortSignal) => Promise<T>, keys: rea
 }
 
 /** The value, or a placeholder. */
-export function when<T>({ value, error }: Asked<T>, show: (value: T) => Children): Children {
+export function when<T>({ value, error }: Loaded<T>, show: (value: T) => Children): Children {
   if (error !== undefined) return problem(error);
   return value === undefined ? loading() : show(value);
 }
@@ -247,7 +247,7 @@ const toasts = new Cell<readonly Toast[]>([]);
 let lastToast = 0;
 
 /** Shows a notification; errors stay until closed. */
-export function say(text: string, error?: unknown): void {
+export function showMessage(text: string, error?: unknown): void {
   const toast: Toast = { id: ++lastToast, text, ...(error === undefined ? {} : { error }) };
   toasts.set([...toasts.value, toast].slice(-4));
   if (error === undefined) setTimeout(() => dismiss(toast.id), 5000);
@@ -284,7 +284,7 @@ export function Action(props: {
   const [busy, setBusy] = useState(false);
   const run = async (): Promise<void> => {
     setBusy(true);
-    await props.work().catch((thrown: unknown) => say(`${props.name} did not work`, thrown));
+    await props.work().catch((thrown: unknown) => showMessage(`${props.name} did not work`, thrown));
     setBusy(false);
   };
   return button(

@@ -29,23 +29,23 @@ export function clusterDrawing(app: string, nodes: readonly DrawnNode[]): VNode 
   const label = `Nodes of ${app}: ${nodes.map(inWords).join("; ")}`;
   return svg(
     { class: "cluster", viewBox: `0 0 ${WIDTH} ${height}`, role: "img", "aria-label": label },
-    ...others.map((node, row) => way(node, primary !== undefined, height / 2, row * ROW + ROW / 2)),
+    ...others.map((node, row) => arrow(node, primary !== undefined, height / 2, row * ROW + ROW / 2)),
     primary ? box(primary, 1, height / 2) : null,
     ...others.map((node, row) => box(node, WIDTH - BOX.width - 1, row * ROW + ROW / 2)),
   );
 }
 
 /** A line from the primary to a replica; dashed when one of them is missing. */
-function way({ key, state, role, lag }: DrawnNode, has_primary: boolean, from: number, to: number): VNode {
+function arrow({ key, state, role, lag }: DrawnNode, has_primary: boolean, from: number, to: number): VNode {
   const broken = !has_primary || role === "unreachable";
   const [left, right] = [BOX.width + 1, WIDTH - BOX.width - 1];
-  const words = broken ? "not connected" : lag;
+  const label = broken ? "not connected" : lag;
   // A line that comes from above leaves room below it.
   const y = to > from ? to + 17 : to - 7;
   return g(
     { key: `way ${key}`, class: broken ? "broken" : state },
     line({ x1: left, y1: from, x2: right, y2: to }),
-    svgText({ x: right - 12, y, "text-anchor": "end", class: "lag" }, words),
+    svgText({ x: right - 12, y, "text-anchor": "end", class: "lag" }, label),
   );
 }
 

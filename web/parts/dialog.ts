@@ -58,23 +58,23 @@ export function confirmed(title: string, text: ComponentChildren, yes: string, d
 }
 
 export function Questions(): VNode | null {
-  const asked = useCell(question);
-  if (!asked) return null;
+  const current = useCell(question);
+  if (!current) return null;
   const submit = (event: Event): void => {
     event.preventDefault();
-    asked.answer(true);
+    current.answer(true);
   };
   return h(
     Dialog,
-    { name: asked.title, onClose: () => asked.answer(false) },
+    { name: current.title, onClose: () => current.answer(false) },
     form(
       { onSubmit: submit },
-      h2(asked.title),
-      typeof asked.text === "string" ? p(asked.text) : asked.text,
+      h2(current.title),
+      typeof current.text === "string" ? p(current.text) : current.text,
       div(
         { class: "actions end" },
-        button({ type: "button", onClick: () => asked.answer(false) }, "Cancel"),
-        button({ type: "submit", class: asked.danger ? "danger" : "primary" }, asked.yes),
+        button({ type: "button", onClick: () => current.answer(false) }, "Cancel"),
+        button({ type: "submit", class: current.danger ? "danger" : "primary" }, current.yes),
       ),
     ),
   );

@@ -24,14 +24,14 @@ export function diff(before: string, after: string): DiffLine[] {
   const length = commonEnds(x, y);
   const lines: DiffLine[] = [];
   for (let i = 0, j = 0; i < x.length || j < y.length; ) {
-    const gone = x[i];
+    const removed = x[i];
     const came = y[j];
-    if (gone !== undefined && gone === came) {
-      lines.push({ kind: "same", text: gone });
+    if (removed !== undefined && removed === came) {
+      lines.push({ kind: "same", text: removed });
       i++;
       j++;
-    } else if (came === undefined || (gone !== undefined && length(i + 1, j) >= length(i, j + 1))) {
-      lines.push({ kind: "gone", text: gone ?? "" });
+    } else if (came === undefined || (removed !== undefined && length(i + 1, j) >= length(i, j + 1))) {
+      lines.push({ kind: "gone", text: removed ?? "" });
       i++;
     } else {
       lines.push({ kind: "new", text: came });

@@ -12,10 +12,10 @@ interface Told {
 /** Details of an event: reason, and exit. */
 export function reasonOf({ request = {} }: Told): string {
   const { error, reason, exit_event, restart_count } = request;
-  const words = [error, reason].filter((text) => typeof text === "string" && text !== "") as string[];
-  if (exit_event && typeof exit_event === "object") words.push(exitWords(exit_event as Record<string, unknown>));
-  if (typeof restart_count === "number" && restart_count > 0) words.push(`restart ${restart_count}`);
-  return words.join(" · ");
+  const reasons = [error, reason].filter((text) => typeof text === "string" && text !== "") as string[];
+  if (exit_event && typeof exit_event === "object") reasons.push(exitWords(exit_event as Record<string, unknown>));
+  if (typeof restart_count === "number" && restart_count > 0) reasons.push(`restart ${restart_count}`);
+  return reasons.join(" · ");
 }
 
 function exitWords({ exit_code, signal, oom_killed, oom, requested_stop }: Record<string, unknown>): string {

@@ -18,7 +18,7 @@ interface Source {
 
 const TAIL = 1000;
 /** Older lines are dropped; the download has what is shown. */
-const KEPT = 5000;
+const MAX_LINES = 5000;
 const RETRY_MS = 3000;
 
 function open({ app_name, machine_id }: Source, signal: AbortSignal): AsyncGenerator<Line> | undefined {
@@ -46,7 +46,7 @@ function useLines(source: Source): Followed {
     const ending = new AbortController();
     let kept: Line[] = [];
     const drawing = oncePerFrame(() => {
-      kept = kept.slice(-KEPT);
+      kept = kept.slice(-MAX_LINES);
       setState({ lines: kept, open: true, error: undefined });
     });
     const follow = async (): Promise<void> => {

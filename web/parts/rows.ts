@@ -83,18 +83,18 @@ function headCell<Row>(column: Column<Row>, { sorting, onSort }: Props<Row>): VN
 function useSight(body: { current: HTMLElement | null }, count: number): [number, number] {
   const [range, setRange] = useState<[number, number]>([0, 60]);
   useEffect(() => {
-    const look = (): void => {
+    const measure = (): void => {
       const top = body.current?.getBoundingClientRect().top ?? 0;
       const first = Math.max(0, Math.floor(-top / ROW_PX) - BEYOND);
       const last = Math.ceil((innerHeight - top) / ROW_PX) + BEYOND;
       setRange((now) => (now[0] === first && now[1] === last ? now : [first, last]));
     };
-    look();
-    addEventListener("scroll", look, { passive: true });
-    addEventListener("resize", look);
+    measure();
+    addEventListener("scroll", measure, { passive: true });
+    addEventListener("resize", measure);
     return () => {
-      removeEventListener("scroll", look);
-      removeEventListener("resize", look);
+      removeEventListener("scroll", measure);
+      removeEventListener("resize", measure);
     };
   }, [count]);
   const last = Math.min(count, range[1]);

@@ -103,9 +103,9 @@ export class Screen {
     const count = Math.min(Math.abs(by), this.#bottom - from + 1);
     const fresh = Array.from({ length: count }, () => this.#emptyRow());
     if (by > 0) {
-      const gone = this.lines.splice(from, count);
+      const removed = this.lines.splice(from, count);
       this.lines.splice(this.#bottom - count + 1, 0, ...fresh);
-      if (from === 0 && !this.#main) this.#keep(gone);
+      if (from === 0 && !this.#main) this.#keep(removed);
     } else {
       this.lines.splice(this.#bottom - count + 1, count);
       this.lines.splice(from, 0, ...fresh);
@@ -202,9 +202,9 @@ export class Screen {
 
   resize(rows: number, cols: number): void {
     // Lines that no longer fit scroll off the top, so that the input line stays.
-    const gone = Math.max(0, this.row - rows + 1);
-    if (gone > 0) {
-      const lines = this.lines.splice(0, gone);
+    const removed = Math.max(0, this.row - rows + 1);
+    if (removed > 0) {
+      const lines = this.lines.splice(0, removed);
       if (!this.#main) this.#keep(lines);
     }
     this.rows = rows;
@@ -212,7 +212,7 @@ export class Screen {
     this.#fit();
     this.#top = 0;
     this.#bottom = rows - 1;
-    this.#place(this.row - gone, this.col);
+    this.#place(this.row - removed, this.col);
   }
 
   #fit(): void {

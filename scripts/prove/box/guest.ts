@@ -206,9 +206,9 @@ export class Guest {
 
 /** HANGAR_BOX_ACCEL=tcg skips the look whether the processor can; a host may have KVM that runs nothing. */
 function accelerations(): boolean[] {
-  const asked = process.env["HANGAR_BOX_ACCEL"];
-  if (asked === "tcg" || !existsSync("/dev/kvm")) return [false];
-  return asked === "kvm" ? [true] : [true, false];
+  const acceleration = process.env["HANGAR_BOX_ACCEL"];
+  if (acceleration === "tcg" || !existsSync("/dev/kvm")) return [false];
+  return acceleration === "kvm" ? [true] : [true, false];
 }
 
 /**
@@ -232,4 +232,4 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-export const quoted = (word: string): string => `'${word.replaceAll("'", "'\\''")}'`;
+export const quoted = (argument: string): string => `'${argument.replaceAll("'", "'\\''")}'`;

@@ -34,7 +34,7 @@ const PACKAGES =
     " ",
   );
 /** Not the folder for temporary files, which a run of tests has for itself and takes away. */
-const KEPT = "/var/tmp";
+const IMAGE_FOLDER = "/var/tmp";
 const DISK_BYTES = 16 * 2 ** 30;
 /** Counts up when what is done below changes, so that an older image is not taken for this one. */
 const EDITION = 2;
@@ -46,10 +46,10 @@ export function imageOf(box: Box, say: (text: string) => void): Image {
   const packages = [...PACKAGES, kernel_package];
   const of = `${EDITION} ${box.release} ${process.arch} ${packages.join(" ")}`;
   const key = createHash("sha256").update(of).digest("hex").slice(0, 12);
-  const dir = join(KEPT, `hangar-box-${box.name}-${key}`);
+  const dir = join(IMAGE_FOLDER, `hangar-box-${box.name}-${key}`);
   if (!existsSync(dir)) {
     say(`making the disk of ${box.title} (once) …`);
-    const making = mkdtempSync(join(KEPT, "hangar-box-making-"));
+    const making = mkdtempSync(join(IMAGE_FOLDER, "hangar-box-making-"));
     try {
       make(making, box, packages);
       renameSync(making, dir);

@@ -78,8 +78,8 @@ function planMachines(app: AppDocument, there: AppDocument, prune: boolean): Ste
     const changes = configChanges(now.config, machine.config);
     return changes.length > 0 ? [{ do: "update machine", app, machine, changes }] : [];
   });
-  const gone = prune ? there.machines.filter(({ name }) => !wanted.has(name)) : [];
-  return [...steps, ...gone.map(({ name }): Step => ({ do: "destroy machine", app, name }))];
+  const removed = prune ? there.machines.filter(({ name }) => !wanted.has(name)) : [];
+  return [...steps, ...removed.map(({ name }): Step => ({ do: "destroy machine", app, name }))];
 }
 
 /** Fields with defaults: only given ones are compared. */

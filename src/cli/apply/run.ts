@@ -26,7 +26,7 @@ export async function runStep(context: Context, step: Step): Promise<void> {
       return;
     }
     case "extend volume": {
-      const { id } = (await readApp(context, app.name))?.volumes.get(step.volume.ref) ?? gone(step.volume.ref);
+      const { id } = (await readApp(context, app.name))?.volumes.get(step.volume.ref) ?? failNotFound(step.volume.ref);
       const body = { size_gb: step.volume.size_gb };
       await client.call("PUT /v1/apps/:app_name/volumes/:volume_id/extend", {
         params: { ...params, volume_id: id },
@@ -58,7 +58,7 @@ async function putMachine(
   const params = { app_name: app.name };
   const now = await readApp(context, app.name);
   const config: MachineConfig = renameMounts(machine.config, (volume) =>
-    volume.startsWith("@") ? (now?.volumes.get(volume.slice(1)) ?? gone(volume)).id : volume,
+    volume.startsWith("@") ? (now?.volumes.get(volume.slice(1)) ?? failNotFound(volume)).id : volume,
   );
   const { name, region, state = "started" } = machine;
   const there = now?.machines.find((one) => one.name === name);
@@ -86,6 +86,6 @@ const settle = (
 
 const RESTING = ["created", "stopped", "suspended", "started"] as const;
 
-function gone(what: string): never {
+function failNotFound(what: string): never {
   throw new UsageError(`there is no volume ${what.replace(/^@/, "")}; name it under volumes of the same app`);
 }

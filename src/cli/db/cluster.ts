@@ -9,7 +9,7 @@ const NODES: readonly [string, string] = [
 
 type Ask = Parameters<Verb["run"]>[0];
 
-async function asked(
+async function query(
   { runProgram }: Ask,
   verb: string,
   options: readonly string[],
@@ -59,7 +59,7 @@ const dbStatus: Verb = {
   arguments: [NODES],
   examples: ["hangar db status $DB_NODE"],
   async run(context, { args, rest }) {
-    const { exit, data } = await asked(context, "status", [], [...args, ...rest]);
+    const { exit, data } = await query(context, "status", [], [...args, ...rest]);
     return { data, text: data ? statusText((data as { nodes: StatusLine[] }).nodes) : "", exit };
   },
 };
@@ -78,7 +78,7 @@ const dbDoctor: Verb = {
   options: [["--dir <dir>", "also check this node's folder: file system, space, logs"]],
   examples: ["hangar db doctor $DB_NODE"],
   async run(context, input): Promise<Result> {
-    const { exit, data } = await asked(context, "doctor", given(input, "dir"), [...input.args, ...input.rest]);
+    const { exit, data } = await query(context, "doctor", given(input, "dir"), [...input.args, ...input.rest]);
     if (!data) return { data, text: "", exit };
     const { nodes, findings } = data as { nodes: number; findings: Finding[] };
     const lines = findings.map(({ level, node, what, do: remedy }) => `${level}: ${node} ${what}\n  ${remedy}\n`);
@@ -97,7 +97,7 @@ const dbBench: Verb = {
   ],
   examples: ["hangar db bench $DB_NODE --seconds 1"],
   async run(context, input) {
-    const { exit, data } = await asked(context, "bench", given(input, "seconds", "synchronous"), input.args);
+    const { exit, data } = await query(context, "bench", given(input, "seconds", "synchronous"), input.args);
     return { data, text: data ? `${JSON.stringify(data, undefined, 2)}\n` : "", exit };
   },
 };

@@ -79,17 +79,17 @@ const BACKUP: readonly [string, string] = ["<backup>", "the destination of `db n
 
 /** A verb whose program takes the same options and prints one JSON object. */
 function admin(
-  words: string,
+  description: string,
   summary: string,
   { options = [], ...more }: Pick<Verb, "arguments" | "options" | "examples">,
 ): Verb {
   return {
-    words,
+    words: description,
     summary,
     ...more,
     options,
     async run({ runProgram }, input) {
-      const verb = words.split(" ")[1] ?? "";
+      const verb = description.split(" ")[1] ?? "";
       const given = input.args.filter((text) => text !== undefined);
       const { exit, text } = await runProgram(
         "replication/admin.ts",

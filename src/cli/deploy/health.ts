@@ -48,8 +48,8 @@ const failed = (state: string, reason: string): Health => ({ status: "failed", t
 
 /** Autostop is fine; any other stop fails the deploy. */
 function restHealth(state: string, events: readonly MachineEvent[]): Health {
-  const asked = events.find(({ source }) => source !== "host");
-  if (asked?.source === "proxy") return { status: "asleep", text: `${state} by autostop` };
+  const requested = events.find(({ source }) => source !== "host");
+  if (requested?.source === "proxy") return { status: "asleep", text: `${state} by autostop` };
   // An update stops the machine for a moment.
   const ran = events.some(({ status }) => status === "started");
   return ran ? failed(state, `it was ${state}${bySource(events)}`) : { status: "pending", text: state };
@@ -67,8 +67,8 @@ function checkHealth({ checks, config }: Machine): Health {
   if (expected === 0) return { status: "passing", text: "started, no checks" };
   if (passing >= expected) return { status: "passing", text: `started, ${passing} of ${expected} checks passing` };
   const others = failingChecks(checks).map(({ name, status, output }) => `${name} ${status}: ${firstLine(output)}`);
-  const words = [`started, ${passing} of ${expected} checks passing`, ...others];
-  return { status: "pending", text: words.join("; ") };
+  const parts = [`started, ${passing} of ${expected} checks passing`, ...others];
+  return { status: "pending", text: parts.join("; ") };
 }
 
 function checkCount({ checks = {}, services = [] }: Partial<MachineConfig>): number {

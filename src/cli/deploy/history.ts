@@ -14,7 +14,7 @@ export const DRY_RUN: readonly [string, string] = ["--dry-run", "print what woul
 export const SCALE = "scale ";
 
 /** The output of a dry run. */
-export async function told(
+export async function reported(
   context: Context,
   app_name: string,
   definition: Definition,
@@ -38,7 +38,7 @@ export const rollback: Verb = {
     const { definition } = await context.client.call("GET /v1/apps/:app_name/releases/:version", {
       params: { app_name, version },
     });
-    if (input.options["dryRun"] === true) return await told(context, app_name, definition as Definition);
+    if (input.options["dryRun"] === true) return await reported(context, app_name, definition as Definition);
     const done = await release(context, app_name, definition as Definition, {
       description: `rollback to release ${version}`,
       message: textOption(input, "message"),

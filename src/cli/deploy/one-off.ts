@@ -12,11 +12,11 @@ export function oneOffConfig(
 ): MachineConfig {
   const { services: _, checks: __, statics: ___, metrics: ____, schedule: _____, mounts: ______, ...rest } = config;
   const { exec, ...init } = rest.init ?? {};
-  const words = command ?? exec ?? [...(init.entrypoint ?? []), ...(init.cmd ?? [])];
+  const argv = command ?? exec ?? [...(init.entrypoint ?? []), ...(init.cmd ?? [])];
   return {
     ...rest,
     metadata: {
-      [RUN_KEY]: words.join(" ").slice(0, COMMAND_CHARS) || "(the image's own command)",
+      [RUN_KEY]: argv.join(" ").slice(0, COMMAND_CHARS) || "(the image's own command)",
       ...(kind === "release" ? { [RUN_KIND_KEY]: kind } : {}),
     },
     ...(command ? { init: { ...init, cmd: [...command] } } : {}),

@@ -4,7 +4,7 @@ import type { Group } from "../app-file/groups.ts";
 import { megabytes } from "../app-file/units.ts";
 import { neededApp, type Result, UsageError, type Verb } from "../verb.ts";
 import { newestDefinition } from "./definition.ts";
-import { APP, DRY_RUN, SCALE, told } from "./history.ts";
+import { APP, DRY_RUN, reported, SCALE } from "./history.ts";
 import { machinesOf } from "./machines.ts";
 import type { Place } from "./place.ts";
 import { groupName } from "./plan.ts";
@@ -35,7 +35,7 @@ export const scale: Verb = {
     const definition = { ...newest, groups };
     // Machines of the same size are left alone.
     const options = { counts, keep: sizes.length === 0 };
-    if (input.options["dryRun"] === true) return await told(context, app_name, definition, options);
+    if (input.options["dryRun"] === true) return await reported(context, app_name, definition, options);
     const named = Object.entries(counts).map(([name, n]) => `${name}=${n}`);
     const resized = sizes.map((size) => size.join(" "));
     const description = `${options.keep ? SCALE : ""}${[...named, ...resized].join(" ")}`;

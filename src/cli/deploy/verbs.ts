@@ -11,7 +11,7 @@ import { alertsOf } from "./alerts.ts";
 import { BUILD_OPTIONS, buildForDeploy, buildInput, builtImage, groupBuilds } from "./build.ts";
 import type { Definition } from "./definition.ts";
 import { GIT_OPTIONS, type GitState, gitState } from "./git.ts";
-import { APP, DRY_RUN, MESSAGE, rollback, told } from "./history.ts";
+import { APP, DRY_RUN, MESSAGE, reported, rollback } from "./history.ts";
 import { pinned, referenceText } from "./image.ts";
 import { imageDeploy, imageWithoutFile } from "./image-only.ts";
 import { differences, planLines, type Running } from "./plan.ts";
@@ -35,7 +35,7 @@ interface DeployInput {
   secrets: Record<string, string>;
 }
 
-function asked(context: Context, input: Input): DeployInput {
+function deployInput(context: Context, input: Input): DeployInput {
   const written = readAppFile(textOption(input, "file") ?? textOption(input, "config"), process.cwd());
   const { file, secrets, project } = withCompose(written);
   for (const warning of file.warnings) context.say(`warning: ${warning}`);
@@ -114,7 +114,7 @@ const deploy: Verb = {
   async run(context, input) {
     const alone = imageWithoutFile(input, process.cwd());
     if (alone !== undefined && !isPreview(input)) return await deployImage(context, input, alone);
-    const wanted = asked(context, input);
+    const wanted = deployInput(context, input);
     const { app_name, file, builds } = wanted;
     if (input.options["buildOnly"] === true && builds.size === 0)
       throw new UsageError("--build-only: an image is named, so there is nothing to build");
@@ -122,7 +122,7 @@ const deploy: Verb = {
     if (!isPreview(input)) return await deployed(context, input, { ...wanted, git });
     const small = { ...wanted, definition: asPreview(wanted.definition), git };
     if (input.options["dryRun"] === true)
-      return await told(context, await previewOf(context, app_name, input, git), small.definition);
+      return await reported(context, await previewOf(context, app_name, input, git), small.definition);
     const preview = await openPreview(context, app_name, input, git);
     try {
       return await deployed(preview.context, input, ofApp(small, preview.app_name));
@@ -141,7 +141,7 @@ async function deployImage(context: Context, input: Input, image: string): Promi
     port: textOption(input, "port"),
     strategy: strategy === undefined ? undefined : strategyOf(strategy),
   });
-  if (input.options["dryRun"] === true) return await told(context, app_name, definition, { adopt });
+  if (input.options["dryRun"] === true) return await reported(context, app_name, definition, { adopt });
   const done = await release(context, app_name, definition, {
     adopt,
     description: "deploy",
@@ -165,7 +165,7 @@ async function deployed(
   { app_name, definition, builds, secrets, git }: DeployInput & { git: GitState },
 ): Promise<Result> {
   const org_slug = textOption(input, "org");
-  if (input.options["dryRun"] === true) return await told(context, app_name, definition);
+  if (input.options["dryRun"] === true) return await reported(context, app_name, definition);
   const built =
     builds.size === 0
       ? new Map<BuildInput, BuildResult>()
@@ -209,7 +209,7 @@ const diff: Verb = {
   options: [FILE, CONFIG, APP, IMAGE],
   examples: ["hangar diff"],
   async run(context, input) {
-    const { app_name, definition: named } = asked(context, input);
+    const { app_name, definition: named } = deployInput(context, input);
     const definition = await pinned(context, app_name, named).catch((thrown: unknown) => {
       // Without the app or image there is no digest to compare.
       if (thrown instanceof ClientError && thrown.http === 404) return named;

@@ -27,10 +27,10 @@ const remote: Verb = {
       ["config", helper, "!hangar git credential"],
     ];
     if (input.options["add"] === true)
-      for (const words of commands)
-        await run("git", words).catch((thrown: unknown) => {
+      for (const args of commands)
+        await run("git", args).catch((thrown: unknown) => {
           const { stderr } = thrown as { stderr?: string };
-          throw new UsageError(`git ${words.join(" ")}: ${stderr?.trim() || messageOf(thrown)}`);
+          throw new UsageError(`git ${args.join(" ")}: ${stderr?.trim() || messageOf(thrown)}`);
         });
     const printed = commands.map(
       (words) => `git ${words.map((word) => (/[ !]/.test(word) ? `'${word}'` : word)).join(" ")}`,
@@ -70,7 +70,7 @@ const credential: Verb = {
   arguments: [["<action>", "get, store or erase, as Git says it"]],
   examples: [],
   async run(context, input) {
-    const asked = new Map(
+    const options = new Map(
       (await context.stdin()).split("\n").map((line): [string, string] => {
         const at = line.indexOf("=");
         return [line.slice(0, at), line.slice(at + 1)];
@@ -78,7 +78,7 @@ const credential: Verb = {
     );
     const { host, protocol } = new URL(context.client.base_url);
     // Another host gets no token of ours.
-    const is_ours = asked.get("host") === host && `${asked.get("protocol")}:` === protocol;
+    const is_ours = options.get("host") === host && `${options.get("protocol")}:` === protocol;
     if (firstArgument(input) !== "get" || !is_ours) return { data: {}, text: "" };
     const password = context.token();
     return { data: { username: "hangar", password }, text: `username=hangar\npassword=${password}` };

@@ -16,7 +16,7 @@ export const EPOCH_S = Number(process.env["SOURCE_DATE_EPOCH"] ?? 1_672_531_200)
 const SOURCES = ["/etc/apt/sources.list.d/debian.sources", "/etc/apt/sources.list"];
 /** Of documents only the licences stay. */
 const LEFT_OUT = ["/usr/share/man/*", "/usr/share/locale/*", "/usr/share/info/*", "/usr/share/doc/*"];
-const KEPT = ["/usr/share/doc/*/copyright"];
+const KEPT_FILES = ["/usr/share/doc/*/copyright"];
 /** Lines of mmdebstrap that are shown when it fails. */
 const LAST_LINES = 15;
 
@@ -56,7 +56,7 @@ export async function bootstrap({ say }: Context, recipe: BaseRecipe, wanted: Wa
     '--aptopt=Acquire::Languages "none"',
     "--dpkgopt=force-confold",
     ...LEFT_OUT.map((path) => `--dpkgopt=path-exclude=${path}`),
-    ...KEPT.map((path) => `--dpkgopt=path-include=${path}`),
+    ...KEPT_FILES.map((path) => `--dpkgopt=path-include=${path}`),
     `--essential-hook=${copy("before")}`,
     `--customize-hook=${copy("files")}`,
     ...(recipe.hooks ?? []).map((line) => `--customize-hook=${line}`),

@@ -139,21 +139,23 @@ const imagesPull: Verb = {
 async function pulled({ client, say }: Context, input: Input): Promise<Image> {
   const body = { image: firstArgument(input), org_slug: textOption(input, "org") };
   const progress = client.stream<"POST /v1/images/pull", Progress>("POST /v1/images/pull", { body });
-  const told = new Map<string, string>();
-  for await (const word of progress) {
+  const printed = new Map<string, string>();
+  for await (const update of progress) {
     // The stream began well; what went wrong later comes as its last word.
-    if (word.error !== undefined) throw failureOf(word);
-    if (word.image) return word.image;
-    if (word.layer === undefined) continue;
-    const line = progressText(word);
-    if (told.get(word.layer) !== line) say(line);
-    told.set(word.layer, line);
+    if (update.error !== undefined) throw failureOf(update);
+    if (update.image) return update.image;
+    if (update.layer === undefined) continue;
+    const line = progressText(update);
+    if (printed.get(update.layer) !== line) say(line);
+    printed.set(update.layer, line);
   }
   throw new ClientError(0, { error: "the pull was interrupted", hint: "try again; the pull resumes where it stopped" });
 }
 
-function failureOf(word: Progress): ClientError {
-  return new ClientError(word.status ? CATALOGUE[word.status].http : 0, { ...word } as unknown as Partial<ErrorBody>);
+function failureOf(update: Progress): ClientError {
+  return new ClientError(update.status ? CATALOGUE[update.status].http : 0, {
+    ...update,
+  } as unknown as Partial<ErrorBody>);
 }
 
 /** A line for every tenth of a layer, so that a log of it stays short. */

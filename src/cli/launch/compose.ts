@@ -36,7 +36,7 @@ export function composeFor(folder: string, path: string) {
   );
   const rows = groups.map((group) => [group.name, images.get(group.name) ?? "", portsText(group), kindText(group)]);
   const left_out = project.notes.map((note) => `  ${note}`);
-  const told = [
+  const lines = [
     `This is a compose file: ${file}. Its services become process groups of one app, which find each other by their names.`,
     table(["group", "image", "ports", ""], rows),
     ...(left_out.length > 0 ? ["Not as in the file:", ...left_out] : []),
@@ -46,7 +46,7 @@ export function composeFor(folder: string, path: string) {
     file,
     head: `# Written by \`hangar launch\`: each service of ${file} is a process group of this app.\n`,
     data: { kind: "compose", file, groups: groups.map(({ name }) => name), notes: project.notes },
-    told,
+    told: lines,
     next: "`hangar deploy --dry-run`, then `hangar deploy`",
   };
 }

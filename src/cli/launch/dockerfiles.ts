@@ -6,7 +6,7 @@ export const PORT = 8080;
 type Dockerfile = (base: string) => string;
 
 const lines = (...text: (string | false)[]): string => `${text.filter((line) => line !== false).join("\n")}\n`;
-const command = (words: readonly string[]): string => `CMD ${JSON.stringify(words)}`;
+const command = (argv: readonly string[]): string => `CMD ${JSON.stringify(argv)}`;
 const LISTENS = [`ENV PORT=${PORT}`, `EXPOSE ${PORT}`] as const;
 
 export const nodeImage =
@@ -59,7 +59,7 @@ export const goImage: Dockerfile = (base) =>
   );
 
 export const rubyImage =
-  (words: string[]): Dockerfile =>
+  (argv: string[]): Dockerfile =>
   (base) =>
     lines(
       `FROM ${base}`,
@@ -70,7 +70,7 @@ export const rubyImage =
       "RUN bundle install",
       "COPY . .",
       ...LISTENS,
-      command(words),
+      command(argv),
     );
 
 export const phpImage =

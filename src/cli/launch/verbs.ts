@@ -40,8 +40,8 @@ const launch: Verb = {
     const base = found.image && (textOption(input, "base") ?? (await ownBase(context, found)) ?? found.image.base);
     const files = filesOf(folder, found, { base, name: nameOf(input, folder), port: portOf(input, found) });
     const data = { kind: found.kind, why: found.why, ...(base === undefined ? {} : { base }), files };
-    const told = `This is ${found.kind}: ${found.why}.`;
-    return await written(folder, files, { data, told, next: "look at them, then `hangar deploy`" }, input);
+    const finding = `This is ${found.kind}: ${found.why}.`;
+    return await written(folder, files, { data, told: finding, next: "look at them, then `hangar deploy`" }, input);
   },
 };
 
@@ -136,8 +136,8 @@ async function refuseOverwriting(folder: string, files: readonly WrittenFile[], 
     throw new UsageError(`${folder} has ${names}: add --overwrite to replace, or --dry-run to look`);
   const reader = createInterface({ input: process.stdin, output: process.stderr });
   try {
-    const gone = new Promise<string>((end) => reader.once("close", () => end("")));
-    const answer = await Promise.race([reader.question(`replace ${names}? y/N: `), gone]);
+    const closed = new Promise<string>((end) => reader.once("close", () => end("")));
+    const answer = await Promise.race([reader.question(`replace ${names}? y/N: `), closed]);
     if (!/^y(es)?$/i.test(answer.trim())) throw new UsageError("nothing was written");
   } finally {
     reader.close();

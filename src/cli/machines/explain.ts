@@ -91,9 +91,9 @@ function stateReason(machine: Machine, now_ms: number): Reason {
   // The host only reports what others began: the events before, the newest first, say who and why.
   const before = machine.events.slice(machine.events.indexOf(last));
   const cause = before.find((event) => exitText(event) ?? errorText(event)) ?? last;
-  const asked = before.find(({ source }) => source !== "host") ?? last;
-  const recent = before.indexOf(cause) <= before.indexOf(asked) ? cause : asked;
-  const why = exitText(recent) ?? errorText(recent) ?? WHO[asked.source] ?? `by ${asked.source}`;
+  const requested = before.find(({ source }) => source !== "host") ?? last;
+  const recent = before.indexOf(cause) <= before.indexOf(requested) ? cause : requested;
+  const why = exitText(recent) ?? errorText(recent) ?? WHO[requested.source] ?? `by ${requested.source}`;
   const text = `it is ${machine.state} since ${since}: ${why}`;
   return machine.state === "failed"
     ? { about: "state", text, try: `hangar machines logs ${machine.id}, then hangar machines start ${machine.id}` }
@@ -129,12 +129,12 @@ function errorText({ request }: Event): string | undefined {
 function restartReason({ state }: Machine, { restart }: MachineConfig): Reason[] {
   if (state !== "stopped" && state !== "failed") return [];
   const policy = restart?.policy || "on-failure";
-  const words: Record<string, string> = {
+  const descriptions: Record<string, string> = {
     no: "its restart policy is `no`: it does not restart",
     "on-failure": `its restart policy is \`on-failure\`: it restarts when its program fails, ${restart?.max_retries ?? 10} times`,
     always: "its restart policy is `always`: it restarts when its program exits",
   };
-  return [{ about: "restart", text: words[policy] ?? policy }];
+  return [{ about: "restart", text: descriptions[policy] ?? policy }];
 }
 
 function startReasons({ id, state, cordoned }: Machine, config: MachineConfig): Reason[] {

@@ -39,8 +39,8 @@ async function homeOf(context: Context, input: Input, wanted: string): Promise<s
 
 /** The id of an app's machine of this id or name. */
 async function idIn({ client }: Context, app_name: string, wanted: string): Promise<string | undefined> {
-  const asked = { params: { app_name }, query: { summary: true } };
-  for await (const { id, name } of client.list("GET /v1/apps/:app_name/machines", asked))
+  const request = { params: { app_name }, query: { summary: true } };
+  for await (const { id, name } of client.list("GET /v1/apps/:app_name/machines", request))
     if (id === wanted || name === wanted) return id;
   return undefined;
 }

@@ -25,8 +25,8 @@ export function eventText({ timestamp, type, status, source, request }: EventLin
 function reasonOf(request: Record<string, unknown>): string {
   const exit = request["exit_event"] as ExitWords | undefined;
   const how = exit && `exit code ${exit.exit_code}${oomText(exit)}`;
-  const words = [how, request["error"] ?? request["reason"]].filter((text) => typeof text === "string");
-  return words.length > 0 ? `: ${words.join(", ")}` : "";
+  const reasons = [how, request["error"] ?? request["reason"]].filter((text) => typeof text === "string");
+  return reasons.length > 0 ? `: ${reasons.join(", ")}` : "";
 }
 
 interface ExitWords {
@@ -58,7 +58,7 @@ export async function andWait(
     params: found.params,
     query: { limit: 1 },
   });
-  void tell(context, app_name, machine_id, before[0]?.timestamp ?? 0, started, watching.signal);
+  void printEvent(context, app_name, machine_id, before[0]?.timestamp ?? 0, started, watching.signal);
   try {
     await work();
     // A machine that does its work in a moment may be at rest again before anybody looks.
@@ -100,7 +100,7 @@ function failed(machine: Machine): ClientError {
   });
 }
 
-async function tell(
+async function printEvent(
   { client, say }: Context,
   app_name: string,
   id: string,

@@ -7,20 +7,20 @@ const DETACH: readonly [string, string] = ["--detach", "do not wait until it is 
 
 /** Verbs that ask for a state and wait until the machine is there. */
 function lifecycle(
-  words: string,
+  message: string,
   summary: string,
   states: readonly string[],
   ask: (context: Context, found: Found, input: Input) => Promise<unknown>,
   more: Verb["options"] = [],
 ): Verb {
-  const verb = words.split(" ")[1] ?? "";
+  const verb = message.split(" ")[1] ?? "";
   return {
-    words,
+    words: message,
     summary,
     arguments: [MACHINE],
     options: [APP, NONCE, DETACH, ...more],
     completes: "machines",
-    examples: [`hangar ${words} $MACHINE${verb === "destroy" ? " --force" : ""}`],
+    examples: [`hangar ${message} $MACHINE${verb === "destroy" ? " --force" : ""}`],
     async run(context, input) {
       const found = await findMachine(context, input);
       const { machine_id } = found.params;
@@ -109,18 +109,18 @@ export const machinesDestroy = lifecycle(
 
 /** Verbs that take effect at once. */
 function atOnce(
-  words: string,
+  message: string,
   summary: string,
   done: string,
   ask: (context: Context, found: Found) => Promise<unknown>,
 ): Verb {
   return {
-    words,
+    words: message,
     summary,
     arguments: [MACHINE],
     options: [APP, NONCE],
     completes: "machines",
-    examples: [`hangar ${words} $MACHINE`],
+    examples: [`hangar ${message} $MACHINE`],
     async run(context, input) {
       const found = await findMachine(context, input);
       const data = await ask(context, found);

@@ -109,8 +109,8 @@ async function readEvents({ client }: Context, input: Input): Promise<string[]> 
 async function readLogs({ client }: Context, apps: readonly string[]): Promise<string[]> {
   const found = await Promise.all(
     apps.map(async (app_name) => {
-      const asked = { params: { app_name }, query: { tail: LINES }, headers: { accept: "application/json" } };
-      const { lines } = await client.call("GET /v1/apps/:app_name/logs", asked).catch(() => ({ lines: [] }));
+      const request = { params: { app_name }, query: { tail: LINES }, headers: { accept: "application/json" } };
+      const { lines } = await client.call("GET /v1/apps/:app_name/logs", request).catch(() => ({ lines: [] }));
       return lines.map((line) => ({ ...line, app_name }));
     }),
   );

@@ -77,16 +77,16 @@ async function* machinePages({ client }: Context, input: Input): AsyncGenerator<
   const state = states.length > 0 ? [...states] : undefined;
   const app_name = filterApp(input);
   if (app_name === undefined) {
-    const asked = { params: { org_slug: textOption(input, "org") ?? "personal" }, query: { state } };
-    for await (const page of pagesOf(client, input, "GET /v1/orgs/:org_slug/machines", asked))
+    const request = { params: { org_slug: textOption(input, "org") ?? "personal" }, query: { state } };
+    for await (const page of pagesOf(client, input, "GET /v1/orgs/:org_slug/machines", request))
       yield page.map((machine) => ({ ...machine, image: imageOf(machine.config) }));
     return;
   }
   const metadata = Object.fromEntries(
     listOption(input, "metadata").map((pair) => [`metadata.${pair.split("=")[0]}`, pair.slice(pair.indexOf("=") + 1)]),
   );
-  const asked = { params: { app_name }, query: { state, ...metadata } };
-  for await (const page of pagesOf(client, input, "GET /v1/apps/:app_name/machines", asked))
+  const request = { params: { app_name }, query: { state, ...metadata } };
+  for await (const page of pagesOf(client, input, "GET /v1/apps/:app_name/machines", request))
     yield page.map((machine) => ({ ...machine, app_name, image: imageOf(machine.config) }));
 }
 

@@ -21,11 +21,11 @@ export async function askMetrics<Data>(
   context: Context,
   input: Input,
   route: MetricsRoute,
-  asked: { params?: Record<string, string>; query: Record<string, unknown> },
+  request: { params?: Record<string, string>; query: Record<string, unknown> },
 ): Promise<Data> {
-  const params = { org_slug: textOption(input, "org") ?? "personal", ...asked.params };
+  const params = { org_slug: textOption(input, "org") ?? "personal", ...request.params };
   const call = async (headers: Record<string, string>): Promise<Data> =>
-    (await context.client.call(route, { ...asked, params, headers } as never)) as Data;
+    (await context.client.call(route, { ...request, params, headers } as never)) as Data;
   try {
     return await call({});
   } catch (thrown) {
@@ -35,10 +35,10 @@ export async function askMetrics<Data>(
 }
 
 export async function instant(context: Context, input: Input, query: string, time?: string): Promise<Found[]> {
-  const told = await askMetrics<PrometheusReply>(context, input, "GET /prometheus/:org_slug/api/v1/query", {
+  const reply = await askMetrics<PrometheusReply>(context, input, "GET /prometheus/:org_slug/api/v1/query", {
     query: { query, time },
   });
-  const { resultType, result } = told.data;
+  const { resultType, result } = reply.data;
   // A number alone is a series without a name.
   if (resultType === "scalar" || resultType === "string") {
     return [{ metric: {}, value: result as unknown as [number, string] }];
@@ -52,10 +52,10 @@ export async function range(
   query: string,
   { start, end, step }: { start: number; end: number; step: number },
 ): Promise<Found[]> {
-  const told = await askMetrics<PrometheusReply>(context, input, "GET /prometheus/:org_slug/api/v1/query_range", {
+  const reply = await askMetrics<PrometheusReply>(context, input, "GET /prometheus/:org_slug/api/v1/query_range", {
     query: { query, start: String(start), end: String(end), step: String(step) },
   });
-  return told.data.result;
+  return reply.data.result;
 }
 
 /** `name{label="value"}`, as one writes it in a query. */

@@ -65,8 +65,8 @@ export const explainField: Verb = {
 };
 
 /** Whoever asks for `services.ports` means those of a config. */
-const fromRoot = (words: string[]): string[] =>
-  Object.hasOwn(ROOTS, words[0] ?? "") || words[0] === "" ? words : ["config", ...words];
+const fromRoot = (path: string[]): string[] =>
+  Object.hasOwn(ROOTS, path[0] ?? "") || path[0] === "" ? path : ["config", ...path];
 
 async function readOpenApi({ client }: Context): Promise<OpenApi> {
   // Typed as text, because it is sent as it is; the client has read it all the same.
@@ -78,18 +78,18 @@ function rootOf(document: OpenApi, root: string): Schema {
   if (!place) throw new UsageError(`a path begins with ${Object.keys(ROOTS).join(", ")}, not ${root || "nothing"}`);
   const [path, method, ...within] = place;
   let schema = document.paths[path]?.[method]?.requestBody?.content["application/json"]?.schema ?? {};
-  for (const word of within) schema = step(document, schema, word, root);
+  for (const name of within) schema = step(document, schema, name, root);
   return schema;
 }
 
-function step(document: OpenApi, schema: Schema, word: string, place: string): Schema {
+function step(document: OpenApi, schema: Schema, name: string, place: string): Schema {
   const fields = fieldsOf(document, resolved(document, schema));
-  const found = fields[word] ?? fields["*"];
+  const found = fields[name] ?? fields["*"];
   if (found) return found;
   const names = Object.keys(fields);
-  const near = closest(word, names);
+  const near = closest(name, names);
   const known = names.length > 0 ? `it has ${names.join(", ")}` : "it has no fields";
-  throw new UsageError(`${place} has no field ${word}${near ? `; did you mean ${near}?` : ""} (${known})`);
+  throw new UsageError(`${place} has no field ${name}${near ? `; did you mean ${near}?` : ""} (${known})`);
 }
 
 function resolved(document: OpenApi, schema: Schema): Schema {

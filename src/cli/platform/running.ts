@@ -15,8 +15,8 @@ export function runningPlatform(data_dir: string): number | undefined {
 export function isPlatform(pid: number): boolean {
   try {
     process.kill(pid, 0);
-    const words = existsSync(`/proc/${pid}/cmdline`) ? readFileSync(`/proc/${pid}/cmdline`, "utf8") : "main.ts";
-    return words.includes("main.ts");
+    const cmdline = existsSync(`/proc/${pid}/cmdline`) ? readFileSync(`/proc/${pid}/cmdline`, "utf8") : "main.ts";
+    return cmdline.includes("main.ts");
   } catch {
     return false;
   }

@@ -38,7 +38,7 @@ export function unitFile({ node, program, data_dir }: UnitParts): string {
     NODE_COMPILE_CACHE: SERVICE.cache_dir,
     ...MALLOC_ENVIRONMENT,
   };
-  const variables = Object.entries(environment).map(([name, value]) => `Environment=${word(`${name}=${value}`)}`);
+  const variables = Object.entries(environment).map(([name, value]) => `Environment=${quoted(`${name}=${value}`)}`);
   return `# Written by Hangar. Changes of your own belong into a drop-in: systemctl edit hangar
 [Unit]
 Description=Hangar, a machines platform
@@ -49,7 +49,7 @@ StartLimitIntervalSec=0
 
 [Service]
 Type=notify
-ExecStart=${word(node)} ${word(program).replaceAll("$", "$$$$")}
+ExecStart=${quoted(node)} ${quoted(program).replaceAll("$", "$$$$")}
 ${variables.join("\n")}
 CacheDirectory=hangar
 CacheDirectoryMode=0700
@@ -80,7 +80,7 @@ WantedBy=multi-user.target
 }
 
 /** A word of a unit: quoted, and no % or \\ in it means anything. */
-function word(text: string): string {
+function quoted(text: string): string {
   const plain = text.replaceAll("%", "%%");
   return /^[\w./=:@%+,-]+$/.test(plain) ? plain : `"${plain.replaceAll(/[\\"]/g, "\\$&")}"`;
 }

@@ -90,8 +90,8 @@ interface Target extends Login {
 
 async function use({ say }: Context, input: Input, { user, password, port, database }: Target) {
   const env = { PGHOST: "127.0.0.1", PGPORT: String(port), PGUSER: user, PGPASSWORD: password, PGDATABASE: database };
-  const told = input.options["urlOnly"] === true ? undefined : await psql(input.rest.slice(0), env);
-  if (told !== undefined) return { data: { exit: told }, text: "", exit: told };
+  const exitCode = input.options["urlOnly"] === true ? undefined : await psql(input.rest.slice(0), env);
+  if (exitCode !== undefined) return { data: { exit: exitCode }, text: "", exit: exitCode };
   const url = `postgres://${user}:${password}@127.0.0.1:${port}/${database}`;
   if (input.options["json"] === true) printJsonLine({ url });
   else print(url);

@@ -28,7 +28,7 @@ export const proxyPort: Verb = {
       port: ports.remote,
       listen: { host: textOption(input, "bind") ?? "127.0.0.1", port: ports.local },
     });
-    tell(port, { app_name, port: ports.remote }, input);
+    printForward(port, { app_name, port: ports.remote }, input);
     await interrupted();
     await port.close();
     return { data: null, text: "" };
@@ -43,7 +43,7 @@ async function machineOf(context: Parameters<Verb["run"]>[0], input: Input, app:
   return found.params.machine_id;
 }
 
-function tell(local: LocalPort, remote: { app_name: string; port: number }, { options }: Input): void {
+function printForward(local: LocalPort, remote: { app_name: string; port: number }, { options }: Input): void {
   const host = local.host.includes(":") ? `[${local.host}]` : local.host;
   const machine_id = local.machine_id();
   if (options["json"] === true) printJsonLine({ local: { host: local.host, port: local.port }, ...remote, machine_id });

@@ -25,8 +25,8 @@ export async function* volumePages(
   const app = filterApp(input);
   const names = app ? [app] : appNames(client, textOption(input, "org"));
   for await (const app_name of names) {
-    const asked = { params: { app_name }, query: { include_deleted } };
-    for await (const page of client.pages("GET /v1/apps/:app_name/volumes", asked))
+    const request = { params: { app_name }, query: { include_deleted } };
+    for await (const page of client.pages("GET /v1/apps/:app_name/volumes", request))
       if (page.length > 0) yield page.map((volume) => ({ ...volume, app_name }));
   }
 }
@@ -41,8 +41,8 @@ export async function findVolume(context: Context, input: Input, deleted = false
   const is_default = input.app_from !== undefined;
   const app_name = is_default ? undefined : textOption(input, "app");
   if (app_name && /^vol_\w+$/.test(wanted)) return { app_name, volume_id: wanted };
-  const matching = async (asked: Input): Promise<ListedVolume[]> =>
-    (await collect(volumePages(context, asked, deleted))).filter(({ id, name }) => id === wanted || name === wanted);
+  const matching = async (request: Input): Promise<ListedVolume[]> =>
+    (await collect(volumePages(context, request, deleted))).filter(({ id, name }) => id === wanted || name === wanted);
   // The default goes before the others; it may not be deployed yet, and then has none.
   const own = is_default ? await matching(input).catch(noneWithoutApp) : [];
   const { app: _, ...anywhere } = input.options;

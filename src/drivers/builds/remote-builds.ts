@@ -60,8 +60,8 @@ export const remoteBuilds = (channel: Channel, address: string): BuildSite => ({
       const { value: answer } = await answering;
       if (typeof answer !== "string")
         fail("host_unreachable", `the connection to the host at ${address} broke off`, { retry_after_s: 2 });
-      const told = JSON.parse(answer) as CallReply;
-      return told.error === undefined ? (told.result as Received) : refused(told);
+      const reply = JSON.parse(answer) as CallReply;
+      return reply.error === undefined ? (reply.result as Received) : refused(reply);
     } finally {
       session.end(DONE, "that is all");
     }

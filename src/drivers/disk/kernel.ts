@@ -52,19 +52,19 @@ export async function whileFrozen(
   // A failure to start is reported at the end, when this is awaited.
   closed.catch(() => {});
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
-  const hear = async (): Promise<string> => {
+  const readLine = async (): Promise<string> => {
     const { value, done } = (await lines.next()) as { value: string | undefined; done?: boolean };
     if (done) throw new Error(`${dir} could not be frozen: ${said.trim()}`);
     return value ?? "";
   };
   try {
-    await hear();
+    await readLine();
     child.stdin.write("now\n");
-    await hear();
+    await readLine();
     const began = performance.now();
     await work();
     child.stdin.end();
-    if ((await hear()) !== "thawed")
+    if ((await readLine()) !== "thawed")
       throw new Error(`${dir} would have been frozen for more than ${limit_ms / 1000} s`);
     return { frozen_ms: performance.now() - began };
   } finally {

@@ -88,7 +88,7 @@ const dmCrypt: Layer = {
 };
 
 const LOOK_MS = 10;
-const LOOKS = 200;
+const ATTEMPTS = 200;
 
 /** Unmounts a file system whose FUSE program has just released it, or is about to. */
 export async function unmountSoon(point: string): Promise<void> {
@@ -97,7 +97,7 @@ export async function unmountSoon(point: string): Promise<void> {
       await run("umount", [point]);
       return;
     } catch (error) {
-      if (looks === LOOKS || !/busy/.test(messageOf(error))) throw error;
+      if (looks === ATTEMPTS || !/busy/.test(messageOf(error))) throw error;
       await setTimeout(LOOK_MS);
     }
   }

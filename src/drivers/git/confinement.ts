@@ -77,7 +77,7 @@ export class NamespaceConfinement implements Confinement {
     mkdirSync(root, { recursive: true, mode: 0o755 });
     const more = program === "hangar" ? [installed, HANGAR, process.execPath, NODE] : [];
     const certificates = has_network && existsSync("/etc/ssl") ? ["/etc/ssl", "/etc/ssl"] : [];
-    const words =
+    const message =
       program === "git"
         ? ["git", ...args]
         : [NODE, "--max-old-space-size=512", join(HANGAR, "bin/hangar.mjs"), ...args];
@@ -92,7 +92,7 @@ export class NamespaceConfinement implements Confinement {
         "env",
         "-C",
         cwd,
-        ...words,
+        ...message,
       ],
       {
         cwd: "/",

@@ -94,8 +94,8 @@ export function readConfig(document: Json, layers: number): ImageDocument {
     labels: texts(own["Labels"]),
     exposed_ports: Object.keys(object(own["ExposedPorts"])).slice(0, 100),
     config: {
-      entrypoint: words(own["Entrypoint"]),
-      cmd: words(own["Cmd"]),
+      entrypoint: strings(own["Entrypoint"]),
+      cmd: strings(own["Cmd"]),
       env: environment(own["Env"]),
       user: text(own["User"]),
       working_dir: text(own["WorkingDir"]),
@@ -147,8 +147,8 @@ function descriptor(value: unknown, what: string): Descriptor {
 const object = (value: unknown): Json =>
   value !== null && typeof value === "object" && !Array.isArray(value) ? (value as Json) : {};
 const text = (value: unknown): string => (typeof value === "string" ? value : "");
-const words = (value: unknown): string[] =>
-  Array.isArray(value) ? value.filter((word): word is string => typeof word === "string") : [];
+const strings = (value: unknown): string[] =>
+  Array.isArray(value) ? value.filter((item): item is string => typeof item === "string") : [];
 
 function list(value: unknown, what: string): unknown[] {
   if (!Array.isArray(value)) refuseImage(`${what} is missing`);
@@ -162,7 +162,7 @@ function texts(value: unknown): Record<string, string> {
 }
 
 function environment(value: unknown): Record<string, string> {
-  const pairs = words(value).flatMap((line): [string, string][] => {
+  const pairs = strings(value).flatMap((line): [string, string][] => {
     const equals = line.indexOf("=");
     return equals < 1 ? [] : [[line.slice(0, equals), line.slice(equals + 1)]];
   });

@@ -14,10 +14,10 @@ export async function receiveFile(
   const line = await channel.stream(address, name, body, signal);
   const handle = await open(file, "wx", 0o600);
   let bytes = 0;
-  let told: number | undefined;
+  let announced: number | undefined;
   try {
     for await (const message of line.messages()) {
-      if (typeof message === "string") told = (JSON.parse(message) as { bytes: number }).bytes;
+      if (typeof message === "string") announced = (JSON.parse(message) as { bytes: number }).bytes;
       else {
         await handle.writeFile(message);
         bytes += message.length;
@@ -25,9 +25,9 @@ export async function receiveFile(
     }
   } finally {
     await handle.close();
-    if (told === undefined || told !== bytes) await rm(file, { force: true });
+    if (announced === undefined || announced !== bytes) await rm(file, { force: true });
   }
-  if (told === bytes) return bytes > 0;
+  if (announced === bytes) return bytes > 0;
   fail("host_unreachable", `the connection to ${address} broke off after ${bytes} bytes`);
 }
 

@@ -70,8 +70,8 @@ export async function openImages(
   return images;
 }
 
-type Tell = (progress: PullProgress) => void;
-const silent: Tell = () => {};
+type OnProgress = (progress: PullProgress) => void;
+const silent: OnProgress = () => {};
 
 export class Images implements ImageSource, ImageCatalog, ImageFiles {
   readonly #store: Store;
@@ -218,19 +218,19 @@ export class Images implements ImageSource, ImageCatalog, ImageFiles {
     const reference = this.#read(image, "body.image");
     refuseUnprivileged();
     yield { state: "resolving" };
-    const words = new ProgressStream();
+    const updates = new ProgressStream();
     const work = this.#collector.working(async () => {
       const found = isHello(reference)
         ? await this.#intake.hello(signal)
         : await this.#documents(reference, owner, signal);
-      await this.#layers(found, reference, owner, (word) => words.say(word), signal);
+      await this.#layers(found, reference, owner, (update) => updates.say(update), signal);
       return found;
     });
     work.then(
-      () => words.end(),
-      () => words.end(),
+      () => updates.end(),
+      () => updates.end(),
     );
-    yield* words;
+    yield* updates;
     await work;
     const record = this.#named(reference, owner);
     yield { state: "done", ...(record ? { image: await summarize(this.#store, record, owner) } : {}) };
@@ -343,31 +343,37 @@ export class Images implements ImageSource, ImageCatalog, ImageFiles {
   }
 
   /** Ensures that all layers are local and available to the owner. */
-  async #layers(image: Image, reference: Reference, owner: string, tell: Tell, signal: AbortSignal): Promise<void> {
+  async #layers(
+    image: Image,
+    reference: Reference,
+    owner: string,
+    onProgress: OnProgress,
+    signal: AbortSignal,
+  ): Promise<void> {
     refuseUnprivileged();
     const own = this.#named({ ...reference, digest: image.digest }, owner);
     const failed = new AbortController();
     const either = AbortSignal.any([signal, failed.signal, this.#closing.signal]);
     const releases: (() => void)[] = [];
     const one = async ({ diff_id, digest, size }: ReturnType<typeof layersOf>[number]): Promise<void> => {
-      const say = (state: PullProgress["state"], done_bytes?: number): void =>
-        tell({ layer: diff_id, state, ...(done_bytes === undefined ? {} : { done_bytes }), total_bytes: size });
+      const report = (state: PullProgress["state"], done_bytes?: number): void =>
+        onProgress({ layer: diff_id, state, ...(done_bytes === undefined ? {} : { done_bytes }), total_bytes: size });
       await this.#store.layers.ensure(
         {
           diff_id,
           owner,
-          onState: say,
+          onState: report,
           source: async (all) => {
             const imported = await this.#elsewhere({ ...reference, digest: image.digest }, owner);
             if (imported) return (await this.#imported?.layer(imported, diff_id, all)) ?? notHere(reference);
             if (own && own.source !== "pulled") return notHere(reference);
             releases.push(await this.#store.quota.fetch(owner, { digest, size }));
-            say("waiting");
+            report("waiting");
             if (this.#pushed && isPushed(reference))
               return await this.#pushed.layer(reference, owner, { digest, size }, all);
             return await this.#puller.layer(
               reference,
-              { digest, size, owner, onBytes: (done) => say("downloading", done) },
+              { digest, size, owner, onBytes: (done) => report("downloading", done) },
               all,
             );
           },

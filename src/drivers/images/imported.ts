@@ -128,14 +128,14 @@ export class Imported {
     const { names } = this.#sharing;
     const released = new Set((await releases()).map(({ digest }) => digest));
     const oldest = clock.now() - limits.replaced_kept_ms;
-    const gone: ImportedImage[] = [];
+    const deleted: ImportedImage[] = [];
     for (const image of (await names.list()).filter(isUntagged)) {
       const needed = released.has(image.digest) || (await names.users(image.digest)).length > 0;
       if (needed || !(all || image.created_at < oldest)) continue;
-      gone.push(image);
+      deleted.push(image);
       if (!dry_run) await this.remove(image, { keep: false });
     }
-    return gone;
+    return deleted;
   }
 
   /** Without any name left, removes the layers that only this image used. */

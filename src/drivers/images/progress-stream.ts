@@ -6,11 +6,11 @@ export class ProgressStream implements AsyncIterable<PullProgress> {
   #more = Promise.withResolvers<void>();
   #over = false;
 
-  say(word: PullProgress): void {
+  say(update: PullProgress): void {
     const last = this.#said.at(-1);
     // Only the newest progress of a layer is kept.
-    if (last && last.layer === word.layer && last.state === word.state) this.#said.pop();
-    this.#said.push(word);
+    if (last && last.layer === update.layer && last.state === update.state) this.#said.pop();
+    this.#said.push(update);
     this.#more.resolve();
   }
 
@@ -21,8 +21,8 @@ export class ProgressStream implements AsyncIterable<PullProgress> {
 
   async *[Symbol.asyncIterator](): AsyncGenerator<PullProgress> {
     for (;;) {
-      const word = this.#said.shift();
-      if (word) yield word;
+      const update = this.#said.shift();
+      if (update) yield update;
       else if (this.#over) return;
       else {
         this.#more = Promise.withResolvers<void>();

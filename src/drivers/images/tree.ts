@@ -281,10 +281,10 @@ export class Tree implements TarSink {
 
   /** Resolves a directory within the tree as root, creating missing parts. */
   #folder(names: readonly string[], path: string): string {
-    const way = [...names];
+    const segments = [...names];
     let at = "";
     let hops = 0;
-    for (let name = way.shift(); name !== undefined; name = way.shift()) {
+    for (let name = segments.shift(); name !== undefined; name = segments.shift()) {
       if (name === "..") {
         at = at.slice(0, Math.max(0, at.lastIndexOf("/")));
         continue;
@@ -300,7 +300,7 @@ export class Tree implements TarSink {
         if (++hops > this.#limits.link_hops)
           throw new LayerFault(`${shown(path)} goes through too many links (limit link_hops)`);
         const link = readlinkSync(this.#path(next), "latin1");
-        way.unshift(...link.split("/").filter((part) => part !== "" && part !== "."));
+        segments.unshift(...link.split("/").filter((part) => part !== "" && part !== "."));
         if (link.startsWith("/")) at = "";
         continue;
       }
@@ -310,9 +310,9 @@ export class Tree implements TarSink {
     return at;
   }
 
-  #enter(path: string, found: Stats | undefined, whole: string): void {
+  #enter(path: string, found: Stats | undefined, fullPath: string): void {
     if (found && !found.isDirectory() && !isWhiteout(found))
-      throw new LayerFault(`${shown(whole)} goes through ${shown(path)}, which is no folder`);
+      throw new LayerFault(`${shown(fullPath)} goes through ${shown(path)}, which is no folder`);
     if (!found?.isDirectory()) {
       if (found) this.#remove(path);
       mkdirSync(this.#path(path), 0o755);

@@ -58,7 +58,7 @@ export async function kernelInventory(
 ): Promise<KernelInventory & { devices: Set<string> }> {
   const names = namesOf(installation);
   const unseen: string[] = [];
-  const look = async <T>(what: string, found: () => Promise<T> | T, otherwise: T): Promise<T> => {
+  const inspect = async <T>(what: string, found: () => Promise<T> | T, otherwise: T): Promise<T> => {
     try {
       return await found();
     } catch (thrown) {
@@ -68,7 +68,7 @@ export async function kernelInventory(
   };
   const own = ownProcesses(names);
   const mine = new Set([...own, ...familyOf(platform_pid)]);
-  const blocks = await look("loop devices", () => blockDevices(names), { loops: [], mapped: [] });
+  const blocks = await inspect("loop devices", () => blockDevices(names), { loops: [], mapped: [] });
   const { namespaces, hidden } = mountNamespaces();
   if (hidden > 0) unseen.push(`${hidden} processes of other users: run it as root`);
   const mounts = oursIn(namespaces, names, blocks);
@@ -80,7 +80,7 @@ export async function kernelInventory(
     ...own.map((pid): KernelObject => ({ kind: "process", name: String(pid), of: commandOf(pid), held_by: [] })),
     ...found.map(({ kind, name, of, held_by }) => ({ kind, name, ...(of ? { of } : {}), held_by })),
     ...networkDevices(names),
-    ...(await look("nftables tables", () => tables(names), [])),
+    ...(await inspect("nftables tables", () => tables(names), [])),
     ...cgroups(names),
   ];
   return { objects, unseen, devices };
@@ -104,8 +104,8 @@ function isProgram(pid: number, paths: readonly string[]): boolean {
   try {
     const comm = readFileSync(`/proc/${pid}/comm`, "utf8");
     if (!PROGRAMS.test(comm)) return false;
-    const words = readFileSync(`/proc/${pid}/cmdline`, "utf8");
-    return paths.some((path) => words.includes(path)) && (!comm.startsWith("bash") || words.includes(GUARD));
+    const cmdline = readFileSync(`/proc/${pid}/cmdline`, "utf8");
+    return paths.some((path) => cmdline.includes(path)) && (!comm.startsWith("bash") || cmdline.includes(GUARD));
   } catch {
     return false;
   }

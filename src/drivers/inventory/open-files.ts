@@ -33,10 +33,10 @@ const DETACHED = "has a file of an unmounted file system open, which may be this
 
 export function commandOf(pid: number): string {
   // The command line is untrusted and shown on a terminal.
-  const words = read(`/proc/${pid}/cmdline`)
+  const argv = read(`/proc/${pid}/cmdline`)
     .replaceAll(/[\s\p{C}]+/gu, " ")
     .trim();
-  return (words || read(`/proc/${pid}/comm`).trim() || "ended").slice(0, COMMAND);
+  return (argv || read(`/proc/${pid}/comm`).trim() || "ended").slice(0, COMMAND);
 }
 
 const COMMAND = 120;

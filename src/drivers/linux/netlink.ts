@@ -44,7 +44,7 @@ export function packed(messages: readonly Message[]): Buffer {
 }
 
 /** Sends all in order, even after a failure; then throws the first error. */
-export function tell(protocol: keyof typeof PROTOCOL, messages: readonly Message[]): void {
+export function sendMessages(protocol: keyof typeof PROTOCOL, messages: readonly Message[]): void {
   const fd = socket("netlink", AF_NETLINK, SOCK_RAW_CLOEXEC, PROTOCOL[protocol]);
   try {
     const bytes = packed(messages);

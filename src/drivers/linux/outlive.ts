@@ -27,11 +27,11 @@ export function keepHelpersIn(groups: readonly string[]): void {
 }
 
 /** Wraps a command so that the program survives the service we are part of; unchanged outside a service. */
-export function outliving(words: readonly string[], groups = givenGroups() ?? groupsOutside()): string[] {
-  if (groups.length === 0) return [...words];
+export function outliving(argv: readonly string[], groups = givenGroups() ?? groupsOutside()): string[] {
+  if (groups.length === 0) return [...argv];
   for (const group of groups) mkdirSync(group, { recursive: true });
   const files = groups.map((group) => join(group, "cgroup.procs"));
-  return ["/bin/sh", "-c", MOVE, "hangar-outlive", String(files.length), ...files, ...words];
+  return ["/bin/sh", "-c", MOVE, "hangar-outlive", String(files.length), ...files, ...argv];
 }
 
 const givenGroups = (): readonly string[] | undefined =>

@@ -15,8 +15,8 @@ export interface ProgramOptions {
 export class ProgramError extends Error {
   override readonly name = "ProgramError";
   readonly code: number | null;
-  constructor(program: string, args: readonly string[], code: number | null, words: string) {
-    super(`${program} ${args[0] ?? ""}: ${words.trim().slice(-WORDS) || `ended with ${code ?? "a signal"}`}`);
+  constructor(program: string, args: readonly string[], code: number | null, output: string) {
+    super(`${program} ${args[0] ?? ""}: ${output.trim().slice(-WORDS) || `ended with ${code ?? "a signal"}`}`);
     this.code = code;
   }
 }
@@ -35,7 +35,7 @@ export async function program(name: string, args: readonly string[], options: Pr
   try {
     // If a program does not read all its input, its exit code explains why.
     pipes[0]?.on("error", () => {}).end(input ?? "");
-    const [out, err] = await Promise.all([whole(pipes[1]), last(pipes[2])]);
+    const [out, err] = await Promise.all([readAll(pipes[1]), last(pipes[2])]);
     const code = await ended();
     if (code !== 0) throw new ProgramError(name, args, code, err || out);
     return out;
@@ -44,7 +44,7 @@ export async function program(name: string, args: readonly string[], options: Pr
   }
 }
 
-async function whole(pipe: Readable | undefined): Promise<string> {
+async function readAll(pipe: Readable | undefined): Promise<string> {
   let text = "";
   for await (const chunk of pipe?.setEncoding("utf8") ?? []) if (text.length < OUTPUT) text += String(chunk);
   return text;

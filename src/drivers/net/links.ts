@@ -1,7 +1,7 @@
 /** What can be said to the kernel about devices, addresses and routes, as messages of netlink. */
 import { readFileSync } from "node:fs";
 import { addressBytes } from "#network/bytes.ts";
-import { attribute, type Message, tell } from "../linux/netlink.ts";
+import { attribute, type Message, sendMessages } from "../linux/netlink.ts";
 
 const TYPE = { newLink: 16, deleteLink: 17, newAddress: 20, newRoute: 24 };
 const FLAG = { replace: 0x100, exclusive: 0x200, create: 0x400 };
@@ -130,7 +130,7 @@ export function addRoute(net: string | undefined, to: { gateway?: string; device
 }
 
 /** Sends all messages to the kernel. */
-export const tellLinks = (messages: readonly Message[]): void => tell("route", messages);
+export const tellLinks = (messages: readonly Message[]): void => sendMessages("route", messages);
 
 /** A device's index; undefined when it does not exist. */
 export function numberOf(device: string): number | undefined {

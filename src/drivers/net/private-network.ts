@@ -158,8 +158,8 @@ export class PrivateNetwork {
     // The range is read in the writer's user namespace, so host ids are given.
     const range = `${uid_base} ${uid_base + uid_count - 1}`;
     // The kernel notices the carrier late, and a bridge drops packets before that: so the link is set up now.
-    const words = [messages, [setUp(veth)]].map((list) => packed(list).toString("hex"));
-    return { path: HOOK, args: ["hook", range, ...words], env: [] };
+    const encoded = [messages, [setUp(veth)]].map((list) => packed(list).toString("hex"));
+    return { path: HOOK, args: ["hook", range, ...encoded], env: [] };
   }
 
   /** A machine's address, and what it reaches on-link: its whole network, or the local part. */

@@ -52,14 +52,14 @@ async function ask(plain: Socket, host: string, check: CheckConfig, signal: Abor
     signal,
   };
   return await new Promise((resolve, reject) => {
-    const asked = httpRequest(options);
-    asked.once("error", reject).once("response", (response) => {
+    const request = httpRequest(options);
+    request.once("error", reject).once("response", (response) => {
       const { statusCode = 0 } = response;
       let text = "";
       const done = (): void => {
         const passing = statusCode >= 200 && statusCode < 300;
         resolve({ passing, output: `${statusCode} ${response.statusMessage ?? ""}\n${text}`.trim() });
-        asked.destroy();
+        request.destroy();
       };
       response.setEncoding("utf8").on("data", (piece: string) => {
         text += piece;
@@ -67,7 +67,7 @@ async function ask(plain: Socket, host: string, check: CheckConfig, signal: Abor
       });
       response.once("end", done).once("error", done);
     });
-    asked.end();
+    request.end();
   });
 }
 

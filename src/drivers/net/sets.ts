@@ -1,6 +1,6 @@
 /** Elements of nftables' sets, put in and taken out by netlink: one machine more or less is no reason to run a program. */
 import { CallError } from "../linux/calls.ts";
-import { attribute, type Message, tell } from "../linux/netlink.ts";
+import { attribute, type Message, sendMessages } from "../linux/netlink.ts";
 
 /** A set element: concatenated values, such as device and address. */
 export interface Element {
@@ -45,7 +45,7 @@ export function renewElement(table: string, element: Element): void {
 
 function together(changes: readonly Message[]): void {
   const around = (type: number): Message => ({ what: "change", type, body: head(0, NFTABLES), answered: false });
-  tell("netfilter", [around(TYPE.begin), ...changes, around(TYPE.end)]);
+  sendMessages("netfilter", [around(TYPE.begin), ...changes, around(TYPE.end)]);
 }
 
 function change(verb: "add" | "remove", table: string, { family, set, key, last, timeout_ms }: Element): Message {

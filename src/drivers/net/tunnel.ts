@@ -107,11 +107,11 @@ async function keepRoutes(family: "-4" | "-6", device: string, wanted: readonly 
   const known = new Set(there.map(keyOf));
   await ip([
     ...there
-      .filter((way) => !keys.has(keyOf(way)))
+      .filter((route) => !keys.has(keyOf(route)))
       .map(({ dst }) => `route del ${dst} dev ${device} proto ${PROTOCOL}`),
     // Neighbours first: routes via unknown ones are refused.
     ...wanted
-      .filter((way) => !known.has(keyOf(way)))
+      .filter((route) => !known.has(keyOf(route)))
       .sort((a, b) => a.gateway.length - b.gateway.length)
       .map(
         ({ dst, gateway, src }) =>

@@ -73,8 +73,8 @@ interface Listed<Shown> {
   shown(row: Shown): string;
   /** The part that is compared; by default all of it. */
   same?(line: string): string;
-  add(words: string[]): string;
-  remove(words: string[]): string;
+  add(args: string[]): string;
+  remove(args: string[]): string;
 }
 
 /** Reconciles a list of the kernel: reads it and changes only what differs. */

@@ -13,11 +13,11 @@ const optional = <T extends TProperties>(properties: T) => Type.Partial(Type.Obj
 const text = Type.String();
 const texts = Type.Array(Type.String());
 const flag = Type.Boolean();
-const whole = Type.Integer({ minimum: 0 });
+const nonNegativeInteger = Type.Integer({ minimum: 0 });
 const port = Type.Integer({ minimum: 1, maximum: 65535 });
 const textMap = Type.Record(Type.String(), Type.String());
 const absolute = Type.String({ pattern: "^/", description: "An absolute path." });
-const word = Type.String({ pattern: "^[!-~]+$", description: "Without spaces." });
+const wordSchema = Type.String({ pattern: "^[!-~]+$", description: "Without spaces." });
 const hostname = Type.String({ pattern: "^[!-~]*$", maxLength: 253 });
 const OPTION = "[A-Za-z0-9_-]+";
 const ENV_NAME = "^[A-Za-z_][A-Za-z0-9_]*$";
@@ -96,7 +96,7 @@ export const Guest = optional({
     Type.Integer({ minimum: 256, maximum: 16_777_216, multipleOf: 256 }),
     "A multiple of 256; 256 when left out.",
   ),
-  max_memory_mb: warned(whole, "a machine has memory_mb from its start on"),
+  max_memory_mb: warned(nonNegativeInteger, "a machine has memory_mb from its start on"),
   required_host_features: refused(texts, "no host offers such a feature"),
   persist_rootfs: PersistRootfs,
 });
@@ -129,12 +129,14 @@ const Mount = Type.Object({
   extend_threshold_percent: Type.Optional(
     acts(Type.Integer({ minimum: 0, maximum: 100 }), "Grow the volume at this usage, in percent."),
   ),
-  add_size_gb: Type.Optional(acts(whole, "Growth step in GB.")),
-  size_gb_limit: Type.Optional(acts(whole, "Maximum size in GB.")),
+  add_size_gb: Type.Optional(acts(nonNegativeInteger, "Growth step in GB.")),
+  size_gb_limit: Type.Optional(acts(nonNegativeInteger, "Maximum size in GB.")),
   encrypted: Type.Optional(acts(flag, "True refuses a volume that is not encrypted.")),
-  add_size_percent: Type.Optional(acts(whole, "Growth step in percent of its size.")),
-  min_add_size_gb: Type.Optional(acts(whole, "Minimum growth step in GB.")),
-  size_gb: Type.Optional(acts(whole, "The expected size of the volume; a different size gives a warning.")),
+  add_size_percent: Type.Optional(acts(nonNegativeInteger, "Growth step in percent of its size.")),
+  min_add_size_gb: Type.Optional(acts(nonNegativeInteger, "Minimum growth step in GB.")),
+  size_gb: Type.Optional(
+    acts(nonNegativeInteger, "The expected size of the volume; a different size gives a warning."),
+  ),
 });
 
 const Process = optional({
@@ -162,8 +164,11 @@ const Port = optional({
     optional({
       compress: acts(flag, "Compress answers."),
       h2_backend: acts(flag, "Speak HTTP/2 without TLS to the machine."),
-      idle_timeout: acts(whole, "Idle timeout in seconds."),
-      headers_read_timeout: acts(whole, "Timeout of the request head in seconds; at most 60, 10 by default."),
+      idle_timeout: acts(nonNegativeInteger, "Idle timeout in seconds."),
+      headers_read_timeout: acts(
+        nonNegativeInteger,
+        "Timeout of the request head in seconds; at most 60, 10 by default.",
+      ),
       replay_cache: warned(Type.Array(Type.Unknown()), "every request is routed independently, also after a replay"),
       response: acts(
         optional({
@@ -200,8 +205,8 @@ export const Service = Type.Object(
       acts(
         optional({
           type: acts(literals(["connections", "requests"]), "What counts as load."),
-          soft_limit: acts(whole, "Above this, other machines are preferred."),
-          hard_limit: acts(whole, "Maximum."),
+          soft_limit: acts(nonNegativeInteger, "Above this, other machines are preferred."),
+          hard_limit: acts(nonNegativeInteger, "Maximum."),
         }),
         "Concurrency limits of a machine.",
       ),
@@ -216,7 +221,7 @@ export const Service = Type.Object(
         "Action on an idle machine: `off` or false, `stop` or true, or `suspend`.",
       ),
     ),
-    min_machines_running: Type.Optional(acts(whole, "This many are not stopped when idle.")),
+    min_machines_running: Type.Optional(acts(nonNegativeInteger, "This many are not stopped when idle.")),
     checks: Type.Optional(acts(Type.Array(Check), "Machines that fail them get no requests.")),
     force_instance_key: Type.Optional(warned(text, "a request goes to any machine that has room")),
     force_instance_description: Type.Optional(warned(text, "it only describes force_instance_key")),
@@ -239,8 +244,8 @@ export const Config = Type.Object(
     dns: Type.Optional(
       acts(
         optional({
-          nameservers: acts(Type.Array(word), "Instead of the platform's."),
-          searches: acts(Type.Array(word), "Search domains."),
+          nameservers: acts(Type.Array(wordSchema), "Instead of the platform's."),
+          searches: acts(Type.Array(wordSchema), "Search domains."),
           options: acts(Type.Array(DnsOption), "Options of the resolver, as in resolv.conf."),
           dns_forward_rules: warned(Type.Array(Type.Unknown()), "name the servers to ask in dns.nameservers"),
           skip_registration: acts(flag, "Do not list it in the private DNS."),
@@ -261,7 +266,7 @@ export const Config = Type.Object(
           cmd: acts(texts, "Instead of the image's."),
           kernel_args: Hardware.kernel_args,
           tty: acts(flag, "Give it a terminal."),
-          swap_size_mb: acts(whole, "Swap in MB."),
+          swap_size_mb: acts(nonNegativeInteger, "Swap in MB."),
         }),
         "What it runs.",
       ),
@@ -291,7 +296,7 @@ export const Config = Type.Object(
             ]),
             "Whether it is started again.",
           ),
-          max_retries: Type.Optional(acts(whole, "For on-failure: give up after this many restarts.")),
+          max_retries: Type.Optional(acts(nonNegativeInteger, "For on-failure: give up after this many restarts.")),
         }),
         "What happens when its program ends.",
       ),

@@ -52,14 +52,16 @@ export class SharedBus implements Bus<MachineUpdate> {
   start(): void {
     const { notifier, clock, log } = this.#parts;
     const { signal } = this.#closing;
-    this.#ends.push(notifier.listen("machines", (word) => this.#onNotification(JSON.parse(word) as Notification)));
-    const look = (): Promise<void> =>
+    this.#ends.push(
+      notifier.listen("machines", (message) => this.#onNotification(JSON.parse(message) as Notification)),
+    );
+    const poll = (): Promise<void> =>
       this.#look().catch((error: unknown) => log.warn({ error }, "changes of other processes could not be read"));
-    this.#ends.push(notifier.onGap(() => void look()));
+    this.#ends.push(notifier.onGap(() => void poll()));
     void (async () => {
       while (!signal.aborted) {
         await clock.sleep(MACHINE_LIMITS.bus_look_ms, signal).catch(() => {});
-        if (!signal.aborted) await look();
+        if (!signal.aborted) await poll();
       }
     })();
   }
@@ -88,40 +90,40 @@ export class SharedBus implements Bus<MachineUpdate> {
     const topics = this.#outgoing.get(message) ?? [];
     this.#outgoing.delete(message);
     const { machine, events } = message;
-    const word: Notification = {
+    const notification: Notification = {
       id: machine.id,
       revision: machine.revision,
       topics,
       events: events.map(({ id }) => id),
     };
-    this.#parts.notifier.send("machines", JSON.stringify(word));
+    this.#parts.notifier.send("machines", JSON.stringify(notification));
   }
 
-  #onNotification(word: Notification): void {
-    if (!word.topics.some((topic) => this.#parts.local.wants(topic))) return;
-    const waiting = this.#reading.get(word.id);
+  #onNotification(notification: Notification): void {
+    if (!notification.topics.some((topic) => this.#parts.local.wants(topic))) return;
+    const waiting = this.#reading.get(notification.id);
     if (waiting) {
-      waiting.push(word);
+      waiting.push(notification);
       return;
     }
-    this.#reading.set(word.id, [word]);
-    void this.#read(word.id);
+    this.#reading.set(notification.id, [notification]);
+    void this.#read(notification.id);
   }
 
   async #read(id: string): Promise<void> {
     const { store, log } = this.#parts;
     // Notifications that arrive from here on need a new read: this one may return older data.
     const begun = Promise.resolve().then(() => {
-      const words = this.#reading.get(id) ?? [];
+      const notifications = this.#reading.get(id) ?? [];
       this.#reading.delete(id);
-      return words;
+      return notifications;
     });
     try {
-      const words = await begun;
+      const notifications = await begun;
       const machine = await store.find(id);
       if (!machine) return;
       this.#remember(machine);
-      for (const word of words) this.#publish(machine, word.topics, word.events);
+      for (const word of notifications) this.#publish(machine, word.topics, word.events);
     } catch (error) {
       log.warn({ error, machine: id }, "a change of another process could not be read; retrying");
     }

@@ -60,7 +60,7 @@ export class Waits {
     const end = bus.subscribe(topics.machine(id), (update) => {
       const reached = reachedBy(update.machine, update.events, states, input.instance_id);
       if (reached) heard.resolve(reached);
-      else if (update.machine.state === "destroyed") heard.reject(gone(id));
+      else if (update.machine.state === "destroyed") heard.reject(destroyedError(id));
       else if (isReplaced(update.machine, input)) heard.reject(replaced(update.machine, input));
     });
     heard.promise.catch(() => {});
@@ -94,7 +94,7 @@ export class Waits {
       return since.length === 0 ? undefined : reachedBy(machine, since.toReversed(), states, input.instance_id);
     }
     const reached = reachedBy(machine, [], states, input.instance_id);
-    if (!reached && machine.state === "destroyed") throw gone(id);
+    if (!reached && machine.state === "destroyed") throw destroyedError(id);
     return reached;
   }
 
@@ -135,7 +135,7 @@ const replaced = (machine: Machine, { instance_id, states }: WaitInput): ApiErro
     { facts: { current_state: machine.state, instance_id: machine.instance_id } },
   );
 
-const gone = (id: string): ApiError => new ApiError("not_found", `machine not found: ${id} is destroyed`);
+const destroyedError = (id: string): ApiError => new ApiError("not_found", `machine not found: ${id} is destroyed`);
 
 function badEvent(event_id: string): never {
   fail(

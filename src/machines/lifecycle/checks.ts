@@ -74,9 +74,9 @@ export class CheckRunner {
   }
 
   #begin(machine: Machine, name: string, check: CheckConfig): void {
-    const look = this.#look(machine, name, check);
-    this.#looking.add(look);
-    void look.then(() => this.#looking.delete(look));
+    const probe = this.#look(machine, name, check);
+    this.#looking.add(probe);
+    void probe.then(() => this.#looking.delete(probe));
   }
 
   async #look(machine: Machine, name: string, check: CheckConfig): Promise<void> {

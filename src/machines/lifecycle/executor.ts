@@ -365,9 +365,9 @@ export class Executor {
     for (const { id, boot, state, exit } of await driver.recover(known)) {
       const machine = this.#running.get(id);
       if (machine?.boot === boot) {
-        const gone = state === "gone" || (state === "frozen") !== (machine.state === "suspended");
+        const ended = state === "gone" || (state === "frozen") !== (machine.state === "suspended");
         const how = exit ?? { exit_code: -1, signal: -1, oom_killed: false, exited_at: clock.now() };
-        if (gone && isPersistent(machine.state)) this.#exited({ id, boot, ...how });
+        if (ended && isPersistent(machine.state)) this.#exited({ id, boot, ...how });
       } else if (!this.#queues.has(id) && state !== "gone") {
         await this.#removeStray(id, boot);
       }

@@ -20,7 +20,7 @@ export function restartsSoFar({ restarts, started_at }: Machine, exit: Exit): nu
   return ran_ms >= MACHINE_LIMITS.restart_window_ms ? 0 : restarts;
 }
 
-export function exitEvent(exit: Exit, asked: { requested_stop: boolean; restarting: boolean }): ExitEvent {
+export function exitEvent(exit: Exit, requested: { requested_stop: boolean; restarting: boolean }): ExitEvent {
   return {
     exit_code: exit.exit_code,
     guest_exit_code: exit.exit_code,
@@ -28,7 +28,7 @@ export function exitEvent(exit: Exit, asked: { requested_stop: boolean; restarti
     guest_signal: exit.signal,
     oom_killed: exit.oom_killed,
     ...(exit.oom ? { oom: exit.oom } : {}),
-    ...asked,
+    ...requested,
     exited_at: new Date(exit.exited_at).toISOString(),
   };
 }

@@ -69,8 +69,8 @@ export function volumeProblems(before: MachineConfig, after: MachineConfig): Pro
   const [now] = after.mounts ?? [];
   // A new mount is added even when it names no volume.
   if (old?.volume === now?.volume && (old || !now)) return [];
-  const words = old ? "cannot be changed" : "cannot be added";
-  return [{ path: "body.config.mounts", problem: `${words} by an update; destroy the machine and create it again` }];
+  const refusal = old ? "cannot be changed" : "cannot be added";
+  return [{ path: "body.config.mounts", problem: `${refusal} by an update; destroy the machine and create it again` }];
 }
 
 export function refuseMoving(machine: Machine, input: Omit<UpdateMachineInput, "config">): void {

@@ -101,8 +101,8 @@ export const isPersistent = (state: MachineState): boolean => DEADLINES_MS[state
 export const STATE_ALIASES: Record<string, MachineState> = { updating: "replacing" };
 
 /** The state after an operation succeeds; an update without a start keeps the current one. */
-export function after(state: MachineState, asked: Action, launch: boolean): MachineState {
-  switch (asked) {
+export function after(state: MachineState, action: Action, launch: boolean): MachineState {
+  switch (action) {
     case "start":
     case "restart":
       return "started";

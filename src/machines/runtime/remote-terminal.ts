@@ -8,7 +8,7 @@ const CONNECTION_LOST: TerminalEnd = { exit_code: 137, exit_signal: 9 };
 /** A terminal on another host, over a WebSocket served by `relayTerminal`. */
 export function remoteTerminal(session: WebSocketSession): Terminal {
   const ended = Promise.withResolvers<TerminalEnd>();
-  const say = (words: object): void => void session.send(JSON.stringify(words));
+  const send = (message: object): void => void session.send(JSON.stringify(message));
   const stream = sessionStream(session, {
     onText(text) {
       const { ended: how } = JSON.parse(text) as { ended?: TerminalEnd };
@@ -23,8 +23,8 @@ export function remoteTerminal(session: WebSocketSession): Terminal {
   return {
     stream,
     ended: ended.promise,
-    resize: (resize) => say({ resize }),
-    signal: (signal) => say({ signal }),
+    resize: (resize) => send({ resize }),
+    signal: (signal) => send({ signal }),
     hangUp: () => void stream.destroy(),
   };
 }

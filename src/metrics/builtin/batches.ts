@@ -84,12 +84,12 @@ export class Batches {
 
   /** Drops unused shapes when they outnumber those in use. */
   #forgetShapes(): void {
-    const told = [...this.#last.values()].flatMap((round) => [...round.values()]);
+    const sent = [...this.#last.values()].flatMap((round) => [...round.values()]);
     const used = new Set<number>();
-    for (const { shapes } of told) for (const shape of shapes) used.add(shape);
+    for (const { shapes } of sent) for (const shape of shapes) used.add(shape);
     if (this.#shapes.size <= 2 * used.size + SPARE_SHAPES) return;
     const numbers = this.#shapes.keep(used);
-    for (const one of told) one.shapes = one.shapes.map((shape) => numbers.get(shape) ?? 0);
+    for (const one of sent) one.shapes = one.shapes.map((shape) => numbers.get(shape) ?? 0);
   }
 }
 

@@ -87,8 +87,8 @@ export class Sampler {
     await Promise.all(
       fresh.map(async (org_id) => {
         try {
-          const asked = { query: OPEN_SERIES, start_ms: at_ms - 1, end_ms: at_ms - 1, nocache: true };
-          const bytes = await this.#parts.engine().query(org_id, asked);
+          const query = { query: OPEN_SERIES, start_ms: at_ms - 1, end_ms: at_ms - 1, nocache: true };
+          const bytes = await this.#parts.engine().query(org_id, query);
           const { data } = JSON.parse(Buffer.from(bytes).toString()) as OpenSeries;
           this.#batches.adopt(
             org_id,

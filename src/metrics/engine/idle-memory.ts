@@ -10,7 +10,7 @@ import type { Clock } from "#core/clock.ts";
 export interface IdleParts {
   clock: Pick<Clock, "monotonic">;
   /** Calls back once after this many milliseconds. */
-  later(ms: number, look: () => void): void;
+  later(ms: number, check: () => void): void;
   /** Resident bytes, including garbage and free heap. */
   taken(): number;
   collect(): Promise<void>;
@@ -67,7 +67,7 @@ export class IdleMemory {
 export function idleParts(clock: Clock): IdleParts {
   return {
     clock,
-    later: (ms, look) => void setTimeout(look, ms).unref(),
+    later: (ms, check) => void setTimeout(check, ms).unref(),
     taken() {
       const { total_heap_size, external_memory } = getHeapStatistics();
       return total_heap_size + external_memory;

@@ -223,12 +223,12 @@ export function toError(error: CrossedError): Error {
 /** Transferable buffers: bodies and batches with memory of their own, not slices of a pool. */
 function buffersOf(args: readonly unknown[]): ArrayBuffer[] {
   const found = new Set<ArrayBuffer>();
-  const look = (value: unknown): void => {
+  const visit = (value: unknown): void => {
     if (ArrayBuffer.isView(value)) {
       const { buffer } = value;
       if (buffer instanceof ArrayBuffer && buffer.byteLength === value.byteLength) found.add(buffer);
-    } else if (typeof value === "object" && value !== null) Object.values(value).forEach(look);
+    } else if (typeof value === "object" && value !== null) Object.values(value).forEach(visit);
   };
-  args.forEach(look);
+  args.forEach(visit);
   return [...found];
 }

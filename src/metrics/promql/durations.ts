@@ -13,13 +13,13 @@ const UNIT_MS: Record<string, number> = {
 /** Upper case is allowed but for `M`, which is a million. */
 const PART = /(-?)(\d+(?:\.\d*)?|\.\d+)(m[sS]|[smhdwyiSHDWYI])/gy;
 /** One or more parts, the first not negative: what a lexer may take for a duration. */
-const WHOLE =
+const DURATION =
   /(?:\d+(?:\.\d*)?|\.\d+)(?:m[sS]|[smhdwyiSHDWYI])(?:-?(?:\d+(?:\.\d*)?|\.\d+)(?:m[sS]|[smhdwyiSHDWYI]))*/y;
 
 /** Length of the duration that starts at `offset`, 0 when there is none. */
 export function scanDuration(text: string, offset: number): number {
-  WHOLE.lastIndex = offset;
-  return WHOLE.exec(text)?.[0].length ?? 0;
+  DURATION.lastIndex = offset;
+  return DURATION.exec(text)?.[0].length ?? 0;
 }
 
 /** Milliseconds, `i` counting steps; undefined when it is no duration. Once a part is negative the rest is too. */

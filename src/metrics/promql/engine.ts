@@ -46,42 +46,42 @@ export interface RangeQuery extends QueryOptions {
 
 const DEFAULT_STEP_MS = 5 * 60_000;
 
-export function instant(asked: InstantQuery): QueryResult {
-  const step_ms = asked.step_ms ?? DEFAULT_STEP_MS;
-  return run(asked, { start_ms: asked.time_ms, end_ms: asked.time_ms, step_ms }, true);
+export function instant(query: InstantQuery): QueryResult {
+  const step_ms = query.step_ms ?? DEFAULT_STEP_MS;
+  return run(query, { start_ms: query.time_ms, end_ms: query.time_ms, step_ms }, true);
 }
 
-export function range(asked: RangeQuery): QueryResult {
-  if (!(asked.step_ms > 0)) throw new QueryError("bad_data", "the step must be longer than 0");
-  if (asked.end_ms < asked.start_ms) throw new QueryError("bad_data", "the end must not lie before the start");
-  return run(asked, { start_ms: asked.start_ms, end_ms: asked.end_ms, step_ms: asked.step_ms }, false);
+export function range(query: RangeQuery): QueryResult {
+  if (!(query.step_ms > 0)) throw new QueryError("bad_data", "the step must be longer than 0");
+  if (query.end_ms < query.start_ms) throw new QueryError("bad_data", "the end must not lie before the start");
+  return run(query, { start_ms: query.start_ms, end_ms: query.end_ms, step_ms: query.step_ms }, false);
 }
 
-function run(asked: QueryOptions, grid: Grid, isInstant: boolean): QueryResult {
-  const limits = { ...QUERY_LIMITS, ...asked.limits };
-  const dialect = asked.dialect ?? "metricsql";
-  const expr = parse(asked.query, dialect, limits);
-  const query = newQuery(asked, dialect, limits, grid);
+function run(options: QueryOptions, grid: Grid, isInstant: boolean): QueryResult {
+  const limits = { ...QUERY_LIMITS, ...options.limits };
+  const dialect = options.dialect ?? "metricsql";
+  const expr = parse(options.query, dialect, limits);
+  const query = newQuery(options, dialect, limits, grid);
   checkPoints(query, grid, "points_per_series");
   const evaluateWhole = dialect === "promql" ? runStrict : runMetricsql;
   const data = refuseTooDeep(() => evaluateWhole(query, grid, expr, isInstant));
   return { data, warnings: [...query.warnings], infos: [...query.infos], samples: query.samples };
 }
 
-function newQuery(asked: QueryOptions, dialect: Dialect, limits: QueryLimits, grid: Grid): Query {
-  const clock = asked.clock ?? systemClock;
+function newQuery(options: QueryOptions, dialect: Dialect, limits: QueryLimits, grid: Grid): Query {
+  const clock = options.clock ?? systemClock;
   return {
-    text: asked.query,
+    text: options.query,
     dialect,
-    source: asked.source,
+    source: options.source,
     limits,
     clock,
     deadline: clock.monotonic() + limits.time_ms,
-    isCancelled: asked.isCancelled ?? (() => false),
-    lookback_ms: asked.lookback_ms ?? DEFAULT_STEP_MS,
+    isCancelled: options.isCancelled ?? (() => false),
+    lookback_ms: options.lookback_ms ?? DEFAULT_STEP_MS,
     asked: grid,
-    cache: asked.cache,
-    immutable_before_ms: asked.immutable_before_ms ?? Number.NEGATIVE_INFINITY,
+    cache: options.cache,
+    immutable_before_ms: options.immutable_before_ms ?? Number.NEGATIVE_INFINITY,
     samples: 0,
     bytes: 0,
     warnings: new Set(),

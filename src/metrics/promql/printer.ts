@@ -42,13 +42,13 @@ function printArgs(args: Expr[], dialect: Dialect): string {
 }
 
 function printBinary(expr: Extract<Expr, { kind: "binary" }>, dialect: Dialect): string {
-  const words = [`${expr.op}${expr.bool ? "bool" : ""}`];
-  if (expr.group) words.push(printModifier(expr.group, dialect));
-  if (expr.join) words.push(printModifier(expr.join, dialect));
-  if (expr.prefix !== undefined) words.push(`prefix ${quote(expr.prefix)}`);
-  words.push(...printFills(expr));
+  const parts = [`${expr.op}${expr.bool ? "bool" : ""}`];
+  if (expr.group) parts.push(printModifier(expr.group, dialect));
+  if (expr.join) parts.push(printModifier(expr.join, dialect));
+  if (expr.prefix !== undefined) parts.push(`prefix ${quote(expr.prefix)}`);
+  parts.push(...printFills(expr));
   const left = operand(expr.left, minusWouldSpread(expr), dialect);
-  return `${left} ${words.join(" ")} ${operand(expr.right, needsParensOnRight(expr), dialect)}`;
+  return `${left} ${parts.join(" ")} ${operand(expr.right, needsParensOnRight(expr), dialect)}`;
 }
 
 /** `-2 ^ x` is `-(2 ^ x)`, so a negative number before a strong operator needs parentheses. */

@@ -125,8 +125,12 @@ class VictoriaEngine implements RemoteEngine {
       ...(request.focus_label ? [["focusLabel", request.focus_label] as Field] : []),
       ...this.#matches(org_id, request.selector),
     ];
-    const told = await this.#client.data<Partial<TsdbStatus>>(await this.#asker(org_id), "/api/v1/status/tsdb", fields);
-    return statusOf(told, this.#orgs.get(org_id)?.intake, this.#sender);
+    const status = await this.#client.data<Partial<TsdbStatus>>(
+      await this.#asker(org_id),
+      "/api/v1/status/tsdb",
+      fields,
+    );
+    return statusOf(status, this.#orgs.get(org_id)?.intake, this.#sender);
   }
 
   async federate(org_id: string, { selector }: FederateRequest, signal?: AbortSignal): Promise<string> {
@@ -234,19 +238,19 @@ function queryOf(request: QueryRequest, org_id: string | undefined): { path: str
 }
 
 /** What the engine tells about an org, with what waits here on the way to it. */
-function statusOf(told: Partial<TsdbStatus>, intake: RemoteIntake | undefined, sender: Sender): TsdbStatus {
+function statusOf(status: Partial<TsdbStatus>, intake: RemoteIntake | undefined, sender: Sender): TsdbStatus {
   const without = (counts: TsdbStatus["seriesCountByLabelName"] | undefined) =>
     (counts ?? []).filter(({ name }) => name !== ORG_LABEL && !name.startsWith(`${ORG_LABEL}=`));
   const dropped = Object.fromEntries(intake?.dropped_samples ?? []);
   return {
     ...EMPTY_STATUS,
-    totalSeries: told.totalSeries ?? 0,
-    totalLabelValuePairs: told.totalLabelValuePairs ?? 0,
-    seriesCountByMetricName: without(told.seriesCountByMetricName),
-    seriesCountByLabelName: without(told.seriesCountByLabelName),
-    seriesCountByFocusLabelValue: without(told.seriesCountByFocusLabelValue),
-    seriesCountByLabelValuePair: without(told.seriesCountByLabelValuePair),
-    labelValueCountByLabelName: without(told.labelValueCountByLabelName),
+    totalSeries: status.totalSeries ?? 0,
+    totalLabelValuePairs: status.totalLabelValuePairs ?? 0,
+    seriesCountByMetricName: without(status.seriesCountByMetricName),
+    seriesCountByLabelName: without(status.seriesCountByLabelName),
+    seriesCountByFocusLabelValue: without(status.seriesCountByFocusLabelValue),
+    seriesCountByLabelValuePair: without(status.seriesCountByLabelValuePair),
+    labelValueCountByLabelName: without(status.labelValueCountByLabelName),
     storage: {
       ...EMPTY_STATUS.storage,
       wal_bytes: sender.queued_bytes,

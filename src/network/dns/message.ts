@@ -69,8 +69,8 @@ export function readQuestion(message: Buffer): Question | undefined {
 function extendedSize(message: Buffer): number {
   if (message.readUInt16BE(COUNTS.additionals) === 0) return DATAGRAM.without_edns;
   const extra = decodeUntil(message, "additionals")?.additionals?.find(({ type }) => type === "OPT");
-  const asked = extra?.type === "OPT" ? extra.udpPayloadSize : DATAGRAM.without_edns;
-  return Math.min(Math.max(asked, DATAGRAM.without_edns), DATAGRAM.most);
+  const requested = extra?.type === "OPT" ? extra.udpPayloadSize : DATAGRAM.without_edns;
+  return Math.min(Math.max(requested, DATAGRAM.without_edns), DATAGRAM.most);
 }
 
 /** Builds a response; records beyond `size` are omitted and the TC flag is set. */

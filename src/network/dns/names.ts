@@ -24,11 +24,11 @@ export async function findName(name: string, world: World): Promise<Found> {
   if (app === undefined) return undefined;
   if (labels.length === 1 && app.startsWith("_")) return ownName(app, world);
   const machines = registered(world.running.filter((one) => one.app_name === app));
-  const asked = labels.slice(0, -1);
-  const text = await textOf(asked.join("."), machines, () => world.all(app));
+  const queried = labels.slice(0, -1);
+  const text = await textOf(queried.join("."), machines, () => world.all(app));
   if (text !== undefined) return { text };
   if (machines.length === 0) return undefined;
-  const chosen = choose(asked, machines);
+  const chosen = choose(queried, machines);
   if (!chosen || chosen.length === 0) return undefined;
   const here = chosen.filter((machine) => world.isHere(machine));
   return {
@@ -48,16 +48,16 @@ const groupOf = ({ config }: Pick<Entry, "config">): string =>
   "app";
 
 /** Machines selected by a name before the app's; undefined when it is no such name. */
-function choose(asked: readonly string[], machines: readonly Entry[]): readonly Entry[] | undefined {
-  const [first = "", second, third] = asked;
-  if (asked.length === 0 || (asked.length === 1 && first === "global")) return machines;
-  if (asked.length === 1) return machines.filter(({ region }) => region === first);
-  if (asked.length === 2 && second === "vm") return machines.filter(({ id }) => id === first);
-  if (asked.length === 2 && second === "process") return machines.filter((one) => groupOf(one) === first);
+function choose(queried: readonly string[], machines: readonly Entry[]): readonly Entry[] | undefined {
+  const [first = "", second, third] = queried;
+  if (queried.length === 0 || (queried.length === 1 && first === "global")) return machines;
+  if (queried.length === 1) return machines.filter(({ region }) => region === first);
+  if (queried.length === 2 && second === "vm") return machines.filter(({ id }) => id === first);
+  if (queried.length === 2 && second === "process") return machines.filter((one) => groupOf(one) === first);
   const top = /^top(\d{1,4})$/.exec(first)?.[1];
-  if (top && asked.length === 3 && second === "nearest" && third === "of") return machines.slice(0, Number(top));
+  if (top && queried.length === 3 && second === "nearest" && third === "of") return machines.slice(0, Number(top));
   // <value>.<key>.kv._metadata
-  if (asked.length === 4 && third === "kv" && asked[3] === "_metadata") {
+  if (queried.length === 4 && third === "kv" && queried[3] === "_metadata") {
     return machines.filter(({ config }) => config.metadata?.[second ?? ""]?.toLowerCase() === first);
   }
   return undefined;
@@ -65,13 +65,13 @@ function choose(asked: readonly string[], machines: readonly Entry[]): readonly 
 
 /** TXT records of `vms`, `regions` and their `all` forms. */
 async function textOf(
-  asked: string,
+  queried: string,
   running: readonly Entry[],
   all: () => Promise<readonly Entry[]>,
 ): Promise<string | undefined> {
-  const of = asked.startsWith("all.") ? asked.slice(4) : asked;
+  const of = queried.startsWith("all.") ? queried.slice(4) : queried;
   if (of !== "vms" && of !== "regions") return undefined;
-  const machines = asked.startsWith("all.") ? registered(await all()) : running;
+  const machines = queried.startsWith("all.") ? registered(await all()) : running;
   if (of === "vms") return machines.map(({ id, region }) => `${id} ${region}`).join(",");
   return [...new Set(machines.map(({ region }) => region))].sort().join(",");
 }

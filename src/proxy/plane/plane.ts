@@ -276,10 +276,10 @@ export class Plane implements PlaneServices {
 
   /** Reports which ports are not open, and why, when that changes. */
   #reportListeners(): void {
-    const shut = [...this.#listeners.values()].flatMap(({ address, port, protocol, problem }): ClosedListener[] =>
+    const closed = [...this.#listeners.values()].flatMap(({ address, port, protocol, problem }): ClosedListener[] =>
       problem ? [{ address, port, protocol, problem }] : [],
     );
-    const failed = [...shut, ...this.#leftOut];
+    const failed = [...closed, ...this.#leftOut];
     if (isDeepStrictEqual(failed, this.#told)) return;
     this.#told = failed;
     this.#report({ type: "listeners", failed });

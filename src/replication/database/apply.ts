@@ -23,7 +23,7 @@ export class Applier {
    * our log each transaction. Applies those before the first that does not fit, then throws `PositionMismatch` or
    * `LtxError`. `tell`: a primary announces only durable ones.
    */
-  apply(files: readonly Buffer[], term: number, tell: "now" | "when durable" = "now"): void {
+  apply(files: readonly Buffer[], term: number, announce: "now" | "when durable" = "now"): void {
     const state = this.#state;
     const accepted: { txid: number; ltx: Buffer }[] = [];
     const infos: TransactionInfo[] = [];
@@ -48,7 +48,7 @@ export class Applier {
         accepted.map((record, i) => ({ ...record, term, cursor: i === last ? cursor : undefined })),
         cursor,
       );
-      if (tell === "when durable") {
+      if (announce === "when durable") {
         state.announceWhenDurable(infos);
       } else {
         state.options.onTransactions(infos);

@@ -146,8 +146,8 @@ export class ReplicatedDatabase {
   }
 
   /** See `Applier.apply`. */
-  apply(files: readonly Buffer[], term: number, tell: "now" | "when durable" = "now"): void {
-    this.#held().apply(files, term, tell);
+  apply(files: readonly Buffer[], term: number, announce: "now" | "when durable" = "now"): void {
+    this.#held().apply(files, term, announce);
   }
 
   /** While true the write lock is never released, not even to truncate the WAL. */

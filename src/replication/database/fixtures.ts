@@ -82,7 +82,7 @@ export interface Opened {
 }
 
 export function open(dir: string, name: string, options: Partial<DatabaseOptions> = {}): Opened {
-  const told: TransactionInfo[] = [];
+  const announced: TransactionInfo[] = [];
   mkdirSync(dir, { recursive: true });
   const steps = ReplicatedDatabase.opening({
     name,
@@ -90,13 +90,13 @@ export function open(dir: string, name: string, options: Partial<DatabaseOptions
     dir: join(dir, ".replication", name),
     node_id: 1n,
     clock: systemClock,
-    onTransactions: (infos) => told.push(...infos),
+    onTransactions: (infos) => announced.push(...infos),
     onFailure: (error) => {
       throw error;
     },
     ...options,
   });
-  return { database: finish(steps), told };
+  return { database: finish(steps), told: announced };
 }
 
 /** The position is no mere claim: reading the whole file gives the same checksum. */

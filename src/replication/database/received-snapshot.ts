@@ -60,8 +60,8 @@ export class SnapshotFile {
   /** Ends it. Throws `PositionMismatch` when a page is missing or wrong. */
   verify(): ReceivedSnapshot {
     const { pages, page_size, position } = this.#head;
-    const whole = this.#table.count === pages && this.#table.complete;
-    if (!whole || this.#table.checksum !== position.checksum)
+    const complete = this.#table.count === pages && this.#table.complete;
+    if (!complete || this.#table.checksum !== position.checksum)
       throw new PositionMismatch("the pages of the snapshot do not lead to its checksum");
     ftruncateSync(this.#fd, pages * page_size);
     // Before it becomes the database: closed after SQLite has opened it, this would drop SQLite's locks.

@@ -47,29 +47,29 @@ export function examine({ nodes, primary }: Survey): Finding[] {
   return findings;
 }
 
-function examineNode(info: NodeInfo, primary: NodeInfo | undefined, tell: Tells): void {
+function examineNode(info: NodeInfo, primary: NodeInfo | undefined, findings: Tells): void {
   const { hostname, term, states } = info;
   for (const [name, { state, reason }] of Object.entries(states)) {
-    const how = state === "opening" || state === "kept" ? tell.warning : tell.problem;
+    const how = state === "opening" || state === "kept" ? findings.warning : findings.problem;
     how(hostname, `${name} is ${state}: ${reason}`, REMEDIES[state] ?? "see its log");
   }
   if (info === primary || !primary) return;
   if (info.isPrimary) {
     const more = term === primary.term ? "as another one does" : "which is over";
     const remedy = "stop it; are --primary and leases mixed?";
-    tell.problem(hostname, `says that it is primary of term ${term}, ${more}`, remedy);
+    findings.problem(hostname, `says that it is primary of term ${term}, ${more}`, remedy);
   }
-  examineReplica(info, primary, tell.warning);
+  examineReplica(info, primary, findings.warning);
 }
 
 interface Tells {
-  problem: Tell;
-  warning: Tell;
+  problem: AddFinding;
+  warning: AddFinding;
 }
 
-type Tell = (node: string, what: string, remedy: string) => void;
+type AddFinding = (node: string, what: string, remedy: string) => void;
 
-function examineReplica(info: NodeInfo, primary: NodeInfo, warning: Tell): void {
+function examineReplica(info: NodeInfo, primary: NodeInfo, warning: AddFinding): void {
   const connected = primary.replicas.some(({ node }) => node === info.node);
   if (!connected) warning(info.hostname, "does not follow the primary", "see its log: key, address, network");
   const missing = behind(info, primary);

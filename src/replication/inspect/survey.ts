@@ -38,9 +38,9 @@ export async function survey(urls: readonly string[], clock: Clock): Promise<Sur
   const found = new Map<string, Surveyed>();
   let next = urls.map((url) => new URL(url).host);
   while (next.length > 0) {
-    const asked = await Promise.all(next.map((hostname) => ask(hostname, clock)));
-    for (const node of asked) found.set(node.hostname, node);
-    const named = asked.flatMap(({ info }) => [
+    const answers = await Promise.all(next.map((hostname) => ask(hostname, clock)));
+    for (const node of answers) found.set(node.hostname, node);
+    const named = answers.flatMap(({ info }) => [
       info?.primary?.hostname,
       ...(info?.replicas ?? []).map((r) => r.hostname),
     ]);

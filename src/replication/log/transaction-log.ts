@@ -245,13 +245,13 @@ export class TransactionLog {
       const segment = new Segment(join(this.dir, segmentName(first)), first);
       const newest = i === firsts.length - 1;
       written_ms = segment.modified_ms;
-      const whole = segment.load(newest);
+      const intact = segment.load(newest);
       const follows = this.#segments.length === 0 || this.#segments.at(-1)?.last === first - 1;
       if (!follows) this.#setAside(this.#segments.splice(0));
-      if (whole || newest) this.#segments.push(segment);
+      if (intact || newest) this.#segments.push(segment);
       else this.#setAside([...this.#segments.splice(0), segment]);
       // The newest file may end with a torn record, which was never announced.
-      if (newest && !whole) segment.cutAfter(segment.last);
+      if (newest && !intact) segment.cutAfter(segment.last);
     }
     const empty = this.#segments.filter((segment) => segment.last < segment.first);
     for (const segment of empty) this.#drop(segment);

@@ -11,7 +11,7 @@ import { transactionHead } from "./wire.ts";
 
 const GATHERED_BYTES = 256 * 1024;
 /** Batches kept for the other replicas. More is needed only by one that lags. */
-const KEPT = 16;
+const CACHED_BATCHES = 16;
 /** Memory that waits to be filled again. */
 const SPARE = 4;
 
@@ -44,7 +44,7 @@ export class Batches {
     // What is too large to copy has its own, immutable memory.
     const sent = bytes > GATHERED_BYTES ? parts : [this.#copied(parts)];
     const batch = { source, first, next: first + parts.length / 2, parts: sent, users: 1 };
-    if (this.#kept.push(batch) > KEPT) this.#release(this.#kept.shift());
+    if (this.#kept.push(batch) > CACHED_BATCHES) this.#release(this.#kept.shift());
     return batch;
   }
 

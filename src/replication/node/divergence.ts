@@ -29,13 +29,13 @@ export interface Divergence {
 }
 
 /** The response to POST /positions. */
-export function knownPositions(directory: Directory, asked: AskedPositions): Record<string, KnownPosition> {
+export function knownPositions(directory: Directory, requested: AskedPositions): Record<string, KnownPosition> {
   const known: Record<string, KnownPosition> = {};
-  for (const [name, txid] of Object.entries(asked.databases)) {
+  for (const [name, txid] of Object.entries(requested.databases)) {
     const database = directory.get(name);
     if (!database) continue;
     const checksum = database.checksumAt(txid);
-    const state = asked.checksums?.[name];
+    const state = requested.checksums?.[name];
     const same = state === undefined ? undefined : findState(database, state);
     known[name] = {
       first: database.log.base,
@@ -71,15 +71,15 @@ export async function findDivergences(
   only?: string,
 ): Promise<Map<string, Divergence>> {
   const databases = [...directory].filter(({ name }) => only === undefined || name === only);
-  const asked: Record<string, number> = {};
-  for (const { name, position } of databases) asked[name] = position.txid;
+  const requested: Record<string, number> = {};
+  for (const { name, position } of databases) requested[name] = position.txid;
   const post = async (question: AskedPositions): Promise<Record<string, KnownPosition>> =>
     (await peer.json("POST", "/positions", question, signal)) as Record<string, KnownPosition>;
   const ask: Ask = async (name, txid, checksum) => {
     const checksums = checksum === undefined ? {} : { checksums: { [name]: checksum } };
     return (await post({ databases: { [name]: txid }, ...checksums }))[name];
   };
-  const answers = await post({ databases: asked });
+  const answers = await post({ databases: requested });
   const found = new Map<string, Divergence>();
   for (const database of databases) {
     const theirs = answers[database.name];

@@ -26,9 +26,9 @@ export class IdentityFile {
     const node = /^[0-9a-f]{16}$/.test(kept?.node ?? "") ? kept?.node : undefined;
     this.#identity = {
       node: node ?? randomBytes(8).toString("hex"),
-      term: whole(kept?.term),
+      term: integerOf(kept?.term),
       was_primary: kept?.was_primary === true,
-      complete_term: whole(kept?.complete_term),
+      complete_term: integerOf(kept?.complete_term),
     };
     if (!node) writeJson(this.#path, this.#identity);
   }
@@ -52,6 +52,6 @@ export class IdentityFile {
   }
 }
 
-function whole(value: number | undefined): number {
+function integerOf(value: number | undefined): number {
   return Number.isSafeInteger(value) ? (value ?? 0) : 0;
 }

@@ -14,7 +14,7 @@ export class PositionWaits {
   notify(name?: string): void {
     const looks = name === undefined ? [...this.#waiting.values()].flatMap((set) => [...set]) : this.#waiting.get(name);
     // A copy, because expired waits are removed.
-    for (const look of Array.from(looks ?? [])) look();
+    for (const check of Array.from(looks ?? [])) check();
   }
 
   /** True as soon as `reached` is; false after `ms`, or when aborted. */
@@ -24,14 +24,14 @@ export class PositionWaits {
       fail("overloaded", `waits: ${REPLICATION_LIMITS.waits} requests wait already`, { retry_after_s: 1 });
     }
     const { promise, resolve } = Promise.withResolvers<boolean>();
-    const look = (): void => {
+    const check = (): void => {
       if (reached()) resolve(true);
     };
     const giveUp = (): void => resolve(false);
     const timer = setTimeout(giveUp, ms);
     signal?.addEventListener("abort", giveUp, { once: true });
     const looks = this.#waiting.get(name) ?? new Set();
-    this.#waiting.set(name, looks.add(look));
+    this.#waiting.set(name, looks.add(check));
     this.#count++;
     try {
       return await promise;
@@ -39,7 +39,7 @@ export class PositionWaits {
       this.#count--;
       clearTimeout(timer);
       signal?.removeEventListener("abort", giveUp);
-      looks.delete(look);
+      looks.delete(check);
       if (looks.size === 0) this.#waiting.delete(name);
     }
   }

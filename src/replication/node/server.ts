@@ -120,8 +120,8 @@ async function admit({ node, credentials, request, response, url, body }: Call, 
   }
   // A streamed body is verified against its signed digest when it has arrived.
   const body_sha256 = route.streams_body ? (headerOf(request.headers, BODY_HEADER) ?? "") : sha256(body);
-  const asked = { method: request.method ?? "GET", path: `${url.pathname}${url.search}`, body_sha256 };
-  const nonce = await credentials.verify(asked, request.headers, node.clock.now());
+  const signedRequest = { method: request.method ?? "GET", path: `${url.pathname}${url.search}`, body_sha256 };
+  const nonce = await credentials.verify(signedRequest, request.headers, node.clock.now());
   if (nonce === undefined) {
     fail("unauthorized", `${url.pathname} must be signed with the key of the cluster, or by a machine of it`);
   }

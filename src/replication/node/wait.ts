@@ -32,9 +32,9 @@ interface Wait {
 const PARAMETERS = ["db", "txid", "timeout", "ack"] as const;
 
 export async function waitFor({ node, url, response }: WaitCall): Promise<object> {
-  const gone = new AbortController();
-  response.once("close", () => gone.abort());
-  const wait: Wait = { ...readWait(url.searchParams), signal: gone.signal };
+  const disconnected = new AbortController();
+  response.once("close", () => disconnected.abort());
+  const wait: Wait = { ...readWait(url.searchParams), signal: disconnected.signal };
   const until_ms = node.clock.monotonic() + wait.timeout_ms;
   const left_ms = (): number => Math.max(0, until_ms - node.clock.monotonic());
   const position = await reach(node, wait, left_ms);

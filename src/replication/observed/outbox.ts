@@ -29,9 +29,9 @@ export class Outbox {
   }
 
   state(node: NodeName, state: NodeState | undefined, reason: string): void {
-    const told = JSON.stringify([state, reason]);
-    if (this.#told.get(node.machine_id) === told) return;
-    this.#told.set(node.machine_id, told);
+    const report = JSON.stringify([state, reason]);
+    if (this.#told.get(node.machine_id) === report) return;
+    this.#told.set(node.machine_id, report);
     this.#put(`node ${node.machine_id}`, { ...node, type: "node", state: state ?? null, reason, ...this.#at() });
   }
 

@@ -83,11 +83,18 @@ export class HttpProxy {
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const gone = new AbortController();
-    response.once("close", () => gone.abort());
+    const disconnected = new AbortController();
+    response.once("close", () => disconnected.abort());
     const { method = "GET", url: path = "/" } = request;
     const kind = this.#router.kindOf(method, path);
-    const exchange: Exchange = { request, response, method, path, body: await bodyOf(request), signal: gone.signal };
+    const exchange: Exchange = {
+      request,
+      response,
+      method,
+      path,
+      body: await bodyOf(request),
+      signal: disconnected.signal,
+    };
     if (kind === "local" || (kind === "read" && (await this.#hasWhatWasRead(exchange)))) await this.#readHere(exchange);
     else await this.#write(exchange);
   }

@@ -18,7 +18,7 @@ const BOTH_HEADERS_BYTES = 96;
 const INDEX_HEADER_BYTES = 136;
 const VERSION = 3007000;
 /** A writer needs less than a microsecond for both copies; after this many reads it has died. */
-const LOOKS = 100;
+const ATTEMPTS = 100;
 
 export interface IndexHeader extends WalCursor {
   change: number;
@@ -36,7 +36,7 @@ const sum = new WalSum();
 
 /** Undefined without a valid header: a writer died halfway, or nobody has opened the WAL yet. */
 export function readIndexHeader(fd: number): IndexHeader | undefined {
-  for (let look = 0; look < LOOKS; look++) {
+  for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
     if (readSync(fd, both, 0, BOTH_HEADERS_BYTES, 0) < BOTH_HEADERS_BYTES) return undefined;
     if (both.compare(both, HEADER_BYTES, BOTH_HEADERS_BYTES, 0, HEADER_BYTES) !== 0) continue;
     sum.start(0, 0);

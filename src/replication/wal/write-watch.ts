@@ -23,12 +23,12 @@ export class WriteWatch<T extends Written> {
 
   /** Watches these, and no others any more. */
   follow(databases: Iterable<T>): void {
-    const gone = new Set(this.#watchers.keys());
+    const removed = new Set(this.#watchers.keys());
     for (const database of databases) {
-      gone.delete(database);
+      removed.delete(database);
       if (!this.#watchers.has(database)) this.#watchers.set(database, this.#watch(database));
     }
-    for (const database of gone) this.#forget(database);
+    for (const database of removed) this.#forget(database);
   }
 
   /** True when nothing was written lately, and every write will be noticed. */

@@ -168,8 +168,8 @@ export class S3Objects implements ObjectStore {
         "content-type": "application/xml",
       };
       const what = `delete ${some.length} objects`;
-      const asked = { method: "POST", path: this.#bucket, query: "delete=", headers, body };
-      const { bytes } = await this.#request(what, asked);
+      const request = { method: "POST", path: this.#bucket, query: "delete=", headers, body };
+      const { bytes } = await this.#request(what, request);
       const [error] = elements(bytes.toString("utf8"), "Error");
       if (error !== undefined) throw failure(this.place, what, new S3Error(200, error));
     }

@@ -75,12 +75,12 @@ export class Batch implements pg.Submittable {
     // In one write: the kernel has all or nothing, even if this process is stopped right after.
     connection.stream.cork();
     this.#sent = true;
-    const asked = new Set<string>();
+    const requested = new Set<string>();
     for (const { name, text, values } of this.#statements) {
-      if (name === "" || !(this.#parsed.has(name) || asked.has(name))) {
+      if (name === "" || !(this.#parsed.has(name) || requested.has(name))) {
         connection.parse({ name, text, types: [] });
         parsing.push(name);
-        asked.add(name);
+        requested.add(name);
       }
       connection.bind({ portal: "", statement: name, values: [...values], binary: false });
       connection.describe({ type: "P", name: "" });

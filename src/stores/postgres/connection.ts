@@ -163,7 +163,7 @@ export class Connector {
   /** Looks at all hosts, so that of two that accept writes the newer one is known. Hosts that do not answer say nothing. */
   async survey(): Promise<void> {
     const deadline = deadlineIn(LIMITS.postgres_connect_ms);
-    const look = async (url: string): Promise<void> => {
+    const inspect = async (url: string): Promise<void> => {
       const connection = await PostgresConnection.open(url, this.#name, deadline);
       try {
         const seen = await this.#timelineOf(connection, deadline);
@@ -172,7 +172,7 @@ export class Connector {
         connection.close();
       }
     };
-    await Promise.allSettled(this.#address.urls.map(look));
+    await Promise.allSettled(this.#address.urls.map(inspect));
     this.#surveyed = true;
   }
 

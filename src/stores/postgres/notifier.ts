@@ -31,7 +31,7 @@ class PostgresNotifier implements Notifier {
   readonly #parts: { clock: Clock; log: Log };
   /** Identifies us, so that we ignore our own notifications. */
   readonly #self = randomBytes(6).toString("hex");
-  readonly #listeners = new Map<NotificationChannel, Set<(word: string) => void>>();
+  readonly #listeners = new Map<NotificationChannel, Set<(message: string) => void>>();
   readonly #gaps = new Set<() => void>();
   readonly #closing = new AbortController();
   #connection: PostgresConnection | undefined;
@@ -43,14 +43,14 @@ class PostgresNotifier implements Notifier {
     this.#parts = parts;
   }
 
-  send(channel: NotificationChannel, word: string): void {
+  send(channel: NotificationChannel, message: string): void {
     // While the database is unreachable the queue fills up; receivers poll anyway.
     if (this.#waiting.length >= LIMITS.notify_waiting) return;
-    this.#waiting.push(`${this.#self} ${channel} ${word}`);
+    this.#waiting.push(`${this.#self} ${channel} ${message}`);
     if (!this.#sending) void this.#sendAll();
   }
 
-  listen(channel: NotificationChannel, listener: (word: string) => void): () => void {
+  listen(channel: NotificationChannel, listener: (message: string) => void): () => void {
     const listeners = this.#listeners.get(channel) ?? new Set();
     this.#listeners.set(channel, listeners);
     listeners.add(listener);
@@ -106,9 +106,9 @@ class PostgresNotifier implements Notifier {
     await Promise.resolve();
     try {
       while (this.#waiting.length > 0 && this.#connection) {
-        const words = this.#waiting.splice(0, LIMITS.notify_batch);
+        const messages = this.#waiting.splice(0, LIMITS.notify_batch);
         await this.#run(
-          words.map((word) => unnamed(statement("SELECT pg_notify(?, ?)", [NAME, word]))),
+          messages.map((message) => unnamed(statement("SELECT pg_notify(?, ?)", [NAME, message]))),
           this.#connection,
         );
       }

@@ -77,8 +77,8 @@ function connections(database: Database): Connections {
       return outcome.ok;
     },
     async deleteConnection(id, audit) {
-      const gone = { sql: "DELETE FROM connections WHERE id = ?", args: [id], rows: 1 };
-      return (await database.write([gone, auditStep(audit)])).ok;
+      const deletion = { sql: "DELETE FROM connections WHERE id = ?", args: [id], rows: 1 };
+      return (await database.write([deletion, auditStep(audit)])).ok;
     },
   };
 }

@@ -48,8 +48,8 @@ function countedSteps(machine: Machine, event: MachineEvent): Step[] {
 
 function valuesOf({ app_id, id: machine_id, instance_id }: Machine, event: MachineEvent): Value[] {
   const { id, type, status, source, timestamp, request } = event;
-  const asked = request === undefined ? null : JSON.stringify(request);
-  return [app_id, machine_id, instance_id, id, type, status, source, timestamp, asked];
+  const requestJson = request === undefined ? null : JSON.stringify(request);
+  return [app_id, machine_id, instance_id, id, type, status, source, timestamp, requestJson];
 }
 
 type EventReads = Pick<MachineStore, "events" | "eventSeq" | "log" | "logEnd" | "logTail">;

@@ -176,12 +176,12 @@ async function insert(database: Database, change: Change, limit: number): Promis
 
 async function commit(database: Database, change: Change): Promise<Committed> {
   const { machine } = change;
-  const gone = machine.state === "destroyed" && change.events.some((event) => event.status === "destroyed");
+  const destroyed = machine.state === "destroyed" && change.events.some((event) => event.status === "destroyed");
   const failed = await writeGroups<Committed>(database, [
     // The revision stands for everything that was read: state, version, lease. If it still is the same, so are they.
     ["conflict", [{ sql: UPDATE_MACHINE, args: updateArgs(machine), rows: 1 }]],
     ["conflict", contentSteps(change)],
-    ["conflict", gone ? goneSteps(machine) : []],
+    ["conflict", destroyed ? goneSteps(machine) : []],
     ["conflict", eventSteps(database, machine, change.events)],
     ["unmoved", moveSteps(change)],
     ["capacity", reserveStep(change)],

@@ -73,9 +73,13 @@ export function sqlRegistryStore(database: Database): RegistryStore {
       const sql = `DELETE FROM registry_blobs AS b WHERE b.touched_at < ? AND ${UNREFERENCED}
         AND (b.org_id, b.repository, b.digest) IN (${old}) RETURNING key, node_id, size`;
       const outcome = await database.write([{ sql, args: [before, before, limit] }]);
-      const gone = (outcome.ok ? (outcome.returned[0] ?? []) : []) as { key: string; node_id: string; size: number }[];
-      const known = await knownKeys(gone.map(({ key }) => key));
-      return [...new Map(gone.map((one) => [one.key, { ...one }])).values()].filter(({ key }) => !known.has(key));
+      const deleted = (outcome.ok ? (outcome.returned[0] ?? []) : []) as {
+        key: string;
+        node_id: string;
+        size: number;
+      }[];
+      const known = await knownKeys(deleted.map(({ key }) => key));
+      return [...new Map(deleted.map((one) => [one.key, { ...one }])).values()].filter(({ key }) => !known.has(key));
     },
   };
 }

@@ -6,7 +6,7 @@ import { count } from "#core/words.ts";
 import { countInside, countOutside } from "./commit-count.ts";
 
 /** What is wrong, if anything: first missing commits, then corrupt pages. */
-export interface Looked {
+export interface CheckResult {
   at: "commits" | "pages";
   problem?: string;
 }
@@ -15,27 +15,27 @@ export interface Looked {
 const TOLD = 3;
 
 /** Closed without a checkpoint, because it must not write: the WAL stays for recovery. */
-function look(file: string, tell: (looked: Looked) => void): void {
+function checkFile(file: string, onResult: (looked: CheckResult) => void): void {
   const outside = countOutside(file) ?? 0;
   const db = new DatabaseSync(file, { readOnly: true, timeout: 10_000 });
   try {
     const inside = countInside(db);
     if (inside < outside) {
       const missing = count(outside - inside, "transaction");
-      tell({
+      onResult({
         at: "commits",
         problem: `the last ${missing} that were acknowledged are not in it (its log does not add up)`,
       });
       return;
     }
-    tell({ at: "commits" });
+    onResult({ at: "commits" });
     // Not `quick_check`, which does not compare indexes with rows.
     const found = db
       .prepare(`PRAGMA integrity_check(${TOLD})`)
       .all()
       .map((row) => String(row["integrity_check"]));
-    if (found.length === 1 && found[0] === "ok") tell({ at: "pages" });
-    else tell({ at: "pages", problem: found.join("; ").replaceAll("\n", " ") });
+    if (found.length === 1 && found[0] === "ok") onResult({ at: "pages" });
+    else onResult({ at: "pages", problem: found.join("; ").replaceAll("\n", " ") });
   } finally {
     db.close();
   }
@@ -44,7 +44,7 @@ function look(file: string, tell: (looked: Looked) => void): void {
 assert(parentPort, "the check runs in a worker thread");
 const port = parentPort;
 try {
-  look(workerData as string, (looked) => port.postMessage(looked));
+  checkFile(workerData as string, (looked) => port.postMessage(looked));
 } catch (thrown) {
-  port.postMessage({ at: "pages", problem: messageOf(thrown) } satisfies Looked);
+  port.postMessage({ at: "pages", problem: messageOf(thrown) } satisfies CheckResult);
 }

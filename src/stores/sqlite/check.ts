@@ -9,7 +9,7 @@ import { messageOf } from "#core/assert.ts";
 import { systemClock } from "#core/clock.ts";
 import { LIMITS } from "#core/limits.ts";
 import { DataDirError } from "../data-dir.ts";
-import type { Looked } from "./check-worker.ts";
+import type { CheckResult } from "./check-worker.ts";
 import { countFile, countOutside } from "./commit-count.ts";
 
 export class DatabaseCheck {
@@ -34,7 +34,7 @@ export class DatabaseCheck {
       name: "sqlite-check",
     });
     this.#worker.unref();
-    this.#worker.on("message", ({ at, problem }: Looked) => {
+    this.#worker.on("message", ({ at, problem }: CheckResult) => {
       const one = at === "commits" ? commits : pages;
       if (problem === undefined) one.resolve();
       else for (const each of [commits, pages]) each.reject(damaged(file, problem));

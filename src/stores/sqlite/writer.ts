@@ -70,8 +70,8 @@ class Writer {
       this.#checkpoint();
       return committed;
     });
-    const told = new Map(answers.map((answer) => [answer.id, answer]));
-    return refusals.map((refusal) => told.get(refusal.id) ?? refusal);
+    const outcomes = new Map(answers.map((answer) => [answer.id, answer]));
+    return refusals.map((refusal) => outcomes.get(refusal.id) ?? refusal);
   }
 
   /** After a checkpoint the WAL is reused from its beginning and stops growing. */

@@ -53,15 +53,15 @@ export class Registry {
   }
 
   /** Returns a successful response. Fails with `Transient` or with an API error. */
-  async get(asked: RegistryRequest, signal: AbortSignal): Promise<Response> {
-    const first = await this.#send(asked, signal);
+  async get(request: RegistryRequest, signal: AbortSignal): Promise<Response> {
+    const first = await this.#send(request, signal);
     if (first.response.status !== 401) return await this.#judge(first.response);
     const challenge = first.response.headers.get("www-authenticate") ?? "";
     await first.response.body?.cancel();
     // A redirect target may not choose where the registry's credentials are sent.
     if (first.origin !== this.#origin) this.#denied(401);
     this.#authorization = await this.#authorize(challenge, signal);
-    return await this.#judge((await this.#send(asked, signal)).response);
+    return await this.#judge((await this.#send(request, signal)).response);
   }
 
   async #send(

@@ -14,7 +14,7 @@ export interface SeenRequest {
 }
 
 /** Handles the request and returns true, or leaves it to the registry. */
-export type Fault = (asked: SeenRequest, response: ServerResponse, time: number) => boolean;
+export type Fault = (request: SeenRequest, response: ServerResponse, time: number) => boolean;
 
 export interface TestRegistry {
   host: string;
@@ -29,11 +29,11 @@ export interface TestRegistry {
 export async function testRegistry(t: Pick<TestContext, "after">): Promise<TestRegistry> {
   const blobs = new Map<string, Buffer>();
   const manifests = new Map<string, { bytes: Buffer; type: string }>();
-  const asked: SeenRequest[] = [];
+  const requests: SeenRequest[] = [];
   const server = createServer((request, response) => {
     const one = askedOf(request);
-    asked.push(one);
-    const time = asked.filter(({ path }) => path === one.path).length;
+    requests.push(one);
+    const time = requests.filter(({ path }) => path === one.path).length;
     if (registry.fault?.(one, response, time)) return;
     const [, repository = "", kind, which = ""] = /^\/v2\/(.+)\/(manifests|blobs)\/([^/]+)$/.exec(one.path) ?? [];
     const manifest = kind === "manifests" ? manifests.get(`${repository}:${which}`) : undefined;
@@ -54,7 +54,7 @@ export async function testRegistry(t: Pick<TestContext, "after">): Promise<TestR
   });
   const registry: TestRegistry = {
     host: `127.0.0.1:${(server.address() as AddressInfo).port}`,
-    asked,
+    asked: requests,
     fault: undefined,
     blob(bytes) {
       blobs.set(digestOf(bytes), bytes);

@@ -104,8 +104,8 @@ export class Puller {
   }
 
   async #manifest(registry: Registry, reference: Reference, which: string, signal: AbortSignal): Promise<Buffer> {
-    const asked = { path: `manifests/${which}`, accept: ACCEPT };
-    const bytes = await this.#document(registry, reference, asked, signal);
+    const request = { path: `manifests/${which}`, accept: ACCEPT };
+    const bytes = await this.#document(registry, reference, request, signal);
     if (which.startsWith("sha256:") && digestOf(bytes) !== which) this.#damaged(reference, which);
     return bytes;
   }
@@ -113,12 +113,12 @@ export class Puller {
   async #document(
     registry: Registry,
     reference: Reference,
-    asked: { path: string; accept?: string },
+    request: { path: string; accept?: string },
     signal: AbortSignal,
   ): Promise<Buffer> {
     const { blobs } = this.#parts;
     return await retrying(this.#parts, reference, signal, async () => {
-      const response = await registry.get(asked, signal);
+      const response = await registry.get(request, signal);
       blobs.checkSize(Number(response.headers.get("content-length") ?? 0), "a document of the image");
       const chunks: Uint8Array[] = [];
       let length = 0;
@@ -128,8 +128,8 @@ export class Puller {
         chunks.push(chunk);
       }
       const bytes = Buffer.concat(chunks);
-      const told = response.headers.get("docker-content-digest");
-      if (told?.startsWith("sha256:") && told !== digestOf(bytes)) this.#damaged(reference, told);
+      const announced = response.headers.get("docker-content-digest");
+      if (announced?.startsWith("sha256:") && announced !== digestOf(bytes)) this.#damaged(reference, announced);
       return bytes;
     });
   }

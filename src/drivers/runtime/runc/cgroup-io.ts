@@ -66,8 +66,8 @@ function limitedDevices(cgroup: string): Set<string> {
 function setLimits(cgroup: string, device: string, limits: IoLimits): void {
   const { blkio = "", unified = "" } = cgroupDirs(cgroup);
   if (isUnified()) {
-    const words = FILES.map(([name, word]) => `${word}=${limits[name] || "max"}`);
-    writeFileSync(join(unified, "io.max"), `${device} ${words.join(" ")}`);
+    const settings = FILES.map(([name, word]) => `${word}=${limits[name] || "max"}`);
+    writeFileSync(join(unified, "io.max"), `${device} ${settings.join(" ")}`);
   } else {
     for (const [name, , file] of FILES) writeFileSync(join(blkio, file), `${device} ${limits[name]}`);
   }
@@ -90,13 +90,13 @@ function imageDisks({ layers }: Machine): string[] {
  * omitted.
  */
 function disks(numbers: readonly (string | undefined)[]): string[] {
-  const whole = numbers.flatMap((number) => {
+  const devices = numbers.flatMap((number) => {
     const dir = join("/sys/dev/block", number ?? "");
     if (number === undefined || !existsSync(dir)) return [];
     const real = realpathSync(dir);
     return [existsSync(join(real, "partition")) ? (numberOf(dirname(real)) ?? number) : number];
   });
-  return [...new Set(whole)];
+  return [...new Set(devices)];
 }
 
 function numberOf(block: string): string | undefined {

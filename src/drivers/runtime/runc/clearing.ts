@@ -95,9 +95,9 @@ const MOVING = /^\/bin\/sh\0-c\0[^\0]*exec "\$@"\0hangar-/;
 /** Whether a process is our program for this run directory, and not someone's `tail -f`. */
 function isOurs(pid: string, run: string): boolean {
   try {
-    const words = readFileSync(`/proc/${pid}/cmdline`, "utf8");
-    if (!words.includes(run) || Number(pid) === process.pid) return false;
-    return PROGRAMS.has(basename(words.split("\0")[0] ?? "")) || MOVING.test(words);
+    const cmdline = readFileSync(`/proc/${pid}/cmdline`, "utf8");
+    if (!cmdline.includes(run) || Number(pid) === process.pid) return false;
+    return PROGRAMS.has(basename(cmdline.split("\0")[0] ?? "")) || MOVING.test(cmdline);
   } catch {
     return false;
   }

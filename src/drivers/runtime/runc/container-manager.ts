@@ -367,12 +367,12 @@ export class ContainerManager {
   }
 
   async recover(known: readonly Ref[]): Promise<Observed[]> {
-    const asked = new Set(known.map(({ id, boot }) => `${id}/${boot}`));
+    const queried = new Set(known.map(({ id, boot }) => `${id}/${boot}`));
     const found: Observed[] = [];
     for (const { id, boot } of known) found.push(await this.#observe(id, boot));
     for (const id of knownIds(this.parts.layout)) {
       const record = this.read(id);
-      if (!record || asked.has(`${id}/${record.boot}`)) continue;
+      if (!record || queried.has(`${id}/${record.boot}`)) continue;
       const seen = await this.#observe(id, record.boot);
       if (seen.state !== "gone") found.push(seen);
     }

@@ -61,11 +61,11 @@ function unitDir(cgroup: string): string {
 }
 
 /** Wraps a command so that it starts outside our own unit. */
-export function outsideUnit(node_id: string, words: readonly string[]): string[] {
+export function outsideUnit(node_id: string, argv: readonly string[]): string[] {
   const scope = unitDir(scopePath(node_id));
   return isDelegated(node_id) && existsSync(join(scope, "helpers"))
-    ? outliving(words, [join(scope, "helpers")])
-    : outliving(words);
+    ? outliving(argv, [join(scope, "helpers")])
+    : outliving(argv);
 }
 
 /** Whether there is a cgroup to create machines in; false when systemd has removed the empty scope. */
@@ -87,10 +87,10 @@ export async function delegate(node_id: string, clock: Clock): Promise<void> {
 const START_MS = 30_000;
 
 async function makeScope(node_id: string, scope: string, clock: Clock): Promise<void> {
-  const words = ["--scope", "--quiet", "--collect", `--slice=${SLICE}`, `--unit=${scopeName(node_id)}`];
+  const options = ["--scope", "--quiet", "--collect", `--slice=${SLICE}`, `--unit=${scopeName(node_id)}`];
   const properties = ["Delegate=yes", "TimeoutStopSec=30", "Description=Machines of Hangar", ...ordering()];
   const holder = ["sleep", "infinity"];
-  const args = [...words, ...properties.map((property) => `--property=${property}`), "--", ...holder];
+  const args = [...options, ...properties.map((property) => `--property=${property}`), "--", ...holder];
   const child = spawn("systemd-run", args, { detached: true, stdio: ["ignore", "ignore", "pipe"], cwd: "/" });
   let problem = "";
   let ended = false;

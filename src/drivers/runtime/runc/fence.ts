@@ -64,13 +64,13 @@ export function openFence(parts: FenceParts): RuncFence {
   const { cgroup, run, unfenced } = layout;
   const moment = join(run, "lease");
   /** Exists from our freeze until our thaw: the guard must not thaw by itself. */
-  const shut = `${moment}.shut`;
+  const closed = `${moment}.shut`;
   const guard = new Guard(parts, layout, moment);
   return {
     extend: (left_ms) => guard.extend(left_ms),
     async shut() {
       if (!existsSync(run)) return;
-      writeFileSync(shut, "");
+      writeFileSync(closed, "");
       const files = machinesIn(cgroup)
         .filter((id) => !existsSync(join(unfenced, id)))
         .map((id) => freezeFile(`${cgroup}/${id}`));
@@ -78,10 +78,10 @@ export function openFence(parts: FenceParts): RuncFence {
       // A large machine takes a moment to freeze.
       for (let tries = 0; tries < SETTLE_TRIES && !files.every(isFrozen); tries++) await parts.clock.sleep(SETTLE_MS);
     },
-    async open(gone) {
+    async open(removed) {
       // Kills what must not run before thawing: a thawed process handles its signals first.
-      for (const id of gone) end(`${cgroup}/${id}`);
-      rmSync(shut, { force: true });
+      for (const id of removed) end(`${cgroup}/${id}`);
+      rmSync(closed, { force: true });
       thaw(layout);
     },
     exempt(id) {
@@ -93,7 +93,7 @@ export function openFence(parts: FenceParts): RuncFence {
     async end() {
       await guard.end();
       for (const id of machinesIn(cgroup)) end(`${cgroup}/${id}`);
-      for (const file of [shut, unfenced]) rmSync(file, { recursive: true, force: true });
+      for (const file of [closed, unfenced]) rmSync(file, { recursive: true, force: true });
       thaw(layout, true);
     },
   };
@@ -123,8 +123,8 @@ class Guard {
     this.#endEarlier();
     // A guard that finds another one running exits at once; we check again at the next heartbeat.
     if (this.#process && this.#process.exitCode === null && this.#process.signalCode === null) return;
-    const told = [this.#moment, dirname(file), basename(file), frozen, thawed, unfenced];
-    const [program = "bash", ...args] = outsideUnit(node_id, ["bash", "-c", GUARD, "hangar-guard", ...told]);
+    const fields = [this.#moment, dirname(file), basename(file), frozen, thawed, unfenced];
+    const [program = "bash", ...args] = outsideUnit(node_id, ["bash", "-c", GUARD, "hangar-guard", ...fields]);
     this.#process = spawn(program, args, { detached: true, stdio: "ignore" });
     this.#process.on("error", (error) =>
       this.#parts.log.error({ error }, "the guard of this host's machines cannot be started"),
@@ -179,9 +179,9 @@ function thaw(layout: Layout, all = false): void {
 }
 
 /** A machine that ends meanwhile removes its cgroup. */
-function write(file: string, word: string): void {
+function write(file: string, value: string): void {
   try {
-    writeFileSync(file, word);
+    writeFileSync(file, value);
   } catch (thrown) {
     if (!["ENOENT", "ENODEV"].includes((thrown as NodeJS.ErrnoException).code ?? "")) throw thrown;
   }

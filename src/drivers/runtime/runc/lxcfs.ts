@@ -73,11 +73,11 @@ export class Lxcfs {
     const { signal } = this.#closing;
     const { clock, log } = this.#parts;
     let seen: number | undefined;
-    for (let look = 0; !signal.aborted; look++) {
+    for (let attempt = 0; !signal.aborted; attempt++) {
       try {
         const there = await this.ready();
         const pid = this.#pid();
-        if (there && (pid !== seen || look % SWEEP === 0)) await rebind();
+        if (there && (pid !== seen || attempt % SWEEP === 0)) await rebind();
         seen = pid;
       } catch (error) {
         log.warn({ error }, "machines could not be given the files of lxcfs; this is tried again");
@@ -120,8 +120,8 @@ export class Lxcfs {
     const { clock } = this.#parts;
     mkdirSync(this.dir, { recursive: true, mode: 0o711 });
     const lxcfs = this.#parts.program ?? programFile("lxcfs") ?? "lxcfs";
-    const words = [lxcfs, "--foreground", "--enable-loadavg", `--pidfile=${this.#pid_file}`, this.dir];
-    const [program = lxcfs, ...args] = outsideUnit(this.#parts.layout.node_id, words);
+    const argv = [lxcfs, "--foreground", "--enable-loadavg", `--pidfile=${this.#pid_file}`, this.dir];
+    const [program = lxcfs, ...args] = outsideUnit(this.#parts.layout.node_id, argv);
     const child = spawn(program, args, {
       detached: true,
       stdio: "ignore",
@@ -151,13 +151,13 @@ export class Lxcfs {
       () => false,
     );
     const end = clock.monotonic() + SLOW_ANSWER_MS;
-    for (let look = 0; ; look++) {
+    for (let attempt = 0; ; attempt++) {
       const before = this.#work();
       const answer = await Promise.race([answered, clock.sleep(ANSWER_MS).then(() => undefined)]);
       if (answer !== undefined) return answer;
       const now = this.#work();
       const is_at_work = now !== undefined && (now.is_runnable || now.ticks !== before?.ticks);
-      if (clock.monotonic() > end || (look > 0 && !is_at_work)) return false;
+      if (clock.monotonic() > end || (attempt > 0 && !is_at_work)) return false;
       // The thread pool may have been busy. It is FIFO: when this completes, the read has begun.
       await stat(layout.run);
     }

@@ -83,7 +83,7 @@ export function openParts(options: RuncOptions): Parts {
     io_limits: options.io_limits ?? NO_IO_LIMITS,
     ...ports,
   });
-  const told = {
+  const notifications = {
     ...(onTimings ? { onTimings } : {}),
     ...(options.ipv4_block === undefined ? {} : { ipv4_block: options.ipv4_block }),
   };
@@ -101,7 +101,7 @@ export function openParts(options: RuncOptions): Parts {
     memory_key,
     uids: new UidBlocks(new HostClaims("uids", layout.data)),
     ...ports,
-    ...told,
+    ...notifications,
   });
   return { layout, containers, disks, lxcfs };
 }

@@ -43,11 +43,11 @@ function wordsOf(init: Command, process: Command, image: ImageConfig): string[] 
   const exec = some(process.exec) ?? some(init.exec);
   const entrypoint = some(process.entrypoint) ?? some(init.entrypoint) ?? image.entrypoint;
   const cmd = some(process.cmd) ?? some(init.cmd) ?? image.cmd;
-  const words = exec ?? [...entrypoint, ...cmd];
-  if (words.length === 0)
+  const argv = exec ?? [...entrypoint, ...cmd];
+  if (argv.length === 0)
     throw new Error("neither the image nor the config says what to run; set init.exec or init.cmd");
-  if ([...words].some((word) => word.includes("\0"))) throw new Error("a command holds a zero byte");
-  return [...words];
+  if ([...argv].some((argument) => argument.includes("\0"))) throw new Error("a command holds a zero byte");
+  return [...argv];
 }
 
 const some = (list: readonly string[] | undefined): readonly string[] | undefined => (list?.length ? list : undefined);

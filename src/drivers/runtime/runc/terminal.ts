@@ -108,7 +108,7 @@ class RuncTerminal implements Terminal {
     const processes = this.#processes();
     this.stream.destroy();
     killAll(processes);
-    for (let look = 0; look < GONE_LOOKS && processes.some(runs); look++) await pause(GONE_LOOK_MS);
+    for (let attempt = 0; attempt < GONE_LOOKS && processes.some(runs); attempt++) await pause(GONE_LOOK_MS);
   }
 
   /** The helper and its program, but not the program's children. */

@@ -262,7 +262,7 @@ class SimDriver implements RuntimeDriver {
     if (this.#adopt) for (const ref of known) this.#takeBack(ref);
     // Once: later, a missing boot has ended.
     this.#adopt = false;
-    const asked = new Set(known.map(({ id, boot }) => `${id}/${boot}`));
+    const queried = new Set(known.map(({ id, boot }) => `${id}/${boot}`));
     const found: Observed[] = known.map(({ id, boot }) => {
       const there = this.#world.boots.get(id);
       if (there?.boot !== boot) return { id, boot, state: "gone" };
@@ -270,7 +270,7 @@ class SimDriver implements RuntimeDriver {
       return { id, boot, state: there.state };
     });
     for (const { id, boot, state } of this.#world.boots.values()) {
-      if (state !== "exited" && !asked.has(`${id}/${boot}`)) found.push({ id, boot, state });
+      if (state !== "exited" && !queried.has(`${id}/${boot}`)) found.push({ id, boot, state });
     }
     return found;
   }

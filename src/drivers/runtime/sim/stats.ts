@@ -43,28 +43,28 @@ export class SimReadings {
   }
 
   /** Constant for this machine and name. */
-  trait(word: string): number {
-    let value = this.#known.get(word);
+  trait(name: string): number {
+    let value = this.#known.get(name);
     if (value === undefined) {
-      value = createHash("sha256").update(`${this.#id}\0${word}`).digest().readUInt32LE(0) / 2 ** 32;
-      this.#known.set(word, value);
+      value = createHash("sha256").update(`${this.#id}\0${name}`).digest().readUInt32LE(0) / 2 ** 32;
+      this.#known.set(name, value);
     }
     return value;
   }
 
   /** A counter that grows by about this much per second, at a varying rate. */
-  counter(word: string, per_second: number): number {
-    const pace = per_second * (0.5 + this.trait(word));
-    const period = 600 + 600 * this.trait(`${word} period`);
+  counter(name: string, per_second: number): number {
+    const pace = per_second * (0.5 + this.trait(name));
+    const period = 600 + 600 * this.trait(`${name} period`);
     const turn = (2 * Math.PI) / period;
     // The integral of pace × (1 + sin/2), which never falls.
     return Math.floor(pace * (this.age + (1 - Math.cos(this.age * turn)) / (2 * turn)));
   }
 
   /** A gauge that oscillates around `middle` by a fraction of it. */
-  gauge(word: string, middle: number, part: number): number {
-    const period = 900 + 900 * this.trait(`${word} period`);
-    return middle * (1 + part * Math.sin((2 * Math.PI * this.age) / period + 6 * this.trait(word)));
+  gauge(name: string, middle: number, part: number): number {
+    const period = 900 + 900 * this.trait(`${name} period`);
+    return middle * (1 + part * Math.sin((2 * Math.PI * this.age) / period + 6 * this.trait(name)));
   }
 }
 

@@ -136,8 +136,8 @@ class SimTerminal implements Terminal {
     this.#busy = undefined;
   }
 
-  async #carryOut(name: string, words: readonly string[], signal: AbortSignal): Promise<void> {
-    const [first = ""] = words;
+  async #carryOut(name: string, argv: readonly string[], signal: AbortSignal): Promise<void> {
+    const [first = ""] = argv;
     this.#last = 0;
     if (name === "exit") return this.end({ exit_code: Number(first) || 0 });
     if (name === "sleep") return await this.#clock.sleep(Number(first) * 1000, signal);
@@ -146,7 +146,7 @@ class SimTerminal implements Terminal {
       for (let n = 1; n <= Number(first) && !signal.aborted; n++) await this.#say(`${n}\r\n`);
       return;
     }
-    const { exit_code, stdout, stderr } = await this.#run([name, ...words]);
+    const { exit_code, stdout, stderr } = await this.#run([name, ...argv]);
     this.#last = exit_code;
     await this.#say(`${stdout}${stderr}`.replaceAll("\n", "\r\n"));
   }

@@ -65,12 +65,12 @@ export class SimWorld {
   }
 
   /** Ends a machine from outside, like a crash of its program; the notice may be lost or duplicated. */
-  crash(id: string, exit: Exit, word: "once" | "lost" | "twice" = "once"): boolean {
+  crash(id: string, exit: Exit, notice: "once" | "lost" | "twice" = "once"): boolean {
     const boot = this.boots.get(id);
     if (boot?.state !== "running") return false;
-    if (word === "lost") Object.assign(boot, { state: "exited", exit });
+    if (notice === "lost") Object.assign(boot, { state: "exited", exit });
     else this.exit(boot, exit);
-    if (word === "twice") this.exit(boot, exit);
+    if (notice === "twice") this.exit(boot, exit);
     return true;
   }
 }

@@ -4,7 +4,7 @@ import { executionError } from "../errors.ts";
 import type { Frame } from "../frame.ts";
 import { labelValue, NO_LABELS } from "../labels.ts";
 import { ANY_KIND, RANGE_FUNCTIONS, type Range, REFUSES_MIX, WANTS_COUNTER } from "./rollups.ts";
-import { type Evaluate, eachRange, type Look, type Samples, sampleKind } from "./selectors.ts";
+import { type Evaluate, eachRange, type LookbackWindow, type Samples, sampleKind } from "./selectors.ts";
 import { ABSENT, checkQuantile, FLOAT, HISTOGRAM, inform, newRow, type Row, warn } from "./values.ts";
 
 /** Calls of functions that take a range vector. */
@@ -33,11 +33,11 @@ export function evaluateRange(frame: Frame, call: CallExpr, evaluate: Evaluate):
     for (const phi of new Set(params[0])) checkQuantile(frame, phi, call.args[0]?.at ?? call.at);
   }
   const rows: Row[] = [];
-  eachRange(frame, rollup, evaluate, (samples, look, range_ms) => {
+  eachRange(frame, rollup, evaluate, (samples, window, range_ms) => {
     // last_over_time and first_over_time give the series itself at another moment, so it keeps its name.
     const drop = samples.dropName || !/^(first|last)_over_time$/.test(name);
     const row = newRow(frame, samples.labels, drop);
-    if (!computeRow({ frame, call, name, params }, row, samples, look, range_ms)) return;
+    if (!computeRow({ frame, call, name, params }, row, samples, window, range_ms)) return;
     rows.push(row);
     if (WANTS_COUNTER.has(name) && row.present.includes(FLOAT)) adviseCounter(frame, nameOf(row), rollup.at);
   });
@@ -128,14 +128,14 @@ interface Work {
 }
 
 /** Moves indexes over the samples; false when no step has a result. */
-function computeRow(work: Work, row: Row, samples: Samples, look: Look, range_ms: number): boolean {
+function computeRow(work: Work, row: Row, samples: Samples, window: LookbackWindow, range_ms: number): boolean {
   const { frame, params } = work;
   const parts = split(samples.columns);
   const range = newRange(parts, range_ms);
   let [from, to, first, last] = [0, 0, 0, 0];
   let found = false;
   for (let i = 0; i < frame.points; i++) {
-    const end_ms = look.at(i);
+    const end_ms = window.at(i);
     from = past(parts.times, from, parts.numbers, end_ms - range_ms);
     to = past(parts.times, Math.max(from, to), parts.numbers, end_ms);
     first = past(parts.allTimes, first, parts.all, end_ms - range_ms);

@@ -48,8 +48,8 @@ function toSeries(row: Row, times: Float64Array): ResultSeries {
 /** A range vector asked for at one moment: the samples of its window. */
 export function rawSamples(frame: Frame, expr: RollupExpr): QueryData {
   const series: ResultSeries[] = [];
-  eachRange(frame, expr, evaluateStrict, ({ labels, columns }, look, range_ms) => {
-    const end = look.at(0);
+  eachRange(frame, expr, evaluateStrict, ({ labels, columns }, window, range_ms) => {
+    const end = window.at(0);
     const times: number[] = [];
     const values: number[] = [];
     for (let i = 0; i < columns.length; i++) {

@@ -10,7 +10,7 @@ import { ABSENT, FLOAT, HISTOGRAM, newRow, type Row, type Value } from "./values
 const SUBQUERY_STEP_MS = 60_000;
 
 /** Where a selector looks at each step: the moment of `@`, or the step itself, less the offset. */
-export interface Look {
+export interface LookbackWindow {
   /** The end of the window at step `i`. */
   at(i: number): number;
   first_ms: number;
@@ -20,7 +20,7 @@ export interface Look {
 export type Evaluate = (frame: Frame, expr: Expr) => Value;
 
 /** `@` comes before the offset: the offset counts from the moment. */
-function lookOf(frame: Frame, rollup: Pick<RollupExpr, "offset" | "moment">): Look {
+function lookOf(frame: Frame, rollup: Pick<RollupExpr, "offset" | "moment">): LookbackWindow {
   const offset = rollup.offset ? (durationMs(rollup.offset.text, frame.step_ms) ?? 0) : 0;
   if (rollup.moment) {
     const at = momentMs(frame, rollup.moment) - offset;
@@ -82,15 +82,15 @@ export function evaluateSelector(
   rollup: Pick<RollupExpr, "offset" | "moment">,
   timestamps: boolean,
 ): Row[] {
-  const look = lookOf(frame, rollup);
+  const window = lookOf(frame, rollup);
   const lookback = frame.query.lookback_ms;
   const rows: Row[] = [];
   const put = timestamps ? putTime : putSample;
-  eachSeries(frame, selector, look.first_ms - lookback, look.last_ms, ({ labels, columns }) => {
+  eachSeries(frame, selector, window.first_ms - lookback, window.last_ms, ({ labels, columns }) => {
     const row = newRow(frame, labels, false);
     let to = 0;
     for (let i = 0; i < frame.points; i++) {
-      const now = look.at(i);
+      const now = window.at(i);
       while (to < columns.length && (columns.timestamps[to] as number) <= now) to++;
       if (to > 0 && (columns.timestamps[to - 1] as number) > now - lookback) put(row, i, columns, to - 1);
     }
@@ -116,21 +116,21 @@ export function eachRange(
   frame: Frame,
   rollup: RollupExpr,
   evaluate: Evaluate,
-  take: (s: Samples, look: Look, range_ms: number) => void,
+  take: (s: Samples, window: LookbackWindow, range_ms: number) => void,
 ): void {
   const range_ms = durationMs(rollup.window?.text ?? "", frame.step_ms) ?? 0;
-  const look = lookOf(frame, rollup);
+  const window = lookOf(frame, rollup);
   const isSubquery = rollup.step !== undefined || rollup.inheritStep === true;
   if (!isSubquery) {
     const inner = innerSelector(rollup.arg);
     const shifted = inner.modifiers
       ? { ...inner.modifiers, ...(rollup.offset ? { offset: rollup.offset } : {}) }
       : rollup;
-    const where = inner.modifiers ? lookOf(frame, shifted) : look;
+    const where = inner.modifiers ? lookOf(frame, shifted) : window;
     eachSeries(frame, inner.selector, where.first_ms - range_ms, where.last_ms, (s) => take(s, where, range_ms));
     return;
   }
-  overSubquery(frame, rollup, evaluate, look, range_ms, take);
+  overSubquery(frame, rollup, evaluate, window, range_ms, take);
 }
 
 /** `m[5m] offset 1h @ 3` can come as nested nodes when the suffixes were written one by one. */
@@ -144,18 +144,18 @@ function overSubquery(
   frame: Frame,
   rollup: RollupExpr,
   evaluate: Evaluate,
-  look: Look,
+  window: LookbackWindow,
   range_ms: number,
-  take: (s: Samples, look: Look, range_ms: number) => void,
+  take: (s: Samples, window: LookbackWindow, range_ms: number) => void,
 ): void {
   const step_ms = rollup.step ? (durationMs(rollup.step.text, frame.step_ms) ?? 0) : SUBQUERY_STEP_MS;
   if (step_ms <= 0) throw executionError("the step of a subquery must be longer than 0");
-  const from = look.first_ms - range_ms;
+  const from = window.first_ms - range_ms;
   // The first multiple of the step after the window's open end; Go's division rounds towards zero.
   let start_ms = step_ms * Math.trunc(from / step_ms);
   if (start_ms <= from) start_ms += step_ms;
-  if (start_ms > look.last_ms) return;
-  const grid = { start_ms, end_ms: look.last_ms, step_ms };
+  if (start_ms > window.last_ms) return;
+  const grid = { start_ms, end_ms: window.last_ms, step_ms };
   checkPoints(frame.query, grid, "subquery_points");
   const inner = reframe(frame, grid);
   const value = evaluate(inner, rollup.arg);
@@ -169,7 +169,7 @@ function overSubquery(
     checkAlive(frame.query);
     fillColumns(columns, row, inner);
     countSamples(frame.query, columns.length);
-    if (columns.length > 0) take({ labels: row.labels, dropName: row.dropName, columns }, look, range_ms);
+    if (columns.length > 0) take({ labels: row.labels, dropName: row.dropName, columns }, window, range_ms);
   }
 }
 

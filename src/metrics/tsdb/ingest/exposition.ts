@@ -25,8 +25,8 @@ export interface ExpositionOptions {
 
 const END_OF_TEXT = "# EOF";
 
-const word = new Float64Array(1);
-const halves = new Uint32Array(word.buffer);
+const scratch = new Float64Array(1);
+const halves = new Uint32Array(scratch.buffer);
 
 /**
  * Reads exposition text and stores it. A line that is wrong is reported with its place and costs only itself.
@@ -118,7 +118,7 @@ class ExpositionReader {
       this.#importer.refuse();
       return;
     }
-    word[0] = value;
+    scratch[0] = value;
     this.#importer.push(this.#importer.cache.ref(this.#entry), time, halves[0] as number, halves[1] as number);
   }
 

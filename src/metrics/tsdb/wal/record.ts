@@ -133,8 +133,8 @@ export interface RecordSink {
   sample(ref: number, time: number, low: number, high: number): void;
 }
 
-const word = new Float64Array(1);
-const halves = new Uint32Array(word.buffer);
+const scratch = new Float64Array(1);
+const halves = new Uint32Array(scratch.buffer);
 
 /** Throws DamagedBytes when the record is not one; then what was read of it before counts as not written. */
 export function decodeRecord(record: Uint8Array, state: SegmentState, sink: RecordSink): void {
@@ -158,7 +158,7 @@ export function decodeRecord(record: Uint8Array, state: SegmentState, sink: Reco
     if (!state.knows(ref)) throw new DamagedBytes("a sample of an undefined series");
     readValue(from, state.value(ref));
     sink.sample(ref, time, halves[0] as number, halves[1] as number);
-    state.set(ref, word[0] as number);
+    state.set(ref, scratch[0] as number);
   }
 }
 
@@ -166,7 +166,7 @@ function readValue(from: ByteReader, before: number): void {
   const coded = from.varint();
   if (coded > 0) {
     const zigzag = coded - 1;
-    word[0] = before + (zigzag % 2 === 0 ? zigzag / 2 : -(zigzag + 1) / 2);
+    scratch[0] = before + (zigzag % 2 === 0 ? zigzag / 2 : -(zigzag + 1) / 2);
     return;
   }
   const b = from.raw(8);

@@ -109,19 +109,19 @@ export class Attempts {
 
   /** Where the request goes next, or why it is refused; undefined when the response is for the client. */
   next(answer: ResponseHead, route: Route, target: TargetState | undefined): ReplayTarget | Refusal | undefined {
-    const asked = replayRequested(answer);
-    const next = asked === undefined ? undefined : this.#judge(asked, route, target);
+    const requested = replayRequested(answer);
+    const next = requested === undefined ? undefined : this.#judge(requested, route, target);
     if (!next || "status" in next) this.body?.forget();
     else this.source = next.source;
     return next;
   }
 
-  #judge(asked: string, route: Route, target: TargetState | undefined): ReplayTarget | Refusal {
+  #judge(requested: string, route: Route, target: TargetState | undefined): ReplayTarget | Refusal {
     const { app } = route;
     const { machine_id = "", region = "" } = target?.table ?? {};
     const refuse = (reason: string, why: string): Refusal => {
       const who = `machine ${machine_id} of ${app.app_name}`;
-      return { status: 502, reason, text: `${who} asked for a replay (${asked.slice(0, 200)}), but ${why}` };
+      return { status: 502, reason, text: `${who} asked for a replay (${requested.slice(0, 200)}), but ${why}` };
     };
     // Only one replay: a second machine that replays again is a loop, or leads to one.
     if (this.source !== "") return refuse("replay_loop", "the request had been replayed already");
@@ -129,7 +129,7 @@ export class Attempts {
       const { replay_bytes } = PROXY_LIMITS;
       return refuse("replay_body", `the request's body was too large to be kept (limit replay_bytes ${replay_bytes})`);
     }
-    const wants = new Map(asked.split(";").map(pairOf));
+    const wants = new Map(requested.split(";").map(pairOf));
     const name = wants.get("app") ?? app.app_name;
     const to = this.#routes.sibling(name, route);
     if (!to) return refuse("replay_refused", `no app ${name} of its organization is open for such requests`);

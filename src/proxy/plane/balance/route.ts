@@ -236,14 +236,14 @@ export class Route {
   #poll(): void {
     if (this.#polling) return;
     this.#polling = true;
-    const look = (): void => {
+    const scan = (): void => {
       if (this.#context.now() - this.#looked_at > PROXY_LIMITS.sweep_ms) this.#expire();
       if (this.#queue.length > 0 && this.targets.length === 0) this.#wantMore(false, undefined);
       this.serve();
       this.#polling = this.waiting > 0;
-      if (this.#polling) setTimeout(look, PROXY_LIMITS.poll_ms);
+      if (this.#polling) setTimeout(scan, PROXY_LIMITS.poll_ms);
     };
-    setTimeout(look, PROXY_LIMITS.poll_ms);
+    setTimeout(scan, PROXY_LIMITS.poll_ms);
   }
 
   #expire(): void {

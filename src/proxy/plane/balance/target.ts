@@ -246,6 +246,6 @@ export class TargetState implements UpstreamOwner {
   }
 
   #room(): void {
-    for (const told of this.onRoom) told();
+    for (const notify of this.onRoom) notify();
   }
 }

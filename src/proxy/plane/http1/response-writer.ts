@@ -69,7 +69,7 @@ export class ResponseWriter {
 
 /** Writes our head into the space before the body, where the machine's head was. */
 function joined(head: string, { buffer, byteOffset, length }: Buffer): Buffer {
-  const whole = Buffer.from(buffer, byteOffset - head.length, head.length + length);
-  whole.write(head, "latin1");
-  return whole;
+  const joined = Buffer.from(buffer, byteOffset - head.length, head.length + length);
+  joined.write(head, "latin1");
+  return joined;
 }

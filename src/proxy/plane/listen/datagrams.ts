@@ -5,7 +5,7 @@ import type { PendingRequest } from "../balance/pending-request.ts";
 import type { Route } from "../balance/route.ts";
 import type { TargetState } from "../balance/target.ts";
 import type { PlaneServices } from "../types.ts";
-import { type ListenAddress, words } from "./listener.ts";
+import { type ListenAddress, listenProblem } from "./listener.ts";
 
 interface Client {
   key: string;
@@ -62,7 +62,7 @@ export class DatagramListener {
         resolve();
       });
       this.#socket.on("error", (error) => {
-        this.problem = words(error, this);
+        this.problem = listenProblem(error, this);
         resolve();
       });
     });

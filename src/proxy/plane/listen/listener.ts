@@ -56,7 +56,7 @@ export class Listener {
         resolve();
       });
       this.#server.on("error", (error: NodeJS.ErrnoException) => {
-        this.problem = words(error, this);
+        this.problem = listenProblem(error, this);
         resolve();
       });
     });
@@ -227,7 +227,10 @@ function handshakeTimeout(plane: PlaneServices, socket: Socket, began: number): 
 }
 
 /** Why a port cannot be opened, and what to do. */
-export function words(error: NodeJS.ErrnoException, { address, port }: { address: string; port: number }): string {
+export function listenProblem(
+  error: NodeJS.ErrnoException,
+  { address, port }: { address: string; port: number },
+): string {
   const at = `${address} port ${port}`;
   if (error.code === "EADDRINUSE") return `${at} is used by another program`;
   if (error.code === "EACCES") return `${at} needs more rights; ports below 1024 usually do`;

@@ -33,15 +33,15 @@ export class LayerTree {
   /** The entry at a path, if it is not a directory. */
   async find(path: string): Promise<Place | undefined> {
     let trail: Trail = [this.#root];
-    const way = names(path);
+    const segments = names(path);
     let links = 0;
-    for (let name = way.shift(); name !== undefined; name = way.shift()) {
+    for (let name = segments.shift(); name !== undefined; name = segments.shift()) {
       const found = await this.#step(trail, name);
       if (!found) return undefined;
       if (!("stats" in found)) trail = found;
-      else if (!found.stats.isSymbolicLink()) return way.length === 0 ? found : undefined;
+      else if (!found.stats.isSymbolicLink()) return segments.length === 0 ? found : undefined;
       else if (++links > PROXY_LIMITS.static_links) return undefined;
-      else way.unshift(...steps(await readlink(found.file)));
+      else segments.unshift(...steps(await readlink(found.file)));
     }
     return undefined;
   }

@@ -38,10 +38,10 @@ export class LogKeeper {
 
   async run(): Promise<void> {
     const { signal } = this.#closing;
-    for (let look = 0; !signal.aborted; look++) {
+    for (let round = 0; !signal.aborted; round++) {
       try {
         this.look();
-        if (look % SWEEP === 0) this.sweep();
+        if (round % SWEEP === 0) this.sweep();
       } catch (error) {
         this.#log.warn({ error }, "log rotation of machines failed");
       }
@@ -72,13 +72,13 @@ export class LogKeeper {
   /** Deletes logs of destroyed machines: old ones, and the oldest when there are too many. */
   sweep(): void {
     const now = this.#clock.now();
-    const gone = readdirSync(this.#layout.logs)
+    const removed = readdirSync(this.#layout.logs)
       .flatMap((id) => {
         const mark = statSync(join(this.#layout.logs, id, DESTROYED), { throwIfNoEntry: false });
         return mark ? [{ id, at: mark.mtimeMs }] : [];
       })
       .sort((a, b) => b.at - a.at);
-    const old = gone.filter(
+    const old = removed.filter(
       ({ at }, index) => now - at > RUNC_LIMITS.logs_kept_ms || index >= RUNC_LIMITS.logs_kept_machines,
     );
     for (const { id } of old) rmSync(join(this.#layout.logs, id), { recursive: true, force: true });

@@ -51,10 +51,10 @@ function takeLine(text: string, pieces: Pieces): LogLine | undefined {
   if (stream !== "stdout" && stream !== "stderr") return undefined;
   // Terminals end lines with CR LF.
   const message = pieces[stream] + (kind === "F" && piece.endsWith("\r") ? piece.slice(0, -1) : piece);
-  const whole = kind === "F" || message.length >= RUNC_LIMITS.log_line_chars;
-  pieces[stream] = whole ? "" : message;
+  const complete = kind === "F" || message.length >= RUNC_LIMITS.log_line_chars;
+  pieces[stream] = complete ? "" : message;
   pieces.timestamp = Date.parse(time);
-  return whole ? { timestamp: pieces.timestamp, stream, message } : undefined;
+  return complete ? { timestamp: pieces.timestamp, stream, message } : undefined;
 }
 
 export async function readLog(files: LogFiles, from: LogsFrom): Promise<LogPage> {

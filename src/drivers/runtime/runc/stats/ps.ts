@@ -32,13 +32,13 @@ function describe(pid: number, uptime: number, listening: Map<string, ListenSock
   const [user = 0, system = 0] = [fields[11], fields[12]];
   const began = (fields[19] ?? 0) / TICKS;
   const inner = /^NSpid:.*\t(\d+)$/m.exec(status)?.[1];
-  const words = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0").filter(Boolean);
+  const argv = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0").filter(Boolean);
   const busy = (user + system) / TICKS;
   return {
     pid: Number(inner ?? pid),
     stime: Math.round(began),
     rtime: Math.round(uptime - began),
-    command: words.join(" ") || `[${/^Name:\t(.*)$/m.exec(status)?.[1] ?? ""}]`,
+    command: argv.join(" ") || `[${/^Name:\t(.*)$/m.exec(status)?.[1] ?? ""}]`,
     directory: readlinkSync(`/proc/${pid}/cwd`),
     cpu: Math.round(busy * 1000),
     rss: (fields[21] ?? 0) * PAGE,

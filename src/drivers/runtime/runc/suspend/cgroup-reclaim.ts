@@ -68,9 +68,9 @@ function allow(dir: string, swap: string): void {
 }
 
 /** On another thread, because the kernel works synchronously. */
-async function ask(file: string, word: string): Promise<boolean> {
+async function ask(file: string, value: string): Promise<boolean> {
   try {
-    await writeFile(file, word);
+    await writeFile(file, value);
     return true;
   } catch {
     return false;

@@ -77,7 +77,7 @@ function image(dir: string): ImageSource {
 
 function launchOf(node_id: string): Launch {
   const group = (at: number): string => Number.parseInt(node_id.slice(at, at + 4), 16).toString(16);
-  const busybox = (...words: string[]): { exec: string[] } => ({ exec: ["/bin/busybox", ...words] });
+  const busybox = (...argv: string[]): { exec: string[] } => ({ exec: ["/bin/busybox", ...argv] });
   return {
     id: ID,
     boot: "trial",
