@@ -46,6 +46,38 @@ suite("Idempotency-Key", () => {
     assert.equal((await ask("POST /v1/apps", { body, headers, token: other })).body.status, "name_taken");
   });
 
+  test("a request for a credential that is sent twice with one key is carried out again, and makes one", async (t) => {
+    const { ask } = await testPlatform(t);
+    await ask("POST /v1/apps", { body: { app_name: "web" } });
+    await ask("PUT /v1/apps/web/previews/settings", { body: { enabled: true } });
+    const requests: Record<string, object | undefined> = {
+      "POST /v1/orgs/personal/tokens": { kind: "org" },
+      "POST /v1/apps/web/deploy_token": {},
+      "POST /v1/tokens/sign_in_codes": undefined,
+      "POST /v1/orgs/personal/webhooks": { url: "http://127.0.0.1:9/hook" },
+      "POST /v1/platform/host_join_tokens": undefined,
+      "POST /v1/oauth/connections/api_key": { provider: "github", api_key: "k" },
+      "POST /v1/apps/web/git/webhooks": { repository: "https://example.com/acme/shop.git" },
+      "POST /v1/apps/web/previews": { branch: "feature/x" },
+    };
+    for (const [target, body] of Object.entries(requests)) {
+      const send = () => ask(target, { headers: { "idempotency-key": "k" }, ...(body ? { body } : {}) });
+      const [first, again] = [await send(), await send()];
+      assert.deepEqual([first.status, again.status < 300], [first.status, true], `${target}: ${first.text} ${again.text}`);
+      assert.ok(first.status < 300, `${target}: ${first.text}`);
+      const { id, token } = first.body;
+      assert.equal(again.body.id, id, target);
+      // A preview that is opened again gets another token, and keeps its app.
+      if (!target.endsWith("/previews")) assert.equal(again.body.token, token, target);
+    }
+    for (const [list, key] of [
+      ["GET /v1/orgs/personal/webhooks", "webhooks"],
+      ["GET /v1/apps/web/git/webhooks", "webhooks"],
+      ["GET /v1/apps/web/previews", "previews"],
+    ] as const)
+      assert.equal((await ask(list)).body[key].length, 1, list);
+  });
+
   test("a key with another body is refused; a refused request leaves its key unused", async (t) => {
     const { ask } = await testPlatform(t);
     const headers = { "idempotency-key": "k" };

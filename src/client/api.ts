@@ -1057,21 +1057,21 @@ export interface Api {
     params: { org_slug: string };
     query: Record<string, never>;
     body: undefined;
-    answer: string;
+    answer: undefined;
   };
   /** Import series as VictoriaMetrics' JSON lines. */
   "POST /prometheus/:org_slug/api/v1/import": {
     params: { org_slug: string };
     query: Record<string, never>;
     body: undefined;
-    answer: string;
+    answer: undefined;
   };
   /** Import series as Prometheus text. */
   "POST /prometheus/:org_slug/api/v1/import/prometheus": {
     params: { org_slug: string };
     query: Record<string, never>;
     body: undefined;
-    answer: string;
+    answer: undefined;
   };
   /** OTLP metrics over HTTP, protobuf or JSON. */
   "POST /prometheus/:org_slug/opentelemetry/v1/metrics": {

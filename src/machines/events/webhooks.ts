@@ -121,6 +121,8 @@ export class Webhooks {
         `an organization has at most ${MACHINE_LIMITS.webhooks_per_org} webhooks (limit webhooks_per_org)`,
       );
     }
+    // It may be there already, made by the same request before.
+    this.#stopDelivery(id);
     this.#startDelivery(hook);
     return { hook, secret };
   }

@@ -12,32 +12,29 @@ import { type PushParts, PushReceiver } from "./receiver.ts";
 const BASE = "/prometheus/:org_slug";
 const PUSH = {
   part: "metrics",
+  description:
+    "Takes the right to write to the organization. A sample that cannot be stored is 400, the others of its body are stored.",
   // The receiver checks it before it reads the body.
   access: "write org",
   style: "prometheus",
-  response: { status: 200, type: "*/*" },
-  errors: ["rate_limited", "overloaded", "payload_too_large", "storage_full"],
+  errors: ["rate_limited", "overloaded", "payload_too_large", "unsupported_media_type", "storage_full"],
   handle: async () => assert(false, "pushes answer by themselves"),
 } as const;
 
 export function pushRoutes(parts: PushParts & { engine(): MetricsEngine }): Row[] {
   const receiver = new PushReceiver(parts);
-  const push = (path: `/${string}`, summary: string, relay: NonNullable<Row["relay"]>, description?: string): Row => ({
-    ...PUSH,
-    method: "POST",
-    path,
-    summary,
-    relay,
-    ...(description === undefined ? {} : { description }),
-  });
-  const limits =
-    "Takes the right to write to the organization. A sample that cannot be stored is 400, the others of its body are stored.";
+  const push = (
+    path: `/${string}`,
+    summary: string,
+    relay: NonNullable<Row["relay"]>,
+    response: Row["response"] = { status: 204 },
+  ): Row => ({ ...PUSH, method: "POST", path, summary, relay, response });
   return [
-    push(`${BASE}/api/v1/write`, "Remote write, version 1.0 or 2.0 by its Content-Type", receiver.remoteWrite, limits),
+    push(`${BASE}/api/v1/write`, "Remote write, version 1.0 or 2.0 by its Content-Type", receiver.remoteWrite),
     push(`${BASE}/api/v1/import`, "Import series as VictoriaMetrics' JSON lines", receiver.importJson),
     push(`${BASE}/api/v1/import/prometheus`, "Import series as Prometheus text", receiver.importPrometheus),
     ...["/opentelemetry/v1/metrics", "/api/v1/otlp/v1/metrics"].map((path) =>
-      push(`${BASE}${path}`, "OTLP metrics over HTTP, protobuf or JSON", receiver.otlp),
+      push(`${BASE}${path}`, "OTLP metrics over HTTP, protobuf or JSON", receiver.otlp, { status: 200, type: "*/*" }),
     ),
     exportRoute(parts),
   ];

@@ -36,8 +36,10 @@ function hooksOf(database: Database): Hooks {
         { sql: "UPDATE apps SET name = name WHERE id = ?", args: [app_id], rows: 1 },
         {
           sql: `INSERT INTO git_webhooks (${HOOK}) SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
-                WHERE (SELECT count(*) FROM git_webhooks WHERE app_id = ?) < ?`,
-          args: [...row, app_id, limit],
+                WHERE (SELECT count(*) FROM git_webhooks WHERE app_id = ? AND id <> ?) < ?
+                ON CONFLICT (id) DO UPDATE SET secret = excluded.secret, token = excluded.token, token_id = excluded.token_id`,
+          // A repeated Idempotency-Key makes the same webhook once more.
+          args: [...row, app_id, id, limit],
           rows: 1,
         },
       ]);

@@ -84,7 +84,9 @@ function addresses(database: Database): Pick<HostStore, "announce" | "channelAdd
 function joining(database: Database): Pick<HostStore, "addToken" | "findToken" | "join"> {
   return {
     async addToken({ id, hash, sealed_key, expires_at }) {
-      const sql = "INSERT INTO host_join_tokens (id, hash, sealed_key, expires_at) VALUES (?, ?, ?, ?)";
+      // A repeated Idempotency-Key makes the same token once more.
+      const sql = `INSERT INTO host_join_tokens (id, hash, sealed_key, expires_at) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO UPDATE
+                   SET hash = excluded.hash, sealed_key = excluded.sealed_key, expires_at = excluded.expires_at`;
       await database.write([
         { sql: "DELETE FROM host_join_tokens WHERE expires_at < ?", args: [expires_at - KEPT_MS] },
         { sql, args: [id, hash, sealed_key, expires_at] },

@@ -16,7 +16,9 @@ export function sqlWebhookStore(database: Database): WebhookStore {
         { sql: "UPDATE orgs SET name = name WHERE id = ?", args: [org_id], rows: 1 },
         {
           sql: `INSERT INTO webhooks (${WEBHOOK}) SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
-                WHERE (SELECT count(*) FROM webhooks WHERE org_id = ?) < ?`,
+                WHERE (SELECT count(*) FROM webhooks WHERE org_id = ? AND id <> ?) < ?
+                ON CONFLICT (id) DO UPDATE SET secret = excluded.secret`,
+          // A repeated Idempotency-Key makes the same webhook once more.
           args: [
             id,
             org_id,
@@ -30,6 +32,7 @@ export function sqlWebhookStore(database: Database): WebhookStore {
             retry_at,
             last_error,
             org_id,
+            id,
             limit,
           ],
           rows: 1,
