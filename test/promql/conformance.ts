@@ -1,6 +1,6 @@
 /**
- * Runs the conformance cases of a folder: `promqltest/*.test` with `index.json` in the strict dialect, and the
- * MetricsQL cases `metricsql/exec_cases.json` and `metricsql/parser_cases.json`. Whatever is absent is not run.
+ * Runs the conformance cases of a folder: `promqltest/*.test` with `index.json` in the strict dialect, `promqltest-next/*.test`
+ * of which none decides, and the MetricsQL cases `metricsql/exec_cases.json` and `metricsql/parser_cases.json`. Whatever is absent is not run.
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -28,6 +28,7 @@ export interface Verdict {
 export function runConformance(dir: string): Verdict[] {
   return [
     ...runScripts(join(dir, "promqltest")),
+    ...runScripts(join(dir, "promqltest-next"), false),
     ...runExec(join(dir, "metricsql")),
     ...runParser(join(dir, "metricsql")),
   ];
@@ -43,14 +44,15 @@ function readJson<T>(path: string): T | undefined {
   return existsSync(path) ? (JSON.parse(readFileSync(path, "utf8")) as T) : undefined;
 }
 
-function runScripts(dir: string): Verdict[] {
+/** Without an index every case counts, unless `decides` says that none does. */
+function runScripts(dir: string, decides = true): Verdict[] {
   if (!existsSync(dir)) return [];
   const index = readJson<Indexed[]>(join(dir, "index.json"));
   const core = new Set(index?.filter((entry) => entry.core).map((entry) => `${entry.file}:${entry.line}`));
   const files = readdirSync(dir).filter((file) => file.endsWith(".test"));
   return files
     .sort()
-    .flatMap((file) => runScript(join(dir, file), file, (line) => !index || core.has(`${file}:${line}`)));
+    .flatMap((file) => runScript(join(dir, file), file, (line) => decides && (!index || core.has(`${file}:${line}`))));
 }
 
 function runScript(path: string, file: string, isCore: (line: number) => boolean): Verdict[] {

@@ -11,6 +11,8 @@ export interface Duration {
   text: string;
   /** The name of a WITH template that will give the duration. */
   template?: true;
+  /** What the strict dialect computes it from, as in `[2m * step()]`; `strict/lengths.ts` does. */
+  computed?: Expr;
 }
 
 export interface NumberExpr {

@@ -132,8 +132,9 @@ function checkRollup(text: string, expr: RollupExpr): Type {
 function checkMoment(text: string, moment: Expr): void {
   const inner = moment.kind === "negate" ? moment.arg : moment;
   const known = inner.kind === "call" && /^(start|end)$/i.test(inner.name) && inner.args.length === 0;
-  const finite = inner.kind === "number" && Number.isFinite(inner.value);
-  if (!known && !finite) throw parseError(text, moment.at, "after @ a number, start() or end() is expected");
+  const finite = inner.kind === "duration" || (inner.kind === "number" && Number.isFinite(inner.value));
+  if (!known && !finite)
+    throw parseError(text, moment.at, "after @ a number, a duration, start() or end() is expected");
 }
 
 function checkCall(text: string, expr: CallExpr): Type {

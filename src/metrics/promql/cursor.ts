@@ -11,18 +11,20 @@ export interface Cursor {
   depth: number;
   /** Binary operators so far. */
   operators: number;
+  /** Between brackets `:` is a sign of its own and not part of names. */
+  inWindow?: boolean;
 }
 
 /** Takes the token and reads the next one. */
 export function advance(c: Cursor): Token {
   const taken = c.token;
-  c.token = nextToken(c.text, taken.end, c.dialect);
+  c.token = nextToken(c.text, taken.end, c.dialect, c.inWindow);
   return taken;
 }
 
 /** The token after the current one; nothing is taken. */
 export function peek(c: Cursor): Token {
-  return nextToken(c.text, c.token.end, c.dialect);
+  return nextToken(c.text, c.token.end, c.dialect, c.inWindow);
 }
 
 /** What stands here and what should, with the place. */

@@ -17,10 +17,12 @@ const IDENT: Record<Dialect, RegExp> = {
     /(?:[\p{L}_:]|\\x[0-9a-f]{2}|\\u[0-9a-f]{4}|\\[^xu\p{C}])(?:[\p{L}\p{Nd}_:.]|\\x[0-9a-f]{2}|\\u[0-9a-f]{4}|\\[^xu\p{C}])*|\$__\w+/iuy,
   promql: /[a-zA-Z_:][a-zA-Z0-9_:]*/y,
 };
+/** Between brackets, where a colon separates a subquery's window from its step. */
+const WINDOW_IDENT = /[a-zA-Z_][a-zA-Z0-9_]*/y;
 // The multiplier must end the word, or `5min` would be five mega-something.
 const NUMBER =
   /0x[0-9a-f_]+|0[ob][0-7_]+|(?:\d[\d_]*(?:\.[\d_]*)?|\.\d[\d_]*)(?:e[+-]?\d+|(?:ki?b?|mi?b?|gi?b?|ti?b?)(?![\p{L}\d_]))?/iuy;
-const SIGN = /==|!=|=~|!~|>=|<=|[{}[\](),@+\-*/%^=<>]/y;
+const SIGN = /==|!=|=~|!~|>=|<=|[{}[\](),:@+\-*/%^=<>]/y;
 const STRING = /"(?:[^"\\]|\\[\s\S])*"|'(?:[^'\\]|\\[\s\S])*'|`[^`]*`/y;
 
 /** What the pattern matches at this place. */
@@ -34,7 +36,7 @@ export function skipBlank(text: string, at: number): number {
 }
 
 /** The token at `from` or after it. Reads nothing further, because `[` switches the parser to another grammar. */
-export function nextToken(text: string, from: number, dialect: Dialect): Token {
+export function nextToken(text: string, from: number, dialect: Dialect, inWindow = false): Token {
   const at = skipBlank(text, from);
   if (at >= text.length) return { type: "end", text: "", at, end: at };
   const token = (type: Token["type"], raw: string, value = raw): Token => ({
@@ -51,7 +53,7 @@ export function nextToken(text: string, from: number, dialect: Dialect): Token {
   }
   const number = numeric(text, at);
   if (number) return token(number.type, number.raw);
-  const ident = match(IDENT[dialect], text, at);
+  const ident = match(inWindow ? WINDOW_IDENT : IDENT[dialect], text, at);
   if (ident) return token("ident", ident, unescapeIdent(ident));
   const sign = match(SIGN, text, at);
   if (sign) return token("sign", sign);

@@ -5,7 +5,7 @@ import { isAggregate } from "./functions/names.ts";
 import { LOWEST, MULTIPLY, operator, POWER, reservedAfterOperator } from "./grammar.ts";
 import { nextToken, type Token } from "./lexer.ts";
 import { parseNumber } from "./numbers.ts";
-import { parseDuration, parseWindow } from "./parser-durations.ts";
+import { parseDuration, parseLength, parseWindow } from "./parser-durations.ts";
 import { parseFilters, parseStringParts } from "./parser-selector.ts";
 
 /** How many operators a query may have for each level of nesting it may have. */
@@ -169,16 +169,30 @@ function parseSigned(c: Cursor, lowest: number): Expr {
 /** MetricsQL takes offset and @ once each in any order; the strict dialect may nest them, and `check.ts` decides. */
 function parseSuffixes(c: Cursor, arg: Expr): RollupExpr {
   const rollup: RollupExpr = { kind: "rollup", at: arg.at, arg };
-  if (isSign(c, "[")) Object.assign(rollup, parseWindow(c));
+  if (isSign(c, "["))
+    Object.assign(
+      rollup,
+      parseWindow(c, () => parseExpr(c, LOWEST)),
+    );
   for (;;) {
     if (isSign(c, "@") && !rollup.moment) {
       advance(c);
-      rollup.moment = isSign(c, "-") || isSign(c, "+") ? parseSigned(c, POWER + 1) : parseAtom(c);
+      rollup.moment = parseSignedAtom(c);
     } else if (isWord(c, "offset") && !rollup.offset) {
       advance(c);
-      rollup.offset = parseDuration(c, true);
+      rollup.offset = c.dialect === "promql" ? parseLength(c, () => parseSignedAtom(c)) : parseDuration(c, true);
     } else return rollup;
   }
+}
+
+/** Nothing that follows belongs to it: `m @ -1 offset 5m` has both, and `m offset -step() * 2` is twice a series. */
+function parseSignedAtom(c: Cursor): Expr {
+  if (!isSign(c, "-") && !isSign(c, "+")) return parseAtom(c);
+  const { at, text } = advance(c);
+  const arg = parseAtom(c);
+  if (text === "+") return arg;
+  if (c.dialect === "promql") return { kind: "negate", at, arg };
+  return { kind: "binary", at, op: "-", left: { kind: "number", at, value: 0, text: "0" }, right: arg };
 }
 
 /** `inf` and `nan` are numbers unless they are called. */

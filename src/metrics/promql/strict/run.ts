@@ -4,11 +4,13 @@ import { checkSeries, type Frame, type Grid, type Query, reframe, timesOf } from
 import { compareLabels } from "../labels.ts";
 import type { QueryData, ResultSeries } from "../results.ts";
 import { evaluateStrict } from "./evaluate.ts";
+import { settleLengths } from "./lengths.ts";
 import { eachRange, sampleKind } from "./selectors.ts";
 import { FLOAT, isEmpty, mergeSame, type Row } from "./values.ts";
 
 /** A whole query of the strict dialect. */
-export function runStrict(query: Query, grid: Grid, expr: Expr, isInstant: boolean): QueryData {
+export function runStrict(query: Query, grid: Grid, parsed: Expr, isInstant: boolean): QueryData {
+  const expr = settleLengths(parsed, grid);
   const root: Frame = { query, evaluate: unreachable, ...grid, points: 0 };
   const frame = reframe(root, grid);
   if (expr.kind === "rollup" && expr.window) {
