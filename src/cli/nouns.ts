@@ -13,6 +13,7 @@ export const NOUNS: Record<string, string> = {
   git: "Deploy by git push",
   previews: "Preview apps: branches that are deployed as apps of their own",
   proxy: "Forward ports to machines, and reload the edge proxy",
+  import: "Bring apps over from elsewhere",
   registry: "Push images to the platform's own registry",
   machines: "Manage machines",
   connectors: "Manage connectors: APIs that machines call through the gateway",

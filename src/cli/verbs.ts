@@ -39,6 +39,7 @@ const GROUPS: Record<string, Record<string, Home>> = {
     builds: () => import("./builds/verbs.ts"),
     apply,
     export: apply,
+    import: () => import("./import/verbs.ts"),
   },
   "Inspect:": {
     dashboard: platform,

@@ -21,6 +21,7 @@ async function start(t: Parameters<typeof testPlatform>[0]) {
     HANGAR_ACME_DNS_HOOK: "/bin/true",
     HANGAR_CONFIG: config,
     HANGAR_ACME_DIRECTORY: "http://127.0.0.1:9/directory",
+    HANGAR_FLY_LISTEN: "127.0.0.1:0",
   });
   const run = (line: string, env: Record<string, string> = {}) =>
     shell(`${HANGAR}\n${line}`, { cwd, HOME: cwd, HANGAR_DATA_DIR: platform.data_dir, ...env });
@@ -62,6 +63,8 @@ suite("hangar command", () => {
       CONNECTOR: connection.id,
       KEY: "k2",
       IDENTITY: identity.text,
+      FLY_API_TOKEN: token,
+      FLY_FLAPS_BASE_URL: platform.fly_url ?? "",
     };
     // In an order in which each finds what it needs: made before shown, shown before deleted, files apart.
     const last = (words: string): number => ["revoke", "unset", "delete"].findIndex((verb) => words.endsWith(verb)) + 1;

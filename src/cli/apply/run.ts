@@ -21,7 +21,9 @@ export async function runStep(context: Context, step: Step): Promise<void> {
       await client.call("POST /v1/apps/:app_name/ip_assignments", { params, body: { type: step.type as "v4" } });
       return;
     case "create volume": {
-      const { ref: _, ...body } = step.volume;
+      // A document names each of several volumes with one name; where they lie is the platform's choice.
+      const { ref: _, ...volume } = step.volume;
+      const body = { ...volume, require_unique_zone: false };
       await client.call("POST /v1/apps/:app_name/volumes", { params, body });
       return;
     }
