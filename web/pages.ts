@@ -20,6 +20,7 @@ export const PAGES: readonly Page[] = [
   { id: "images", title: "Images", icon: "images", load: () => import("./pages/images.ts") },
   { id: "activity", title: "Activity", icon: "activity", load: () => import("./pages/activity.ts") },
   { id: "metrics", title: "Metrics", icon: "metrics", load: () => import("./pages/metrics.ts") },
+  { id: "alerts", title: "Alerts", icon: "alerts", load: () => import("./pages/alerts.ts") },
   { id: "databases", title: "Databases", icon: "replication", load: () => import("./pages/databases.ts") },
   { id: "connectors", title: "Connectors", icon: "connectors", load: () => import("./pages/connectors.ts") },
   { id: "identity", title: "Identity", icon: "identity", load: () => import("./pages/identity.ts") },

@@ -66,7 +66,8 @@ export async function signIn(text: string): Promise<void> {
   const [own] = current.tokens;
   if (!own) throw new ClientError(401, { error: "the platform does not know this token" });
   const organizations = listed.organizations.map(({ slug, name }) => ({ slug, name }));
-  const last = sessionStorage.getItem(ORG);
+  // A link of a message names the organization it is of.
+  const last = place.value.query.get("org") ?? sessionStorage.getItem(ORG);
   const known = [last, DEFAULT_ORG].map((slug) => organizations.find((one) => one.slug === slug)).find(Boolean);
   sessionStorage.setItem(TOKEN, token);
   farewell.set("");

@@ -108,7 +108,7 @@ function sources(): Map<string, string> {
 }
 
 /** Pages that people open now and then, and what they alone import, are loaded when they are opened. */
-const SELDOM = "connectors databases hosts identity images metrics services settings tokens volumes".split(" ");
+const SELDOM = "alerts connectors databases hosts identity images metrics services settings tokens volumes".split(" ");
 
 /** Loaded with the first chart and the first query: they are most of the total size. */
 const LATER = new Set(["lib/uplot.js", "pages/query-editor.js", ...SELDOM.map((name) => `pages/${name}.js`)]);

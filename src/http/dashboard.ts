@@ -44,6 +44,8 @@ export class Dashboard {
   /** Adds the file routes. They are not part of the API: their URLs change with their content. */
   serve(app: FastifyInstance): void {
     app.get("/assets/:build/*", async (request, reply) => await this.#send(request, reply));
+    app.get("/ui/:org_slug", (request, reply) => reply.redirect(linkedPage(request)));
+    app.get("/ui/:org_slug/graph", (request, reply) => reply.redirect(linkedPage(request)));
   }
 
   async #send(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
@@ -63,6 +65,15 @@ export class Dashboard {
     });
     return reply.send(encoding ? Buffer.from(file[encoding]) : gunzipSync(file.gzip));
   }
+}
+
+/** Where links of alerts lead: `$externalURL` to the alerts of the organization, Prometheus' `graphLink` to its query. */
+function linkedPage({ params, query }: FastifyRequest): string {
+  const { org_slug: org } = params as { org_slug: string };
+  const expr = (query as Record<string, unknown>)["g0.expr"];
+  return typeof expr === "string"
+    ? `/#/metrics/explore?${new URLSearchParams({ query: expr, org }).toString()}`
+    : `/#/alerts?${new URLSearchParams({ org }).toString()}`;
 }
 
 /** Modification time of the newest source. */

@@ -1,5 +1,6 @@
 import type { VNode } from "preact";
 import { a, code, div, h, li, p, span, ul } from "../html.ts";
+import { FiringAlerts } from "../parts/alerts.ts";
 import { card, useAnswer, when } from "../parts/basics.ts";
 import { clockTime } from "../parts/format.ts";
 import { to } from "../router.ts";
@@ -17,6 +18,7 @@ export function AppOverview(props: AppTabProps): VNode {
   const { app_name, status } = props;
   return div(
     status && status.failures.length > 0 ? h(Failures, { status }) : null,
+    h(FiringAlerts, { app_name }),
     card("Machines", h(AppMachines, props)),
     h(AppCharts, { app_name }),
     card("Releases", h(ReleaseList, { app_name, limit: 5 })),

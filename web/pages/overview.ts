@@ -3,6 +3,7 @@ import { useMemo } from "preact/hooks";
 import { useCell } from "../cell.ts";
 import { type FleetMachine, fleet } from "../fleet.ts";
 import { a, code, div, h, li, meter, ol, p, span, strong } from "../html.ts";
+import { FiringAlerts } from "../parts/alerts.ts";
 import { Ago, badge, card, loading, pageHead, problem, sheet, useAnswer, when } from "../parts/basics.ts";
 import { machineLink } from "../parts/event.ts";
 import { figure, megabytes } from "../parts/format.ts";
@@ -23,6 +24,7 @@ export function Page(): VNode {
   const make = a({ class: "button primary", href: to("machines", "new") }, icon("plus"), "New machine");
   return div(
     pageHead("Overview", readOnly ? null : make),
+    h(FiringAlerts, { app_name: undefined }),
     h(AppRows, { nothing: h(StartPage, { readOnly }) }),
     all.length === 0 ? null : counts(all),
     div(

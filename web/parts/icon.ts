@@ -8,6 +8,7 @@ const PATHS = {
   apps: "M3 3h4v4H3zM9 3h4v4H9zM3 9h4v4H3zM9 9h4v4H9z",
   activity: "M1.5 8h3l2-5 3 10 2-5h3",
   metrics: "M2.5 2.5v11h11M5 10l2.5-3 2 2L13 5",
+  alerts: "M4 11V7a4 4 0 018 0v4l1.5 1.5h-11zM6.8 14.2h2.4",
   hosts: "M8 1.8l5.5 3v6.4L8 14.2l-5.5-3V4.8zM2.5 4.8L8 7.8l5.5-3M8 7.8v6.4",
   volumes:
     "M3 4c0-1.1 2.2-2 5-2s5 .9 5 2-2.2 2-5 2-5-.9-5-2zM3 4v8c0 1.1 2.2 2 5 2s5-.9 5-2V4M3 8c0 1.1 2.2 2 5 2s5-.9 5-2",

@@ -66,7 +66,7 @@ export class NotificationService {
     const stored = await store.config(org_id);
     if (!stored)
       fail("not_found", "there are no receivers", {
-        hint: "hangar alerts receivers apply FILE sets them, in Alertmanager's format",
+        hint: "hangar alerts receivers FILE sets them, in Alertmanager's format",
       });
     return { text: sealer.open(sealName(org_id), stored.content).toString(), updated_at: stored.updated_at };
   }

@@ -1,0 +1,174 @@
+/** The Alerts page in a real browser, with rules that the platform evaluates and a receiver that is told. */
+import assert from "node:assert/strict";
+import { createServer } from "node:http";
+import { after, before, suite, test } from "node:test";
+import type { Browser } from "playwright-core";
+import { systemClock } from "#core/clock.ts";
+import { labelsOf } from "#metrics/tsdb/fixtures.ts";
+import { seriesBatch } from "#metrics/tsdb/ingest/series-batch.ts";
+import { type TestPlatform, testPlatform } from "../platform.ts";
+import { until } from "../support.ts";
+import { axe, noBrowser, openBrowser, visit } from "./browser.ts";
+import { ownNetwork } from "./own-network.ts";
+
+const ALERTS = "/v1/orgs/personal/alerts";
+const SECRET = "hook-token-of-the-test";
+/** How far the form reaches beyond its dialog. */
+const SIDEWAYS = "document.querySelector('dialog').scrollWidth - document.querySelector('dialog').clientWidth";
+const RULES = JSON.stringify({
+  groups: [
+    {
+      name: "queues",
+      interval: "1s",
+      rules: [
+        {
+          alert: "QueueTooLong",
+          expr: "last_over_time(queue_length[1h]) > 5",
+          labels: { severity: "critical" },
+          annotations: {
+            summary: "{{ $value }} jobs wait",
+            description: "Scale the workers: `hangar scale count 4 --app {{ $labels.app }}`",
+          },
+        },
+        { alert: "QueueGrows", expr: "last_over_time(queue_length[1h]) > 1", for: "1h" },
+      ],
+    },
+  ],
+});
+
+if (await ownNetwork(import.meta.filename)) {
+  suite("dashboard: alerts", { skip: noBrowser }, () => {
+    let browser: Browser;
+    let platform: TestPlatform;
+    const ends: (() => unknown)[] = [];
+    const scope = { after: (end: () => unknown) => void ends.push(end) };
+    after(async () => {
+      for (const end of ends.toReversed()) await end();
+    });
+
+    before(async () => {
+      platform = await testPlatform(scope);
+      browser = await openBrowser(scope);
+      const told = createServer((request, response) => void request.resume().on("end", () => response.end()));
+      await new Promise<void>((resolve) => told.listen(0, "127.0.0.1", resolve));
+      scope.after(() => told.close());
+      const { port } = told.address() as { port: number };
+      await platform.ask("POST /v1/apps", { body: { app_name: "jobs" } });
+      const body = { name: "jobs-1", config: { image: "registry.example/jobs:1" } };
+      const { id, instance_id } = (await platform.ask("POST /v1/apps/jobs/machines", { body })).body;
+      await platform.ask(`GET /v1/apps/jobs/machines/${id}/wait?state=started`);
+      const org = (await platform.ask("GET /v1/orgs/personal")).body.id;
+      const labels = labelsOf({ __name__: "queue_length", app: "jobs", instance: instance_id });
+      await platform.metrics().append(org, seriesBatch([{ labels, timestamp: systemClock.now(), value: 9 }]));
+      const content = JSON.stringify({
+        route: { receiver: "operator", group_wait: "0s", group_interval: "1s" },
+        receivers: [{ name: "operator", webhook_configs: [{ url: `http://127.0.0.1:${port}/hook`, token: SECRET }] }],
+      });
+      assert.equal((await platform.ask(`PUT ${ALERTS}/receivers`, { body: { content } })).status, 200);
+      assert.equal((await platform.ask(`PUT ${ALERTS}/rules/queues`, { body: { content: RULES } })).status, 200);
+      await until("the rules fire and the receiver is told", async () => {
+        const { notifications } = (await platform.ask(`GET ${ALERTS}/notifications`)).body;
+        return notifications.some(({ state }: { state: string }) => state === "delivered");
+      });
+    });
+
+    test("what fires is listed with links and what to do, and the app and the overview tell of it", async (t) => {
+      const { page, complaints } = await visit(t, browser, platform);
+      const card = page.locator(".card", { has: page.getByRole("heading", { name: "Alerts", exact: true }) });
+      await card.getByText("9 jobs wait").waitFor();
+      await card.getByRole("link", { name: "jobs", exact: true }).click();
+      await page.getByRole("heading", { name: "jobs", exact: true }).waitFor();
+      await card.getByText("hangar scale count 4 --app jobs").waitFor();
+      await card.getByRole("link", { name: "All alerts" }).click();
+      const firing = page.getByRole("row", { name: /QueueTooLong/ });
+      await firing.getByText("firing", { exact: true }).waitFor();
+      await firing.getByText("hangar scale count 4 --app jobs").waitFor();
+      assert.equal(await firing.getByRole("link", { name: "jobs-1" }).count(), 1, "the machine by its name");
+      await page
+        .getByRole("row", { name: /QueueGrows/ })
+        .getByText("pending", { exact: true })
+        .waitFor();
+      await firing.getByRole("link", { name: "jobs-1" }).click();
+      await page.getByRole("heading", { name: "jobs-1" }).waitFor();
+      assert.deepEqual(complaints, []);
+    });
+
+    test("receivers, messages and rule files are shown, secrets are not", async (t) => {
+      const { page, complaints } = await visit(t, browser, platform);
+      await page.goto(`${platform.base_url}/#/alerts/receivers`);
+      const messages = page.getByRole("region", { name: "Messages" });
+      await messages.getByText("delivered", { exact: true }).first().waitFor();
+      await page.getByText("<secret>").waitFor();
+      assert.equal((await page.content()).includes(SECRET), false);
+      await page.getByRole("button", { name: "Send a test alert" }).click();
+      await page.getByText("operator got a test alert.").waitFor();
+      await page.getByRole("link", { name: "Rules", exact: true }).click();
+      await page.getByRole("row", { name: /^default the platform/ }).waitFor();
+      await page.getByRole("link", { name: "queues" }).click();
+      await page.getByText("last_over_time(queue_length[1h])").first().waitFor();
+      assert.deepEqual(complaints, []);
+    });
+
+    test("a link of a message leads to the alerts of its organization, Prometheus' graph link to its query", async (t) => {
+      const { page } = await visit(t, browser, platform);
+      await page.goto(`${platform.base_url}/ui/personal`);
+      await page.getByRole("row", { name: /QueueTooLong/ }).waitFor();
+      await page.goto(`${platform.base_url}/ui/no%22where%3Ca%3E`);
+      await page.getByRole("alert").getByText('no"where<a>').waitFor();
+      await page.goto(`${platform.base_url}/ui/personal/graph?g0.expr=queue_length%20%3E%205&g0.tab=0`);
+      await page.getByRole("textbox", { name: "Query" }).getByText("queue_length > 5").waitFor();
+    });
+
+    test("a read-only token sees alerts, and may not silence them", async (t) => {
+      const made = await platform.ask("POST /v1/orgs/personal/tokens", { body: { kind: "readonly", name: "eyes" } });
+      const { page } = await visit(t, browser, { base_url: platform.base_url, token: made.body.token });
+      await page.goto(`${platform.base_url}/#/alerts`);
+      const silence = page.getByRole("row", { name: /QueueTooLong/ }).getByRole("button", { name: "Silence" });
+      await silence.waitFor();
+      assert.equal(await silence.isDisabled(), true);
+      assert.equal(await silence.getAttribute("title"), "Your token can only read");
+    });
+
+    for (const colorScheme of ["light", "dark"] as const)
+      test(`the pages of alerts pass axe and fit a phone (${colorScheme})`, async (t) => {
+        const viewport = { width: colorScheme === "dark" ? 390 : 1280, height: 860 };
+        const { page } = await visit(t, browser, platform, { viewport, colorScheme, reducedMotion: "reduce" });
+        for (const place of ["alerts", "alerts/silences", "alerts/receivers", "alerts/rules", "alerts/rules/default"]) {
+          await page.goto(`${platform.base_url}/#/${place}`);
+          await page.getByRole("heading", { name: "Alerts" }).waitFor();
+          await page.locator(".loading").first().waitFor({ state: "detached" });
+          assert.equal(await page.evaluate("document.documentElement.scrollWidth - innerWidth"), 0, place);
+          assert.deepEqual(await axe(page), [], place);
+        }
+      });
+
+    test("an alert is silenced with a form and told of again when the silence ends", async (t) => {
+      const { page, complaints } = await visit(t, browser, platform);
+      await page.goto(`${platform.base_url}/#/alerts`);
+      const row = page.getByRole("row", { name: /QueueTooLong/ });
+      await row.getByRole("button", { name: "Silence" }).click();
+      const dialog = page.getByRole("dialog");
+      await dialog.getByLabel("For").fill("soon");
+      await dialog.getByLabel("Comment").fill("it's a deploy");
+      await dialog.getByRole("button", { name: "Silence" }).click();
+      await dialog.getByRole("alert").getByText("body.duration is no duration such as 30m or 2h").first().waitFor();
+      await dialog.getByLabel("For").fill("30m");
+      assert.deepEqual(await axe(page), []);
+      const beyond = await page.evaluate(SIDEWAYS);
+      assert.equal(beyond, 0, "the form fits its dialog");
+      await dialog.getByRole("button", { name: "Silence" }).click();
+      await row.getByText("silenced", { exact: true }).waitFor();
+      const [silence] = (await platform.ask(`GET ${ALERTS}/silences`)).body.silences;
+      assert.equal(silence.comment, "it's a deploy");
+      assert.ok(silence.matchers.includes('alertname="QueueTooLong"'));
+      await page.getByRole("link", { name: "Silences" }).click();
+      await page
+        .getByRole("row", { name: /it's a deploy/ })
+        .getByRole("button", { name: "End now" })
+        .click();
+      await page.getByText("No silences.").waitFor();
+      assert.deepEqual((await platform.ask(`GET ${ALERTS}/silences`)).body.silences, []);
+      assert.deepEqual(complaints, []);
+    });
+  });
+}
