@@ -6,7 +6,7 @@ import type { Input } from "#http/admission.ts";
 import type { Row } from "#http/route.ts";
 import { Type } from "#http/schema.ts";
 import type { Asking, PlatformRows, Target } from "./calls.ts";
-import { lowerName, renamed, withoutUnset } from "./requests.ts";
+import { plainName, renamed, withoutUnset } from "./requests.ts";
 import {
   certificateShape,
   certificateSummary,
@@ -58,9 +58,9 @@ const TABLE: Partial<Record<Target, Difference>> = {
   [`POST ${app}/deploy_token`]: same,
   "GET /v1/orgs/:org_slug/machines": same,
   [`GET ${app}/machines`]: { answer: (all: MachineFields[]) => all.map(machineShape) },
-  [`POST ${app}/machines`]: { request: lowerName, answer: changedMachineShape },
+  [`POST ${app}/machines`]: { request: plainName, answer: changedMachineShape },
   [`GET ${machine}`]: { answer: machineShape },
-  [`POST ${machine}`]: { request: lowerName, answer: changedMachineShape },
+  [`POST ${machine}`]: { request: plainName, answer: changedMachineShape },
   [`DELETE ${machine}`]: same,
   ...Object.fromEntries(
     ["start", "stop", "suspend", "restart", "signal", "exec", "cordon", "uncordon", "lease"].map((verb) => [

@@ -24,10 +24,12 @@ function drop(holder: object, path: readonly string[]): void {
   else if (value !== null && typeof value === "object") drop(value, rest);
 }
 
-/** Some clients (FLAME) make names in mixed case, and never compare them. */
-export function lowerName(given: Input): Input {
+/** Some clients (FLAME) make names of Base64, with upper case, `+` and `/`, and never compare them. */
+export function plainName(given: Input): Input {
   const { name } = (given.body ?? {}) as { name?: unknown };
-  return typeof name === "string" ? { ...given, body: { ...(given.body as object), name: name.toLowerCase() } } : given;
+  if (typeof name !== "string") return given;
+  const plain = name.toLowerCase().replace(/[+/_]/g, "-").replace(/-+$/, "");
+  return { ...given, body: { ...(given.body as object), name: plain } };
 }
 
 /** Waiting for `stopped` needs no version: the one that the machine has now is meant. */
