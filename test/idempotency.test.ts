@@ -63,7 +63,11 @@ suite("Idempotency-Key", () => {
     for (const [target, body] of Object.entries(requests)) {
       const send = () => ask(target, { headers: { "idempotency-key": "k" }, ...(body ? { body } : {}) });
       const [first, again] = [await send(), await send()];
-      assert.deepEqual([first.status, again.status < 300], [first.status, true], `${target}: ${first.text} ${again.text}`);
+      assert.deepEqual(
+        [first.status, again.status < 300],
+        [first.status, true],
+        `${target}: ${first.text} ${again.text}`,
+      );
       assert.ok(first.status < 300, `${target}: ${first.text}`);
       const { id, token } = first.body;
       assert.equal(again.body.id, id, target);
