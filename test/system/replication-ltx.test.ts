@@ -1,7 +1,7 @@
 /** What nodes keep and back up, judged by the reference `ltx` tool of the people who made the format. */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { suite, test } from "node:test";
 import { build } from "../../bench/replication/go-program.ts";
@@ -41,6 +41,8 @@ function loggedFiles(node_dir: string, txid: bigint, to: string): string[] {
 const storedFiles = (backup: string): string[] =>
   ["snapshot", "changes"].flatMap((kind) => {
     const folder = join(backup, "db", kind);
+    // The first backup makes it.
+    if (!existsSync(folder)) return [];
     return readdirSync(folder)
       .filter((name) => name.endsWith(".ltx"))
       .sort()

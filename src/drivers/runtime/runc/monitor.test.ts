@@ -81,12 +81,10 @@ suite("machine monitor", { skip }, () => {
     const { ended, lines, read } = await monitor(t, machine(script));
     await ended();
     const found = lines();
-    assert.deepEqual(found.toSorted(), ["stderr two", "stdout one", "stdout unfinished-line"]);
+    // The last line is ended by the monitor, or the next boot's first line would be taken for the rest of it.
+    assert.deepEqual(found.toSorted(), ["stderr two", "stdout last", "stdout one", "stdout unfinished-line"]);
     const { lines: stamped, rest } = parseLog(Buffer.from(read("log")));
-    assert.deepEqual(
-      rest.map(({ message }) => message),
-      ["last"],
-    );
+    assert.deepEqual(rest, []);
     // The monitor counts the days of the calendar by itself.
     for (const { timestamp } of stamped) assert.ok(Math.abs(timestamp - Date.now()) < 600_000, `${timestamp}`);
     assert.match(read("log"), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}\+00:00 std/);
