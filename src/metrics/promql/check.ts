@@ -17,7 +17,7 @@ const NAMES: Record<Type, string> = {
   string: "a string",
 };
 
-/** `arguments > result`; `?` may be left out, `*` may come any number of times. */
+/** `arguments > result`, `l` matchers of labels; `?` may be left out, `*` may come any number of times. */
 const SIGNATURES: Record<string, string> = {
   ...same(
     "v > v",
@@ -46,6 +46,7 @@ const SIGNATURES: Record<string, string> = {
   histogram_fraction: "n n v > v",
   histogram_quantile: "n v > v",
   histogram_quantiles: "v s n n* > v",
+  info: "v l? > v",
   label_join: "v s s s* > v",
   label_replace: "v s s s s > v",
   predict_linear: "m n > v",
@@ -149,9 +150,19 @@ function checkCall(text: string, expr: CallExpr): Type {
   checkCount(text, expr, params);
   for (const [i, arg] of expr.args.entries()) {
     const param = params[Math.min(i, params.length - 1)] ?? "v";
+    if (param.startsWith("l")) {
+      expectLabels(text, arg, name);
+      continue;
+    }
     expect(text, arg, [TYPES[param.charAt(0)] ?? "vector"], `argument ${i + 1} of ${name}()`);
   }
   return TYPES[result.trim()] ?? "vector";
+}
+
+/** Matchers of labels only: what they select is found by the series they are added to, so they may match everything. */
+function expectLabels(text: string, arg: Expr, name: string): void {
+  if (arg.kind === "selector") return;
+  throw parseError(text, arg.at, `${name}() takes matchers of labels such as {version=~".+"} here`);
 }
 
 function checkCount(text: string, expr: CallExpr, params: string[]): void {
@@ -198,6 +209,8 @@ function checkBinary(text: string, expr: BinaryExpr): Type {
   const vectors = left === "vector" && right === "vector";
   if (kind === "set" && !vectors) throw parseError(text, expr.at, `${expr.op} works between instant vectors only`);
   if (expr.group && !vectors) throw parseError(text, expr.at, "on() and ignoring() work between instant vectors only");
+  const both = expr.group?.op === "on" && expr.join?.labels.find((label) => expr.group?.labels.includes(label));
+  if (both) throw parseError(text, expr.at, `the label ${both} is in on() and in ${expr.join?.op}() as well`);
   if (kind === "compare" && left === "scalar" && right === "scalar" && !expr.bool) {
     throw parseError(text, expr.at, "comparisons between numbers must use bool");
   }

@@ -51,7 +51,7 @@ export function nextToken(text: string, from: number, dialect: Dialect, inWindow
     if (raw === undefined) throw parseError(text, at, `this string has no closing ${first}`);
     return token("string", raw, unquote(text, at, raw, dialect));
   }
-  const number = numeric(text, at);
+  const number = numeric(text, at, dialect);
   if (number) return token(number.type, number.raw);
   const ident = match(inWindow ? WINDOW_IDENT : IDENT[dialect], text, at);
   if (ident) return token("ident", ident, unescapeIdent(ident));
@@ -61,10 +61,13 @@ export function nextToken(text: string, from: number, dialect: Dialect, inWindow
 }
 
 /** A number or a duration, whichever takes more; `5m` is five minutes and `5M` five million. */
-function numeric(text: string, at: number): { type: "number" | "duration"; raw: string } | undefined {
+function numeric(text: string, at: number, dialect: Dialect): { type: "number" | "duration"; raw: string } | undefined {
   const number = match(NUMBER, text, at);
   if (number === undefined || number === ".") return undefined;
-  const duration = scanDuration(text, at);
+  const whole = scanDuration(text, at);
+  // `1h-5m` is one duration in MetricsQL and a difference of two in PromQL.
+  const minus = dialect === "promql" ? text.slice(at, at + whole).indexOf("-") : -1;
+  const duration = minus < 0 ? whole : minus;
   const minutes = /^[\d._]+m$/.test(number);
   if (duration > 0 && (duration > number.length || minutes)) {
     return { type: "duration", raw: text.slice(at, at + duration) };

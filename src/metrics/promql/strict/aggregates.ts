@@ -1,30 +1,34 @@
 import { groupLabels } from "../aggregate/groups.ts";
-import type { AggregateExpr, Expr } from "../ast.ts";
+import { type AggregateExpr, type Expr, NAME } from "../ast.ts";
 import { executionError } from "../errors.ts";
 import type { Frame } from "../frame.ts";
 import { labelsKey, setLabel } from "../labels.ts";
+import { copyBits } from "../nan-bits.ts";
 import { formatFixed } from "../numbers.ts";
 import { quantileOfSorted } from "../statistics.ts";
+import { labelHash } from "./label-hash.ts";
 import type { Evaluate } from "./selectors.ts";
 import { Average, Sum, sortWithNaN, Variance } from "./sums.ts";
-import { ABSENT, checkQuantile, FLOAT, finalLabels, HISTOGRAM, inform, newRow, type Row } from "./values.ts";
+import { ABSENT, checkQuantile, FLOAT, HISTOGRAM, inform, newRow, type Row, warn } from "./values.ts";
 
 /** Aggregations of the strict dialect. */
 
 interface Group {
   labels: Row["labels"];
+  /** `by (__name__)` still sees names that are going to be dropped, so that label_replace can bring them back. */
+  dropName: boolean;
   rows: Row[];
 }
 
-/** A name that is going to be dropped is no label any more. */
 function groupsOf(rows: Row[], expr: AggregateExpr): Group[] {
   const groups = new Map<string, Group>();
   for (const row of rows) {
-    const labels = groupLabels(finalLabels(row), expr.modifier);
+    const labels = groupLabels(row.labels, expr.modifier);
     const key = labelsKey(labels);
-    const group = groups.get(key);
-    if (group) group.rows.push(row);
-    else groups.set(key, { labels, rows: [row] });
+    const group = groups.get(key) ?? { labels, dropName: false, rows: [] };
+    groups.set(key, group);
+    group.rows.push(row);
+    group.dropName ||= row.dropName;
   }
   return [...groups.values()];
 }
@@ -89,7 +93,8 @@ export function aggregate(frame: Frame, expr: AggregateExpr, evaluate: Evaluate)
   if (expr.name === "quantile") return quantiles(frame, expr, rows, numbers);
   if (numbers.some(Number.isNaN))
     throw executionError(`${expr.name === "limit_ratio" ? "Ratio" : "Parameter"} value is NaN`);
-  return groupsOf(rows, expr).flatMap((group) => select(frame, expr, group, numbers));
+  const choose = expr.name === "limit_ratio" ? inShare : select;
+  return groupsOf(rows, expr).flatMap((group) => choose(frame, expr, group, numbers));
 }
 
 function numbersOf(frame: Frame, param: Expr | undefined, evaluate: Evaluate): Float64Array {
@@ -108,8 +113,8 @@ function ignored(frame: Frame, expr: AggregateExpr): void {
   inform(frame, `ignored histogram in ${expr.name} aggregation`, expr.args.at(-1)?.at ?? expr.at);
 }
 
-function foldGroup(frame: Frame, expr: AggregateExpr, { labels, rows }: Group, make: () => Fold): Row {
-  const out = newRow(frame, labels, false);
+function foldGroup(frame: Frame, expr: AggregateExpr, { labels, dropName, rows }: Group, make: () => Fold): Row {
+  const out = newRow(frame, labels, dropName);
   for (let i = 0; i < frame.points; i++) {
     const fold = make();
     for (const row of rows) if (row.present[i] !== ABSENT) foldOne(frame, expr, fold, out, row, i);
@@ -141,8 +146,8 @@ function numbersAt(frame: Frame, expr: AggregateExpr, rows: Row[], i: number): F
 /** NaN counts as the smallest value. */
 function quantiles(frame: Frame, expr: AggregateExpr, rows: Row[], phis: Float64Array): Row[] {
   for (const phi of new Set(phis)) checkQuantile(frame, phi, expr.args[0]?.at ?? expr.at);
-  return groupsOf(rows, expr).map(({ labels, rows: members }) => {
-    const out = newRow(frame, labels, false);
+  return groupsOf(rows, expr).map(({ labels, dropName, rows: members }) => {
+    const out = newRow(frame, labels, dropName);
     for (let i = 0; i < frame.points; i++) {
       const values = numbersAt(frame, expr, members, i);
       if (values.length === 0) continue;
@@ -160,13 +165,13 @@ function countValues(frame: Frame, expr: AggregateExpr, rows: Row[], label: stri
   const names =
     modifier?.op === "by" ? modifier.labels.filter((name) => name !== label) : [...(modifier?.labels ?? []), label];
   const without = modifier ? { ...expr, modifier: { ...modifier, labels: names } } : expr;
-  return groupsOf(rows, without).flatMap(({ labels, rows: members }) => {
+  return groupsOf(rows, without).flatMap(({ labels, dropName, rows: members }) => {
     const counts = new Map<string, Row>();
     for (const row of members) {
       for (let i = 0; i < frame.points; i++) {
         if (row.present[i] !== FLOAT) continue;
         const text = formatFixed(row.values[i] as number);
-        const out = counts.get(text) ?? newRow(frame, setLabel(labels, label, text), false);
+        const out = counts.get(text) ?? newRow(frame, setLabel(labels, label, text), dropName && label !== NAME);
         counts.set(text, out);
         out.present[i] = FLOAT;
         out.values[i] = (out.values[i] as number) + 1;
@@ -182,7 +187,7 @@ function rank(a: number, b: number, descending: boolean): number {
   return descending ? b - a : a - b;
 }
 
-/** topk, bottomk, limitk, limit_ratio: some of the series of each step, best first. */
+/** topk, bottomk, limitk: some of the series of each step, best first. */
 function select(frame: Frame, expr: AggregateExpr, { rows }: Group, ks: Float64Array): Row[] {
   const outs = new Map<Row, Row>();
   for (let i = 0; i < frame.points; i++) {
@@ -190,7 +195,7 @@ function select(frame: Frame, expr: AggregateExpr, { rows }: Group, ks: Float64A
       const out = outs.get(row) ?? newRow(frame, row.labels, row.dropName);
       outs.set(row, out);
       out.present[i] = row.present[i] as number;
-      out.values[i] = row.values[i] as number;
+      copyBits(row.values, i, out.values, i);
     }
   }
   return [...outs.values()];
@@ -199,7 +204,6 @@ function select(frame: Frame, expr: AggregateExpr, { rows }: Group, ks: Float64A
 function chosen(frame: Frame, expr: AggregateExpr, rows: Row[], k: number, i: number): Row[] {
   const there = rows.filter((row) => row.present[i] !== ABSENT);
   if (expr.name === "limitk") return there.slice(0, Math.max(0, Math.trunc(k)));
-  if (expr.name === "limit_ratio") return there.filter((row) => inRatio(row, k));
   if (there.some((row) => row.present[i] === HISTOGRAM)) ignored(frame, expr);
   const numbers = there.filter((row) => row.present[i] === FLOAT);
   numbers.sort((a, b) => rank(a.values[i] as number, b.values[i] as number, expr.name === "topk"));
@@ -207,9 +211,22 @@ function chosen(frame: Frame, expr: AggregateExpr, rows: Row[], k: number, i: nu
 }
 
 /** A stable share of all series: a hash of the labels decides, and a negative ratio takes the others. */
-function inRatio(row: Row, ratio: number): boolean {
-  let hash = 2166136261;
-  for (const char of labelsKey(row.labels)) hash = Math.imul(hash ^ (char.codePointAt(0) ?? 0), 16777619);
-  const place = (hash >>> 0) / 2 ** 32;
-  return ratio >= 0 ? place < ratio : place >= 1 + ratio;
+function inShare(frame: Frame, expr: AggregateExpr, { rows }: Group, ratios: Float64Array): Row[] {
+  for (const ratio of new Set(ratios)) {
+    if (Math.abs(ratio) <= 1) continue;
+    const most = Math.sign(ratio);
+    const message = `ratio value should be between -1 and 1, got ${formatFixed(ratio)}, capping to ${most}`;
+    warn(frame, message, expr.args[0]?.at ?? expr.at);
+  }
+  return rows.map((row) => {
+    const place = Number(labelHash(row.labels)) / 2 ** 64;
+    const out = newRow(frame, row.labels, row.dropName);
+    for (let i = 0; i < frame.points; i++) {
+      const ratio = Math.max(-1, Math.min(1, ratios[i] as number));
+      if (!(ratio >= 0 ? place < ratio : place >= 1 + ratio)) continue;
+      out.present[i] = row.present[i] as number;
+      copyBits(row.values, i, out.values, i);
+    }
+    return out;
+  });
 }

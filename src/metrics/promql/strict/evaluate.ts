@@ -6,10 +6,11 @@ import { aggregate } from "./aggregates.ts";
 import { combine } from "./binary.ts";
 import { FUNCTIONS, timestampOfStep } from "./functions.ts";
 import { HISTOGRAM_CALLS, NATIVE_ONLY } from "./histograms.ts";
+import { addInfo } from "./info.ts";
 import { computeOnce, isInvariant, readsFixed } from "./invariant.ts";
 import { evaluateRange, takesRange } from "./range-calls.ts";
 import { evaluateSelector } from "./selectors.ts";
-import { mapRows, mergeSame, type Row, type Value } from "./values.ts";
+import { ABSENT, FLOAT, mapRows, mergeSame, type Row, type Value } from "./values.ts";
 
 /** PromQL as Prometheus 3 evaluates it. */
 export function evaluateStrict(frame: Frame, expr: Expr): Value {
@@ -62,6 +63,7 @@ function evaluateCall(frame: Frame, expr: CallExpr): Value {
   const name = expr.name.toLowerCase();
   if (takesRange(name)) return vector(evaluateRange(frame, expr, evaluateStrict));
   if (name === "timestamp") return vector(timestamps(frame, expr));
+  if (name === "info") return vector(addInfo(frame, expr, evaluateStrict));
   const histogram = Object.hasOwn(HISTOGRAM_CALLS, name) ? HISTOGRAM_CALLS[name] : undefined;
   if (histogram) return vector(histogram(frame, expr, evaluateStrict));
   if (NATIVE_ONLY.has(name)) return vector([]);
@@ -70,13 +72,19 @@ function evaluateCall(frame: Frame, expr: CallExpr): Value {
   return implementation({ frame, expr, args: expr.args.map((arg) => evaluateStrict(frame, arg)) });
 }
 
+/** The time of a native histogram is a number like any other. */
+function becomeNumbers(row: Row): void {
+  row.dropName = true;
+  row.present = row.present.map((kind) => (kind === ABSENT ? ABSENT : FLOAT));
+}
+
 /** The time of the sample behind a selector, of the step behind anything else. */
 function timestamps(frame: Frame, expr: CallExpr): Row[] {
   const [arg] = expr.args;
   if (arg?.kind === "selector" || arg?.kind === "rollup") {
     const selector = arg.kind === "selector" ? arg : selectorOf(arg);
     const rows = evaluateSelector(frame, selector, arg.kind === "rollup" ? arg : {}, true);
-    for (const row of rows) row.dropName = true;
+    rows.forEach(becomeNumbers);
     return rows;
   }
   const value = arg && evaluateStrict(frame, arg);

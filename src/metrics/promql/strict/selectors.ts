@@ -76,7 +76,10 @@ export function sampleKind(values: Float64Array, i: number): number {
   return isStaleAt(values, i) ? ABSENT : FLOAT;
 }
 
-/** An instant vector selector: the newest sample of the lookback window, unless it says that the series ended. */
+/**
+ * An instant vector selector: the newest sample of the lookback window, unless it says that the series ended. With
+ * `timestamps` the values are the times of those samples, in seconds.
+ */
 export function evaluateSelector(
   frame: Frame,
   selector: SelectorExpr,
@@ -108,7 +111,7 @@ function putSample(row: Row, i: number, columns: Columns, from: number): void {
 }
 
 function putTime(row: Row, i: number, columns: Columns, from: number): void {
-  row.present[i] = sampleKind(columns.values, from) === ABSENT ? ABSENT : FLOAT;
+  row.present[i] = sampleKind(columns.values, from);
   row.values[i] = (columns.timestamps[from] as number) / 1000;
 }
 
