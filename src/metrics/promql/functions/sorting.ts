@@ -4,9 +4,9 @@ import { atLeast, type Call, type Definition, exactly, rowsOf, stringsOf, wholeO
 
 /** Functions that order series. */
 
-/** A row without a value comes last in either direction. */
+/** A row without a value comes first in either direction, as in VictoriaMetrics. */
 function rank(a: number, b: number, sign: 1 | -1): number {
-  if (Number.isNaN(a) || Number.isNaN(b)) return Number(Number.isNaN(a)) - Number(Number.isNaN(b));
+  if (Number.isNaN(a) || Number.isNaN(b)) return Number(Number.isNaN(b)) - Number(Number.isNaN(a));
   return sign * (a - b);
 }
 
