@@ -64,6 +64,8 @@ suite("LTX files, judged by the reference ltx tool", {
       const replica = await pair.start("replica");
       makeNotes(path, 3000, page_size);
       await pair.caughtUp("db", 3000);
+      // What comes after the snapshot is kept as changes.
+      await until("the first backup", () => storedFiles(backup).length > 0);
       for (let n = 0; n < 20; n++) addNote(path, `note ${n}`);
       // Fewer pages than before: files that end a database earlier.
       sqlite(path, "DELETE FROM notes WHERE n > 100; CREATE INDEX by_text ON notes (text)");
