@@ -15,6 +15,13 @@ const ALERTS = "/v1/orgs/personal/alerts";
 const SECRET = "hook-token-of-the-test";
 /** How far the form reaches beyond its dialog. */
 const SIDEWAYS = "document.querySelector('dialog').scrollWidth - document.querySelector('dialog').clientWidth";
+/** Pixels of charts in the colour of bands: red, and hardly seen through. */
+const SHADED = `[...document.querySelectorAll("canvas")].reduce((sum, canvas) => {
+  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  let count = 0;
+  for (let i = 0; i < data.length; i += 4) if (data[i] > 200 && data[i + 1] < 60 && data[i + 2] < 60 && data[i + 3] > 10 && data[i + 3] < 60) count++;
+  return sum + count;
+}, 0)`;
 const RULES = JSON.stringify({
   groups: [
     {
@@ -90,6 +97,14 @@ if (await ownNetwork(import.meta.filename)) {
         .waitFor();
       await firing.getByRole("link", { name: "jobs-1" }).click();
       await page.getByRole("heading", { name: "jobs-1" }).waitFor();
+      assert.deepEqual(complaints, []);
+    });
+
+    test("charts of the app are shaded while an alert fired", async (t) => {
+      const { page, complaints } = await visit(t, browser, platform);
+      await page.goto(`${platform.base_url}/#/apps/jobs`);
+      await page.getByText("Shaded: while QueueTooLong fired.").waitFor();
+      await until("a chart is shaded", async () => Number(await page.evaluate(SHADED)) > 0);
       assert.deepEqual(complaints, []);
     });
 

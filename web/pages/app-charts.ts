@@ -1,8 +1,8 @@
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
-import { a, div, h, section } from "../html.ts";
+import { a, div, h, p, section } from "../html.ts";
 import { useAnswer, when } from "../parts/basics.ts";
-import { Chart } from "../parts/chart.ts";
+import { type Band, Chart } from "../parts/chart.ts";
 import { choices, SPANS, useRounds } from "../parts/controls.ts";
 import { bytes, figure } from "../parts/format.ts";
 import { lastSeconds, queryRange, type Range, type Series } from "../prometheus.ts";
@@ -73,6 +73,32 @@ const EVERY_MS = 15_000;
 /** Four steps at least, so that each has samples, which are 15 seconds apart. */
 const rateOf = ({ step }: Range): string => `${Math.max(60, 4 * step)}s`;
 
+interface Fired extends Band {
+  alertname: string;
+}
+
+/** When alerts of the app fired: runs of the steps of `ALERTS`. */
+async function firedIn(app: string, range: Range, signal: AbortSignal): Promise<Fired[]> {
+  const query = `max by (alertname) (ALERTS{app=${app}, alertstate="firing"})`;
+  const found = await queryRange(query, range, signal);
+  return found.flatMap(({ labels: { alertname = "" }, points }) => {
+    const runs: Fired[] = [];
+    for (const [at] of points) {
+      const last = runs.at(-1);
+      if (last && at - last.to <= range.step) last.to = at;
+      else runs.push({ alertname, from: at, to: at });
+    }
+    return runs;
+  });
+}
+
+/** The bands in words, for those who do not see them. */
+function BandWords({ fired }: { fired: readonly Fired[] }): VNode | null {
+  const names = [...new Set(fired.map(({ alertname }) => alertname))];
+  if (names.length === 0) return null;
+  return p({ class: "dim" }, "Shaded: while ", a({ href: to("alerts") }, names.join(", ")), " fired.");
+}
+
 /** Traffic, latency, errors and usage of an app, over one time range. */
 export function AppCharts({ app_name }: Pick<AppTabProps, "app_name">): VNode {
   const [span_s, setSpan] = useState<number>(900);
@@ -82,8 +108,11 @@ export function AppCharts({ app_name }: Pick<AppTabProps, "app_name">): VNode {
     async (signal) => {
       const range = lastSeconds(span_s);
       const app = JSON.stringify(app_name);
-      const found = await Promise.all(PANELS.map(({ query }) => queryRange(query(app, rateOf(range)), range, signal)));
-      return { range, found };
+      const [fired, ...found] = await Promise.all([
+        firedIn(app, range, signal),
+        ...PANELS.map(({ query }) => queryRange(query(app, rateOf(range)), range, signal)),
+      ]);
+      return { range, found, fired };
     },
     [app_name, span_s, round],
   );
@@ -108,18 +137,22 @@ export function AppCharts({ app_name }: Pick<AppTabProps, "app_name">): VNode {
           { class: "charts", "aria-busy": true },
           ...PANELS.map(({ title }) => div({ class: "chart skeleton", key: title })),
         )
-      : when(answer, ({ range, found }) =>
+      : when(answer, ({ range, found, fired }) =>
           div(
-            { class: "charts" },
-            ...PANELS.map((panel, index) =>
-              h(Chart, {
-                key: panel.title,
-                title: panel.title,
-                series: found[index] ?? [],
-                range,
-                format: panel.format,
-                nameOf: nameOf(panel),
-              }),
+            h(BandWords, { fired }),
+            div(
+              { class: "charts" },
+              ...PANELS.map((panel, index) =>
+                h(Chart, {
+                  key: panel.title,
+                  title: panel.title,
+                  series: found[index] ?? [],
+                  range,
+                  format: panel.format,
+                  nameOf: nameOf(panel),
+                  bands: fired,
+                }),
+              ),
             ),
           ),
         ),

@@ -24,6 +24,13 @@ interface Props {
   height?: number;
   /** Beside the title. */
   more?: VNode;
+  /** Times in which alerts fired, in seconds. */
+  bands?: readonly Band[];
+}
+
+export interface Band {
+  from: number;
+  to: number;
 }
 
 /** All series on one time grid, with gaps. */
@@ -50,6 +57,7 @@ function options(props: Props, shown: readonly Series[], width: number): uPlot.O
     width,
     height,
     legend: { show: false },
+    hooks: { drawClear: [(plot) => shade(plot, props.bands ?? [])] },
     cursor: { y: false, points: { size: 6 } },
     scales: {
       x: { time: true },
@@ -70,6 +78,18 @@ function options(props: Props, shown: readonly Series[], width: number): uPlot.O
       })),
     ],
   };
+}
+
+/** Bands behind the lines, from the top of the chart to its bottom; a moment is two pixels wide. */
+function shade({ ctx, bbox, valToPos }: uPlot, bands: readonly Band[]): void {
+  ctx.save();
+  ctx.fillStyle = isDark() ? "#f8717126" : "#dc26261a";
+  for (const { from, to } of bands) {
+    const left = Math.max(bbox.left, valToPos(from, "x", true));
+    const right = Math.min(bbox.left + bbox.width, valToPos(to, "x", true));
+    if (right >= left) ctx.fillRect(left, bbox.top, Math.max(2, right - left), bbox.height);
+  }
+  ctx.restore();
 }
 
 /** Time format by range. */
