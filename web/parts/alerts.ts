@@ -29,6 +29,7 @@ export function labelLink(
   machines: ReadonlyMap<string, FleetMachine>,
 ): VNode | undefined {
   const value = labels[name] ?? "";
+  if (value === "") return undefined;
   const { app } = labels;
   const machine = [...machines.values()].find(({ id, version }) => value === version || value === id);
   if (name === "app") return a({ href: to("apps", value) }, value);
