@@ -82,8 +82,19 @@ export async function emulatedDay(): Promise<Emulated> {
     params: { app_name: "shop" },
     body: { name: "data", size_gb: 10 },
   });
-  // In steps of the sampling, so that charts have lines.
-  for (let step = 0; step < STEPS; step++) await emulator.clock.advance(STEP_MS);
+  // In steps of the sampling, each awaited, so that charts have lines.
+  const newest_s = async (): Promise<number> => {
+    const query = "max(timestamp(svc_instance_memory_mem_total))";
+    const url = `${emulator.base_url}/prometheus/personal/api/v1/query?nocache=1&time=${emulator.clock.now() / 1000}&query=${encodeURIComponent(query)}`;
+    const response = await fetch(url, { headers: { authorization: `Bearer ${emulator.token}` } });
+    const { data } = (await response.json()) as { data: { result: { value: [number, string] }[] } };
+    return Number(data.result[0]?.value[1] ?? 0);
+  };
+  for (let step = 0; step < STEPS; step++) {
+    const before = emulator.clock.now();
+    await emulator.clock.advance(STEP_MS);
+    await until("the samples of this step", async () => (await newest_s()) * 1000 > before - STEP_MS);
+  }
   return {
     base_url: emulator.base_url,
     token: emulator.token,
