@@ -3,12 +3,12 @@ import assert from "node:assert/strict";
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import { suite, type TestContext, test } from "node:test";
 import { systemClock } from "#core/clock.ts";
 import { labelsOf } from "#metrics/tsdb/fixtures.ts";
 import { seriesBatch } from "#metrics/tsdb/ingest/series-batch.ts";
+import { freePort } from "#proxy/fixtures.ts";
 import { type TestPlatform, testPlatform } from "../platform.ts";
 import { tempDir, until } from "../support.ts";
 
@@ -17,15 +17,6 @@ const ALERTMANAGER = "/usr/bin/prometheus-alertmanager";
 type Body = any;
 const ALERTS = "/v1/orgs/personal/alerts";
 const RULES = `groups: [{name: g, interval: 1s, rules: [{alert: Errors, expr: errors > 5, labels: {severity: page}, annotations: {summary: "Überlast: {{ $labels.app }}"}}]}]`;
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, "close");
-  return port;
-}
 
 function stopAtEnd(t: TestContext, child: ChildProcess): void {
   t.after(async () => {

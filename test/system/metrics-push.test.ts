@@ -7,21 +7,13 @@ import { createServer } from "node:http";
 import { join } from "node:path";
 import { suite, type TestContext, test } from "node:test";
 import { systemClock } from "#core/clock.ts";
+import { freePort } from "#proxy/fixtures.ts";
 import { type TestPlatform, testPlatform } from "../platform.ts";
 import { tempDir, until } from "../support.ts";
 
 interface Series {
   metric: Record<string, string>;
   values: [number, string][];
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, "close");
-  return port;
 }
 
 function start(t: TestContext, program: string, args: readonly string[]): void {
