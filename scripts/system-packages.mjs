@@ -3,6 +3,11 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 
+/** Debian's scripts ask this program before they start a service. */
+const POLICY = "/usr/sbin/policy-rc.d";
+/** How long apt waits for another one, such as the unattended upgrades of a box that has just booted. */
+const LOCK_TIMEOUT_S = 900;
+
 /** Package managers, by what os-release says the distribution is or is like. `installs`: by ourselves, as root. */
 const MANAGERS = {
   apt: { ids: ["debian", "ubuntu"], program: "apt-get", line: "apt-get install", installs: true },
@@ -67,7 +72,7 @@ function missingOf(manager, wanted) {
  * lacks, or that cannot be installed, keeps none of the others away. `say` is told what is done and what was not to be
  * had; `told` is a file that remembers what was said, so that it is not said at every start.
  */
-export function bringSystemPackages(wanted, { say, told }) {
+export function bringSystemPackages(wanted, { say, told, policy = POLICY }) {
   const manager = managerOf(read("/etc/os-release"));
   const missing = missingOf(manager, wanted);
   const unmet = (names) => `${manager}: ${names.join(" ")}`;
@@ -75,7 +80,7 @@ export function bringSystemPackages(wanted, { say, told }) {
   if (missing.length === 0 || read(told) === unmet(missing)) return;
   const { installs, program } = MANAGERS[manager] ?? {};
   const may = installs && process.getuid?.() === 0 && has(program);
-  const left = may ? installWithApt(missing, wanted, say) : missing;
+  const left = may ? installWithApt(missing, wanted, { say, policy }) : missing;
   if (left.length === 0) return;
   say(`${may ? "These could not be installed" : "These system packages are not here"}:\n${costsOf(wanted, left)}`);
   if (!may) say(adviceFor(manager, left));
@@ -92,15 +97,20 @@ function adviceFor(manager, names) {
 const costsOf = (wanted, names) => names.map((name) => `  ${name}: without it, ${wanted[name]}`).join("\n");
 
 /** Answers what is still missing. */
-function installWithApt(missing, wanted, say) {
+function installWithApt(missing, wanted, { say, policy }) {
   say(`Installing system packages (once; HANGAR_SKIP_SYSTEM=1 skips this): ${missing.join(" ")}`);
   const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive" };
-  const apt = (...args) => spawnSync("apt-get", ["-qq", ...args], { env, stdio: ["ignore", "ignore", 2] }).status === 0;
+  const options = ["-qq", "-o", `DPkg::Lock::Timeout=${LOCK_TIMEOUT_S}`];
+  const apt = (...args) =>
+    spawnSync("apt-get", [...options, ...args], { env, stdio: ["ignore", "ignore", 2] }).status === 0;
   const install = (names) => apt("install", "-y", "--no-install-recommends", ...names);
   // The package lists may be old or empty: fetch them only when something cannot be found.
   if (missing.some((name) => !candidates(missing).has(name))) apt("update");
   const found = missing.filter((name) => candidates(missing).has(name));
-  const services = withoutStarting();
+  // With -qq apt waits in silence.
+  const { stderr } = spawnSync("apt-get", ["-qq", "check"], { env: { ...env, LC_ALL: "C" }, encoding: "utf8" });
+  if (/Could not get lock|Unable to acquire/.test(stderr)) say("Waiting for another program that installs packages …");
+  const services = withoutStarting(policy);
   try {
     // Old lists name versions that are gone; and where all together fail, the others still come.
     if (found.length > 0 && !install(found) && !(apt("update") && install(found)))
@@ -121,13 +131,29 @@ function candidates(names) {
   return new Set(blocks.filter((one) => /Candidate: (?!\(none\))/.test(one)).map((one) => one.split(":")[0]));
 }
 
-/** Servers among the packages are for our tests to start, not for the box to run: Debian asks this file. */
-function withoutStarting() {
-  const policy = "/usr/sbin/policy-rc.d";
+/**
+ * Keeps dpkg from starting the servers among the packages, which are for tests, until `end`. Debian's scripts run `policy`
+ * for that. It outlives a kill of this process, so it takes effect only while this process runs, and then removes itself.
+ */
+function withoutStarting(policy) {
   if (existsSync(policy)) return { end() {} };
-  writeFileSync(policy, "#!/bin/sh\nexit 101\n", { mode: 0o755 });
+  const started = startTimeOf(process.pid);
+  const script = `#!/bin/sh
+# Of Hangar, while its process ${process.pid} installs packages: services are not started.
+if read -r stat < /proc/${process.pid}/stat; then
+  set -- \${stat##*) }
+  shift 19
+  [ "$1" = ${started} ] && exit 101
+fi 2> /dev/null
+rm -f "$0"
+exit 0
+`;
+  writeFileSync(policy, script, { mode: 0o755 });
   return { end: () => rmSync(policy, { force: true }) };
 }
+
+/** When a process started, in ticks since boot: tells it from a later process with the same pid. */
+const startTimeOf = (pid) => read(`/proc/${pid}/stat`).split(") ").at(-1).split(" ")[19];
 
 function read(file) {
   try {

@@ -1,11 +1,11 @@
 /** System packages with the real apt and dpkg, in a root of their own, and the choice of a package manager. */
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test } from "node:test";
-import { tempDir } from "../support.ts";
+import { tempDir, until } from "../support.ts";
 import { ROOT } from "./child.ts";
 
 const MODULE = join(ROOT, "scripts/system-packages.mjs");
@@ -45,9 +45,8 @@ suite("system packages", () => {
   });
 
   const apt = process.getuid?.() === 0 && existsSync("/usr/bin/apt-get") && existsSync("/usr/bin/dpkg-deb");
-  test("a missing package and one that cannot be installed do not prevent others", {
-    skip: apt ? false : "needs root and apt",
-  }, () => {
+  const skip = apt ? false : "needs root and apt";
+  test("a missing package and one that cannot be installed do not prevent others", { skip }, () => {
     const box = aptBox(["good", "fine", "broken"]);
     const wanted = Object.fromEntries(["good", "broken", "fine", "no-such"].map((n) => [`hangar-test-${n}`, `${n}?`]));
     const first = box.bring(wanted);
@@ -55,6 +54,30 @@ suite("system packages", () => {
     assert.match(first, /could not be installed:\n +hangar-test-broken: without it, broken\?\n +hangar-test-no-such: /);
     assert.equal(box.bring({ "hangar-test-no-such": "no-such?" }).match(/could not/g)?.length, 1);
     assert.equal(box.bring({ "hangar-test-no-such": "no-such?" }), "", "what no source has is said once");
+  });
+
+  test("a second installation waits for the first, and services stay off while one runs", { skip }, async () => {
+    const box = aptBox(["good", "slow"]);
+    const slow = box.start({ "hangar-test-slow": "slow?" });
+    await until("the first has dpkg's lock", () => existsSync(box.entered));
+    assert.equal(spawnSync(box.policy).status, 101);
+    const second = box.start({ "hangar-test-good": "good?" });
+    await until("the second waits", () => second.output().includes("Waiting for another program"));
+    box.release();
+    assert.deepEqual([await slow.ended, await second.ended], [0, 0], second.output());
+    assert.deepEqual(box.installed(), ["hangar-test-good", "hangar-test-slow"]);
+    assert.ok(!existsSync(box.policy));
+  });
+
+  test("services start again after the installation was killed", { skip }, async () => {
+    const box = aptBox(["slow"]);
+    const slow = box.start({ "hangar-test-slow": "slow?" });
+    await until("dpkg runs", () => existsSync(box.entered));
+    slow.kill();
+    await slow.ended;
+    assert.equal(spawnSync(box.policy).status, 0);
+    assert.ok(!existsSync(box.policy), "it removed itself");
+    box.release();
   });
 });
 
@@ -76,21 +99,41 @@ Dir::State::status "${dir}/dpkg/status"; APT::Sandbox::User "root";
 DPkg::Options { "--admindir=${dir}/dpkg"; "--instdir=${dir}/root"; "--force-script-chrootless"; "--log=${dir}/log"; };\n`,
   );
   const env = { ...process.env, APT_CONFIG: join(dir, "apt.conf"), DPKG_ADMINDIR: join(dir, "dpkg") };
-  const bring = (wanted: Record<string, string>): string => {
+  const [told, policy, entered, gate] = ["told", "policy", "entered", "gate"].map((name) => join(dir, name)) as Four;
+  spawnSync("mkfifo", [gate]);
+  const args = (wanted: Record<string, string>): string[] => {
+    const options = `{ say: (text) => console.log(text), told: ${JSON.stringify(told)}, policy: ${JSON.stringify(policy)} }`;
     const code = `import { bringSystemPackages } from ${JSON.stringify(MODULE)};
-bringSystemPackages(${JSON.stringify(wanted)}, { say: (text) => console.log(text), told: ${JSON.stringify(join(dir, "told"))} });`;
-    const { stdout, status, stderr } = spawnSync(process.execPath, ["--input-type=module", "-e", code], {
-      env,
-      encoding: "utf8",
-    });
+bringSystemPackages(${JSON.stringify(wanted)}, ${options});`;
+    return ["--input-type=module", "-e", code];
+  };
+  const bring = (wanted: Record<string, string>): string => {
+    const { stdout, status, stderr } = spawnSync(process.execPath, args(wanted), { env, encoding: "utf8" });
     assert.equal(status, 0, stderr);
     return stdout;
   };
+  const start = (wanted: Record<string, string>): Running => {
+    const child = spawn(process.execPath, args(wanted), { env, stdio: ["ignore", "pipe", "pipe"] });
+    let said = "";
+    for (const stream of [child.stdout, child.stderr]) stream.on("data", (data) => (said += data));
+    const ended = new Promise<number | null>((done) => child.once("exit", done));
+    return { ended, kill: () => child.kill("SIGKILL"), output: () => said };
+  };
+  /** Lets the package `slow` go on. Opened for both, so that it does not wait for a reader. */
+  const release = (): void => void writeFileSync(gate, "go\n", { flag: "r+" });
   const installed = (): string[] =>
     spawnSync("dpkg-query", ["-W", "-f", "$" + "{Package}\n"], { env, encoding: "utf8" })
       .stdout.trim()
       .split("\n");
-  return { bring, installed };
+  return { bring, start, release, installed, policy, entered };
+}
+
+type Four = [string, string, string, string];
+
+interface Running {
+  ended: Promise<number | null>;
+  kill(): void;
+  output(): string;
 }
 
 /** Makes a package; answers how a package source describes it. `broken`: it needs what is nowhere. */
@@ -101,6 +144,10 @@ function debianPackage(dir: string, name: string, broken: boolean): string {
     broken ? "Depends: hangar-test-nowhere\n" : ""
   }Description: a test\n`;
   writeFileSync(join(folder, "DEBIAN/control"), control);
+  if (name.endsWith("slow"))
+    writeFileSync(join(folder, "DEBIAN/postinst"), `#!/bin/sh\n: > ${dir}/entered\nread line < ${dir}/gate\n`, {
+      mode: 0o755,
+    });
   const file = `${name}.deb`;
   const built = spawnSync("dpkg-deb", ["--build", folder, join(dir, "repo", file)], { encoding: "utf8" });
   assert.equal(built.status, 0, built.stderr);
