@@ -72,8 +72,8 @@ apps destroy web -y # Destroyed`.split("\n");
 
 /** What works with Fly and not here, and what to do instead. */
 const REFUSED: Record<string, string> = {
-  "ssh console -C ls": "wants WireGuard: `hangar ssh`",
-  "proxy 5000": "wants WireGuard: `hangar proxy`",
+  "ssh console -C ls": "needs WireGuard: `hangar ssh`",
+  "proxy 5000": "needs WireGuard: `hangar proxy`",
 };
 
 const TOML = `app = "web"
