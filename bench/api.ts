@@ -180,7 +180,7 @@ async function measurePostgres(report: Report, data_dir: string): Promise<void> 
 }
 
 async function measureStart(report: Report, data_dir: string): Promise<void> {
-  report.section("Start and rest");
+  report.section("Start and idle memory");
   const starts: number[] = [];
   let resident = 0;
   for (let i = 0; i < 6; i++) {
@@ -193,5 +193,5 @@ async function measureStart(report: Report, data_dir: string): Promise<void> {
   const [first = Number.NaN, ...later] = starts;
   report.add({ what: "first start on a data dir, to ready", value: first, unit: "ms" });
   report.add({ what: "later starts (median of 5)", value: median(later), unit: "ms" });
-  report.add({ what: "resident memory after 3 s of rest", value: resident, unit: "MB", at_most: 120 });
+  report.add({ what: "resident memory after 3 s idle", value: resident, unit: "MB", at_most: 120 });
 }

@@ -152,7 +152,7 @@ async function measureLatency(report: Report, subjects: readonly Subject[]): Pro
 }
 
 async function measureCost(report: Report, subjects: readonly Subject[]): Promise<void> {
-  report.section(`${CONNECTIONS} callers: requests per second of the processor of what stands in between`);
+  report.section(`${CONNECTIONS} callers: requests per CPU second of the proxy`);
   for (const subject of subjects) {
     const { name, cpuSeconds } = subject;
     if (!cpuSeconds) continue;

@@ -46,7 +46,7 @@ async function inCluster(hosts: number, work: (cluster: Cluster) => Promise<void
 }
 
 async function benchNotifications(report: Report): Promise<void> {
-  report.section("a word from one process to another");
+  report.section("a notification from one process to another");
   const postgres = await startPostgres({ fsync: true });
   const url = await postgres.database();
   const parts = { clock: systemClock, log: silentLog };
@@ -63,12 +63,12 @@ async function benchNotifications(report: Report): Promise<void> {
   }
   await Promise.all([here.close(), there.close()]);
   await postgres.stop();
-  report.add({ what: "sent to heard, p50", value: quantile(each, 0.5), unit: "ms", at_most: 20 });
-  report.add({ what: "sent to heard, p99", value: quantile(each, 0.99), unit: "ms" });
+  report.add({ what: "sent to received, p50", value: quantile(each, 0.5), unit: "ms", at_most: 20 });
+  report.add({ what: "sent to received, p99", value: quantile(each, 0.99), unit: "ms" });
 }
 
 async function throughput(report: Report, { controls, hosts }: Cluster): Promise<void> {
-  report.section("machines made and started, through two control processes");
+  report.section("machines created and started, through two control processes");
   const began = performance.now();
   await Promise.all(Array.from({ length: MACHINES }, (_, index) => create(controls[index % 2], {})));
   await until("all run", async () => {
@@ -86,7 +86,7 @@ async function throughput(report: Report, { controls, hosts }: Cluster): Promise
 }
 
 async function starts(report: Report, { controls }: Cluster): Promise<void> {
-  report.section("a start, asked of one process, done by a second, waited for at a third");
+  report.section("a start, requested from one process, executed by a second, awaited at a third");
   const [asks, waits] = controls as [Daemon, Daemon];
   const each: number[] = [];
   for (let index = 0; index < STARTS; index++) {
@@ -97,8 +97,8 @@ async function starts(report: Report, { controls }: Cluster): Promise<void> {
     assert.equal(status, 200);
     each.push(performance.now() - began);
   }
-  report.add({ what: "asked to seen started, p50", value: quantile(each, 0.5), unit: "ms" });
-  report.add({ what: "asked to seen started, p99", value: quantile(each, 0.99), unit: "ms" });
+  report.add({ what: "request to started, p50", value: quantile(each, 0.5), unit: "ms" });
+  report.add({ what: "request to started, p99", value: quantile(each, 0.99), unit: "ms" });
 }
 
 async function failover(report: Report, { controls: [control], hosts: [host] }: Cluster): Promise<void> {

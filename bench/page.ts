@@ -1,16 +1,16 @@
-/** docs/PERFORMANCE.md: the last figures of every area, next to those of its peers. */
+/** docs/PERFORMANCE.md: the latest figures of every area and its peers. */
 import type { Measured } from "./record.ts";
 import { digits, type Row } from "./report.ts";
 import { topLines } from "./top.ts";
 
-const HEAD = `# How fast it is, next to others
+const HEAD = `# Benchmarks
 
-Written by \`npm run bench all\` (or \`npm run bench AREA -- --record\`); do not edit. Figures depend on the box; ratios to peers
-that were measured in the same run much less. Green bars are better than the peer, orange ones worse.
+Written by \`npm run bench all\` (or \`npm run bench AREA -- --record\`); do not edit. Absolute figures depend on the box;
+ratios to peers measured in the same run depend on it much less. Green bars are better than the peer, orange bars worse.
 
-    npm run bench all                 # everything, and this page
-    npm run bench compare             # again, and an error when a ratio got worse by more than a fifth
-    npm run bench AREA… [-- --json]   # some of it, on the screen only
+    npm run bench all                 # all benchmarks; writes this page
+    npm run bench compare             # runs them again, fails if a ratio got worse by more than a fifth
+    npm run bench AREA… [-- --json]   # some of them, printed only
 `;
 
 export function performancePage(measured: readonly Measured[], plots: ReadonlySet<string>): string {
@@ -25,9 +25,9 @@ function summary(measured: readonly Measured[]): string {
 
 /** The first line of the page and what people compare, for README.md. */
 export const performanceTop = (measured: readonly Measured[]): string[] => [
-  `How fast it is next to others ([docs/PERFORMANCE.md](docs/PERFORMANCE.md)). ${summary(measured)}`,
+  `Benchmarks next to comparable software ([docs/PERFORMANCE.md](docs/PERFORMANCE.md)). ${summary(measured)}`,
   "",
-  "| what | measured |",
+  "| benchmark | result |",
   "|---|---|",
   ...topLines(measured),
 ];

@@ -51,7 +51,7 @@ export async function run(report: Report): Promise<void> {
     };
     if (PART === "sealed") return await sealedResume(report, hangar, SUSPENDS);
     if (PART === "suspend") return await bothKinds();
-    report.section("which engines");
+    report.section("engines");
     engines.push(...(await openPeers(report, dir, rootfs, tar)));
     await starts(report, engines);
     divided(report, hangar);
@@ -170,7 +170,7 @@ const isEngine = ({ name }: Engine): boolean => name !== "Hangar" && !name.start
 
 /** How the time of one start divides inside the driver. */
 function divided(report: Report, hangar: Hangar): void {
-  report.section("how the time of one start divides (inside the driver, median)");
+  report.section("steps of a start (inside the driver, median)");
   const all = hangar.timings();
   for (const step of new Set(all.flatMap((laps) => Object.keys(laps)))) {
     report.add({ what: step, value: median(all.map((laps) => laps[step] ?? 0)), unit: "ms" });

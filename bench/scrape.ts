@@ -101,7 +101,7 @@ function reportTotals(
   report.section("samples kept in a minute");
   for (const [i, { name }] of measured.entries())
     report.add({ what: name, value: spent[i]?.samples ?? 0, unit: "samples", ...beside(name) });
-  report.section("part of one processor");
+  report.section("CPU usage");
   for (const [i, { name }] of measured.entries())
     report.add({ what: name, value: ((spent[i]?.cpu_s ?? 0) / MEASURED_MS) * 100_000, unit: "%", ...beside(name) });
   report.section("memory");
@@ -115,7 +115,7 @@ function tellOurs(report: Report, { up, samples, slowest_ms, behind_ms }: Said):
   report.add({ what: "targets up", value: up, unit: "targets", at_least: TARGETS });
   report.add({ what: "samples of the last round", value: samples, unit: "samples", at_least: TARGETS * SERIES });
   report.add({ what: "slowest answer", value: slowest_ms, unit: "ms" });
-  report.add({ what: "longest since a target was asked", value: behind_ms, unit: "ms", at_most: 17_000 });
+  report.add({ what: "longest interval of a target", value: behind_ms, unit: "ms", at_most: 17_000 });
 }
 
 /** Says a line, and hears one. */

@@ -1,4 +1,4 @@
-/** What README.md shows of the figures: a line for each thing that people compare. */
+/** The benchmark table in README.md. */
 import type { Measured } from "./record.ts";
 import { digits, type Row } from "./report.ts";
 
@@ -36,21 +36,21 @@ export const TOP_LINES: readonly TopLine[] = [
     area: "proxy",
     section: "small answers, TLS",
     what: "… of caddy's in the same round",
-    shown: times("Caddy's processor time"),
+    shown: times("Caddy's CPU time"),
   },
   {
     says: "A list of 200 machines",
     area: "machines",
     section: "list of 200",
     what: "hangar",
-    shown: times("Docker's answers per second of the processor"),
+    shown: times("Docker's responses per CPU second"),
   },
   {
-    says: "Samples taken in",
+    says: "Sample ingestion",
     area: "metrics",
     section: "ingest",
     what: "hangar",
-    shown: times("VictoriaMetrics' per second of the processor"),
+    shown: times("VictoriaMetrics' samples per CPU second"),
   },
   {
     says: "A sample on disk",
@@ -64,7 +64,7 @@ export const TOP_LINES: readonly TopLine[] = [
     area: "scrape",
     section: "1000 targets",
     what: "hangar",
-    shown: times("Prometheus' processor time"),
+    shown: times("Prometheus' CPU time"),
   },
   {
     says: "Durable transactions of a replicated SQLite, one replica",

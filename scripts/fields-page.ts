@@ -1,9 +1,9 @@
-/** docs/fields.md: what the platform does with every field of a request, made from the marks in the schemas. */
+/** docs/fields.md: the support of every request field, generated from the schemas. */
 import { type Field, fieldsOf } from "#http/field-support.ts";
 import type { JsonSchema } from "#http/json-schema.ts";
 import type { Row } from "#http/route.ts";
 
-/** The requests whose fields are listed, and what their section is called. */
+/** The requests whose fields are listed, with the titles of their sections. */
 export const FIELD_SECTIONS: Record<string, string> = {
   "POST /v1/apps": "Create an app",
   "POST /v1/apps/:app_name/machines": "Create a machine",
@@ -31,7 +31,7 @@ export const fieldSections = (rows: readonly Row[]): { title: string; row: Row }
     rows.filter((row) => nameOf(row) === name).map((row) => ({ title, row })),
   );
 
-/** What a field holds, in a word or two. */
+/** A field's type. */
 function kindOf(schema: JsonSchema): string {
   if (schema.anyOf) return [...new Set(schema.anyOf.map(kindOf))].join(", ");
   if ("const" in schema) return `\`${JSON.stringify(schema.const)}\``;
@@ -52,14 +52,13 @@ export function fieldsPage(
       schema["x-support"]?.is ?? "",
       schema.description ?? "",
     ]);
-    return `## ${title}\n\n\`${nameOf(row)}\`\n\n${table(["field", "type", "support", "what it does"], lines)}\n`;
+    return `## ${title}\n\n\`${nameOf(row)}\`\n\n${table(["field", "type", "support", "description"], lines)}\n`;
   });
   const text = [
-    "Every field of a request is one of three. **acts**: it does what it says. **refused**: it asks for something that",
-    "no host has; the request is answered with 400 and the field's name. **warned**: it is kept as it comes and has no",
-    "effect; the answer says so in `warnings`. A zero value (`null`, `false`, `0`, an empty text or list) counts as left",
-    "out. Fields that are not listed here are kept in a machine's config, and told in `warnings` as well. `*` stands for",
-    "an index or a name.",
+    "The support of a request field is one of three. **acts**: the field is supported. **refused**: no host supports the",
+    "feature; the response is 400 with the field's name. **warned**: the field is stored but has no effect; the response",
+    "says so in `warnings`. A zero value (`null`, `false`, `0`, an empty text or list) counts as absent. Fields that are",
+    "not listed here are stored in a machine's config, also with an entry in `warnings`. `*` stands for an index or a name.",
   ];
   return `# Fields\n\n${note}${text.join("\n")}\n\n${sections.join("\n")}`;
 }

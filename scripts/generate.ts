@@ -1,5 +1,5 @@
 /**
- * npm run docs: writes what is derived from the code. With --check it writes nothing and says what is not
+ * npm run docs: generates files from the code. With --check it writes nothing and lists the files that are not
  * up to date; a test runs that.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -73,13 +73,13 @@ function clientTypes(rows: readonly Row[]): string {
     ].join("\n");
   });
   const types = [...named].map(([name, type]) => `\nexport interface ${name} ${type}\n`);
-  return `// Generated from the routes by \`npm run docs\`; do not edit.\n\n/** Every route: what it takes and what it answers. */\nexport interface Api {\n${lines.join("\n")}\n}\n${types.join("")}`;
+  return `// Generated from the routes by \`npm run docs\`; do not edit.\n\n/** Every route with its parameters, body and response. */\nexport interface Api {\n${lines.join("\n")}\n}\n${types.join("")}`;
 }
 
-/** Lists, and the field of the answer that holds the items; empty when the answer is the list. */
+/** Lists, and the field of the response with the items; empty when the response is the list. */
 function listFields(rows: readonly Row[]): string {
   const lines = rows.flatMap(({ method, path, pages }) => (pages ? [`  "${method} ${path}": "${pages.items}",`] : []));
-  return `// Generated from the routes by \`npm run docs\`; do not edit.\n\n/** Routes that answer a list in pages, and the field that holds its items; none when the answer is the list. */\nexport const LIST_FIELDS = {\n${lines.join("\n")}\n} as const;\n`;
+  return `// Generated from the routes by \`npm run docs\`; do not edit.\n\n/** Routes with a paged list, and the response field with its items; empty when the response is the list. */\nexport const LIST_FIELDS = {\n${lines.join("\n")}\n} as const;\n`;
 }
 
 const NOTE = "<!-- Generated from the code by `npm run docs`; do not edit. -->\n\n";
@@ -96,7 +96,7 @@ function errorsPage(): string {
     retryable ? "yes" : "no",
     meaning,
   ]);
-  return `# Errors\n\n${NOTE}An error answer is JSON: \`error\` (what is wrong, in words), \`status\` (one of the codes below, stable),\n\`retryable\`, \`request_id\`, and where they help \`hint\` (what to do) and \`details\` (every problem with its place).\n\n${table(["status", "HTTP", "retry helps", "meaning"], rows)}\n`;
+  return `# Errors\n\n${NOTE}An error response is JSON: \`error\` (the message), \`status\` (one of the codes below, stable),\n\`retryable\`, \`request_id\`, and optionally \`hint\` (what to do) and \`details\` (every problem with the path of its field).\n\n${table(["status", "HTTP", "retryable", "meaning"], rows)}\n`;
 }
 
 function settingsPage(): string {
@@ -107,10 +107,10 @@ function settingsPage(): string {
     value === "" ? "" : `\`${value}\``,
     words,
   ]);
-  return `# Settings\n\n${NOTE}A flag wins over the environment, the environment over the config file.\n\n${table(["environment", "flag", "config file", "default", "meaning"], rows)}\n`;
+  return `# Settings\n\n${NOTE}A flag takes precedence over the environment, the environment over the config file.\n\n${table(["environment", "flag", "config file", "default", "meaning"], rows)}\n`;
 }
 
-/** What a limits file says about each of its names. */
+/** The doc comment of each limit in a file. */
 function limitWords(file: string): Map<string | undefined, string | undefined> {
   const source = readFileSync(join(root, file), "utf8");
   const found = source.matchAll(/\/\*\*\s((?:(?!\*\/).)+?)\s\*\/\n {2}(\w+):/gs);
@@ -135,12 +135,12 @@ function limitsPage(): string {
     ["Identity tokens", "src/identity/limits.ts", IDENTITY_LIMITS],
     ["The replicated database", "src/replication/limits.ts", { ...REPLICATION_LIMITS }],
     ["Metrics: storage, per organization", "src/metrics/tsdb/limits.ts", { ...TSDB_LIMITS }],
-    ["Metrics: one query", "src/metrics/promql/limits.ts", { ...QUERY_LIMITS }],
-    ["Metrics: reading machines", "src/metrics/builtin/limits.ts", { ...BUILTIN_LIMITS }],
+    ["Metrics: queries", "src/metrics/promql/limits.ts", { ...QUERY_LIMITS }],
+    ["Metrics: built-in series", "src/metrics/builtin/limits.ts", { ...BUILTIN_LIMITS }],
     ["Alerts", "src/alerts/limits.ts", { ...ALERT_LIMITS }],
-    ["Metrics: samples that are pushed", "src/metrics/push/limits.ts", { ...PUSH_LIMITS }],
-    ["Metrics: asking machines for their own", "src/metrics/scrape/limits.ts", { ...SCRAPE_LIMITS }],
-    ["Metrics: an engine elsewhere", "src/metrics/remote/limits.ts", { ...REMOTE_LIMITS }],
+    ["Metrics: push", "src/metrics/push/limits.ts", { ...PUSH_LIMITS }],
+    ["Metrics: scraping", "src/metrics/scrape/limits.ts", { ...SCRAPE_LIMITS }],
+    ["Metrics: external storage", "src/metrics/remote/limits.ts", { ...REMOTE_LIMITS }],
   ];
   const text = sections.map(([title, file, limits]) => {
     const descriptions = limitWords(file);
@@ -149,9 +149,9 @@ function limitsPage(): string {
       value.toLocaleString("en-US"),
       descriptions.get(name) ?? "",
     ]);
-    return `## ${title}\n\n${table(["limit", "value", "at the bound"], rows)}\n`;
+    return `## ${title}\n\n${table(["limit", "value", "description"], rows)}\n`;
   });
-  return `# Limits\n\n${NOTE}Every bound of the program, by the name its errors use.\n\n${text.join("\n")}`;
+  return `# Limits\n\n${NOTE}All limits of the platform, with the names that errors use.\n\n${text.join("\n")}`;
 }
 
 function statesPage(): string {
@@ -162,14 +162,14 @@ function statesPage(): string {
   const picture = hops.map(({ state, trigger, to }) => `  ${state} --> ${to}: ${trigger}`).join("\n");
   const rows = STATES.map((state) => [
     `\`${state}\``,
-    DEADLINES_MS[state] === undefined ? "rests" : `passes, within ${DEADLINES_MS[state] / 1000} s`,
+    DEADLINES_MS[state] === undefined ? "stable" : `transient, at most ${DEADLINES_MS[state] / 1000} s`,
     hops
       .filter((hop) => hop.state === state)
       .map(({ trigger, to }) => `${trigger} → \`${to}\``)
       .join(", "),
   ]);
   const events = triggers.map((trigger) => [trigger, `\`${EVENT_TYPES[trigger]}\``]);
-  return `# The states of a machine\n\n${NOTE}A machine rests in some states and passes through the others; one that stays too long in a passing state becomes\n\`failed\`, with an event that says why (\`destroying\` is tried again instead).\n\n${table(["state", "", "what leads on"], rows)}\n\n\`\`\`mermaid\nstateDiagram-v2\n  [*] --> created\n${picture}\n  destroyed --> [*]\n\`\`\`\n\n## Events\n\nEvery hop is one event: its type is the word below, its status the state it leads to. Besides there are \`launch\`\n(created), \`cordon\` and \`uncordon\`, which change no state. An \`exit\` event always has \`request.exit_event\`.\n\n${table(["what happened", "type"], events)}\n`;
+  return `# Machine states\n\n${NOTE}Machine states are stable or transient. A machine that stays in a transient state for too long becomes\n\`failed\`, with an event that has the reason (\`destroying\` is retried instead).\n\n${table(["state", "", "transitions"], rows)}\n\n\`\`\`mermaid\nstateDiagram-v2\n  [*] --> created\n${picture}\n  destroyed --> [*]\n\`\`\`\n\n## Events\n\nEach transition emits one event: its type is in the table below, its status is the new state. Further types are \`launch\`\n(created), \`cordon\` and \`uncordon\`, which change no state. An \`exit\` event always has \`request.exit_event\`.\n\n${table(["transition", "type"], events)}\n`;
 }
 
 function volumeStates(): string {
@@ -182,7 +182,7 @@ function volumeStates(): string {
       .map(({ trigger, to }) => `${trigger} → \`${to}\``)
       .join(", "),
   ]);
-  return `\n# The states of a volume\n\nAn empty volume begins as \`creating\`, one from a snapshot as \`restoring\`, a fork as \`hydrating\`. \`done\` and \`broke\` are what\nthe platform reports; the rest is asked for.\n\n${table(["state", "what leads on"], rows)}\n`;
+  return `\n# Volume states\n\nA new volume starts as \`creating\`, a restored snapshot as \`restoring\`, a fork as \`hydrating\`. The platform triggers\n\`done\` and \`broke\`; API requests trigger the others.\n\n${table(["state", "transitions"], rows)}\n`;
 }
 
 async function cliPage(): Promise<string> {
@@ -198,8 +198,8 @@ async function cliPage(): Promise<string> {
       .join("\n\n"),
   );
   const all =
-    "Every command also has `--json`, `--url`, `--token`, `--data-dir`, `--context`, `--show-request` and `--help`; those that look have `--watch`. Where no app is named it is that of `HANGAR_APP`, else the app of `hangar.toml` or `fly.toml` in this folder (not in those above it); only `apps delete` and `webhooks create` want it named. Exit codes: 0 done, 1 failed, 2 asked wrongly, 3 not allowed, 4 not found, 5 conflict or leased, 6 timed out, 7 no room.";
-  return `# The command\n\n${NOTE}${all}\n\n${sections.join("\n\n")}\n`;
+    "Every command also has `--json`, `--url`, `--token`, `--data-dir`, `--context`, `--show-request` and `--help`; commands that only read have `--watch`. The default app is that of `HANGAR_APP`, otherwise the app of `hangar.toml` or `fly.toml` in the current folder (not in parent folders); only `apps delete` and `webhooks create` have no default app. Exit codes: 0 success, 1 failed, 2 usage error, 3 not allowed, 4 not found, 5 conflict or leased, 6 timed out, 7 no capacity.";
+  return `# CLI reference\n\n${NOTE}${all}\n\n${sections.join("\n\n")}\n`;
 }
 
 const rows = await allRows();

@@ -6,12 +6,12 @@ export const CreateApp = Type.Object({
   app_name: Type.Optional(
     acts(Type.String(), "1 to 63 lower-case letters, digits and dashes; one namespace for all organizations."),
   ),
-  name: Type.Optional(acts(Type.String(), "The same as app_name, for clients that call it so.")),
-  org_slug: Type.Optional(acts(Type.String(), "The token's own organization, or `personal`, when left out.")),
+  name: Type.Optional(acts(Type.String(), "Alias of app_name.")),
+  org_slug: Type.Optional(acts(Type.String(), "Organization; the token's own, or `personal`, by default.")),
   network: Type.Optional(
     acts(
       Type.String({ maxLength: LIMITS.slug_chars }),
-      "Machines of one organization and network reach each other; `default` when left out.",
+      "Private network (default: `default`). Machines of one organization and network reach each other.",
     ),
   ),
 });

@@ -17,7 +17,7 @@ export const CreateOrg = Type.Object({
 });
 
 const Expiry = Type.Union([Type.String({ maxLength: 64 }), Type.Integer({ minimum: 1 })], {
-  description: "How long it lives: seconds, or a duration such as `30d`, `12h` or `1h30m`. 20 years when left out.",
+  description: "Lifetime: seconds, or a duration such as `30d`, `12h` or `1h30m`; 20 years by default.",
 });
 
 export const CreateToken = Type.Object({
@@ -67,7 +67,7 @@ export const Authorize = Type.Object({
   token: Type.Optional(
     Type.String({
       maxLength: LIMITS.token_bytes,
-      description: "The token in question; the caller's own when left out.",
+      description: "The token to inspect; the caller's own by default.",
     }),
   ),
   org_slug: Type.Optional(Type.String()),

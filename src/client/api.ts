@@ -1,6 +1,6 @@
 // Generated from the routes by `npm run docs`; do not edit.
 
-/** Every route: what it takes and what it answers. */
+/** Every route with its parameters, body and response. */
 export interface Api {
   /** Liveness: 200 while the process runs. */
   "GET /healthz": {
@@ -1213,7 +1213,7 @@ export interface Api {
     body: undefined;
     answer: { webhooks: ({ id: string; url: string; repository: string; username: string; has_password: boolean; created_by: string; created_at: string })[]; next_cursor?: string | undefined };
   };
-  /** Stop deploying what is pushed to a repository elsewhere. */
+  /** Disconnect a Git repository: its pushes are no longer deployed. */
   "DELETE /v1/apps/:app_name/git/webhooks/:git_webhook_id": {
     params: { app_name: string; git_webhook_id: string };
     query: Record<string, never>;
@@ -1367,7 +1367,7 @@ export interface Api {
     body: undefined;
     answer: undefined;
   };
-  /** List messages to receivers and their delivery, newest first. */
+  /** List notifications and their delivery, newest first. */
   "GET /v1/orgs/:org_slug/alerts/notifications": {
     params: { org_slug: string };
     query: { limit?: number | undefined };

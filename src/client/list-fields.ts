@@ -1,6 +1,6 @@
 // Generated from the routes by `npm run docs`; do not edit.
 
-/** Routes that answer a list in pages, and the field that holds its items; none when the answer is the list. */
+/** Routes with a paged list, and the response field with its items; empty when the response is the list. */
 export const LIST_FIELDS = {
   "GET /v1/orgs": "organizations",
   "GET /v1/orgs/:org_slug/tokens": "tokens",

@@ -4,7 +4,7 @@ import { CONNECTOR_LIMITS as LIMITS } from "./limits.ts";
 const text = Type.String({ maxLength: LIMITS.policy_text_chars });
 const secret = Type.String({ maxLength: LIMITS.credential_chars });
 const org_slug = Type.Optional(
-  Type.String({ description: "The token's own organization, or `personal`, when left out." }),
+  Type.String({ description: "Organization; the token's own, or `personal`, by default." }),
 );
 
 export const AccessPolicy = Type.Object(

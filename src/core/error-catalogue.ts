@@ -21,7 +21,7 @@ export const CATALOGUE = {
   image_not_found: {
     http: 400,
     retryable: false,
-    meaning: "The image exists neither here nor in its registry; the text names registry, repository and tag.",
+    meaning: "The image is neither stored here nor in its registry; the text names registry, repository and tag.",
   },
   image_refused: {
     http: 400,
@@ -36,12 +36,12 @@ export const CATALOGUE = {
   deploy_failed: {
     http: 422,
     retryable: false,
-    meaning: "The deploy failed and was rolled back; the text says why.",
+    meaning: "The deploy failed and was rolled back; the text has the reason.",
   },
   git_refused: {
     http: 422,
     retryable: false,
-    meaning: "Git cannot do this here: it is not installed, or refuses what was asked; the text is its own.",
+    meaning: "Git is not installed or rejected the request; the text is Git's message.",
   },
   build_files_missing: {
     http: 409,
@@ -159,14 +159,14 @@ export const CATALOGUE = {
   name_invalid: {
     http: 400,
     retryable: false,
-    meaning: "Registry: this is not the name of a repository; names are ORGANIZATION/REPOSITORY in lower case.",
+    meaning: "Registry: the repository name is invalid; names are ORGANIZATION/REPOSITORY in lower case.",
   },
-  name_unknown: { http: 404, retryable: false, meaning: "Registry: there is no such repository." },
+  name_unknown: { http: 404, retryable: false, meaning: "Registry: the repository does not exist." },
   blob_unknown: { http: 404, retryable: false, meaning: "Registry: the repository does not have this blob." },
   blob_upload_unknown: {
     http: 404,
     retryable: false,
-    meaning: "Registry: there is no such upload; it was finished, cancelled or removed.",
+    meaning: "Registry: the upload does not exist; it was finished, cancelled or removed.",
   },
   manifest_unknown: {
     http: 404,
@@ -176,17 +176,17 @@ export const CATALOGUE = {
   manifest_blob_unknown: {
     http: 404,
     retryable: false,
-    meaning: "Registry: the manifest names a blob or a manifest that the repository does not have.",
+    meaning: "Registry: the manifest references a blob or a manifest that the repository does not have.",
   },
   manifest_invalid: {
     http: 400,
     retryable: false,
-    meaning: "Registry: the manifest cannot be used; the text says why.",
+    meaning: "Registry: the manifest is invalid; the text has the reason.",
   },
   digest_invalid: {
     http: 400,
     retryable: false,
-    meaning: "Registry: the digest is neither sha256 nor sha512, or not that of what was sent.",
+    meaning: "Registry: the digest is neither sha256 nor sha512, or does not match the content.",
   },
   range_invalid: {
     http: 416,

@@ -5,7 +5,7 @@ export const FLY_SETTINGS = {
   fly_listen: {
     default: "",
     words:
-      "Listen address for Fly's own clients (flyctl, fly-go and others), such as `127.0.0.1:4281`; default: none. docs/fly.md",
+      "Listen address for Fly's clients (flyctl, fly-go and others), such as `127.0.0.1:4281`; default: none. docs/fly.md",
   },
 } as const satisfies Record<string, { default: string; words: string }>;
 

@@ -10,7 +10,10 @@ export const LIMITS = {
   // The HTTP edge.
   /** Largest JSON body. Past it: 413, the rest is not read. */
   body_bytes: MIB,
-  /** Bodies over this size are read only after the token was verified, so an anonymous caller cannot use memory. Else: 401. */
+  /**
+   * Bodies over this size are read only after the token was verified, so that anonymous callers cannot use memory.
+   * Otherwise: 401.
+   */
   body_unknown_bytes: 16 * KIB,
   /** Total size of such bodies in memory per token; full-access tokens are not counted. Over it: 429 `rate_limited`. */
   bodies_bytes_per_token: 64 * MIB,
@@ -44,9 +47,7 @@ export const LIMITS = {
   readiness_kept_ms: SECOND / 2,
   /** Interval between attempts to start while the database is unreachable. */
   database_wait_ms: SECOND,
-  /**
-   * Time for which systemd is told that the platform is starting while something is not ready; then it is told what.
-   */
+  /** Time after the start until systemd is notified even though a component is not ready, with the reason. */
   ready_wait_ms: 30 * SECOND,
   /** Items in one page of a list (`limit`). More: 400. */
   page_items: 1000,
@@ -57,7 +58,7 @@ export const LIMITS = {
   problems_listed: 64,
 
   // Connections to machines.
-  /** Delay before the other address family of a machine is tried in parallel (happy eyeballs). */
+  /** Delay before a machine's other address family is tried in parallel (happy eyeballs). */
   dial_stagger_ms: 250,
 
   // Idempotency-Key.
@@ -80,9 +81,12 @@ export const LIMITS = {
   sign_in_codes: 10_000,
   /** Length of a chain of tokens in which each was created by the one before. */
   token_chain: 8,
-  /** Valid tokens. With those that ended and are still listed there are at most four times as many. */
+  /** Valid tokens of an organization. Including listed revoked and expired ones: at most four times as many. */
   tokens_per_org: 10_000,
-  /** Time for which a revoked or expired token is still listed. Longer than an Idempotency-Key, which could make it again. */
+  /**
+   * Time for which a revoked or expired token is still listed. Longer than an Idempotency-Key, with which it could be
+   * created again.
+   */
   ended_tokens_kept_ms: 30 * 24 * HOUR,
   token_name_chars: 64,
   /** Longest lifetime of a token: 20 years. */
@@ -96,7 +100,7 @@ export const LIMITS = {
   apps_per_org: 10_000,
   /** Releases kept per app; older ones are deleted. */
   releases_per_app: 100,
-  /** The images of this many of an app's newest releases are kept, so that a rollback finds them. */
+  /** Newest releases of an app whose images are kept, for rollbacks. */
   release_images_kept: 10,
   image_name_chars: 1024,
   description_chars: 1000,
@@ -133,7 +137,7 @@ export const LIMITS = {
   ballast_bytes: 4 * MIB,
   /** Cached rows between two commits, for each of tokens, apps, organizations and machines. One more: the cache is cleared. */
   lookups: 4096,
-  /** Reads whose rows (token, app, organization) are remembered for the next one like it, with PostgreSQL. One more: all are forgotten. */
+  /** Cached row sets (token, app, organization) of reads, with PostgreSQL. One more: the cache is cleared. */
   recollections: 512,
   /** One call to PostgreSQL, retries included. Past it: 503, and its connection is replaced. */
   postgres_call_ms: 10 * SECOND,
@@ -141,7 +145,10 @@ export const LIMITS = {
   postgres_statement_ms: 8 * SECOND,
   /** Time a statement waits for a lock (`lock_timeout`). Past it: as above. */
   postgres_lock_ms: 4 * SECOND,
-  /** Time another process's write may wait for the rest of it while others wait for its locks. Past it: they end its session. */
+  /**
+   * Time a write of another process may pause while it holds locks that others wait for. Past it: they terminate its
+   * session.
+   */
   postgres_stuck_ms: 1500,
   /** Time a transaction may be idle (`idle_in_transaction_session_timeout`). Past it: the server ends it. */
   postgres_idle_transaction_ms: 5 * SECOND,
@@ -153,9 +160,12 @@ export const LIMITS = {
   postgres_fresh_ms: SECOND,
   /** Timeout of that probe. Past it: the connection is replaced, and the call uses another one. */
   postgres_probe_ms: 2 * SECOND,
-  /** Interval at which all hosts of the database URL are looked at. A newer primary: sessions with the old one are ended. */
+  /**
+   * Interval at which all hosts of the database URL are checked. On a newer primary: sessions to the old one are
+   * closed.
+   */
   postgres_survey_ms: 5 * SECOND,
-  /** A silent connection is probed by the kernel after this. */
+  /** Idle time after which the kernel probes a connection. */
   postgres_keepalive_ms: 10 * SECOND,
   /** A connection that is unused for this long is closed. */
   postgres_idle_ms: 5 * 60 * SECOND,

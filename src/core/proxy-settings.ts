@@ -19,8 +19,12 @@ export const PROXY_SETTINGS = {
     words:
       "Ownership check of host names: `orgs` (required for tokens of organizations; a full-access token is trusted), or `off`.",
   },
-  acme_directory: { default: "", words: "Address of a certificate authority (ACME); none by default." },
-  acme_ca: { default: "", words: "A PEM file that vouches for the authority itself, when the system does not." },
+  acme_directory: { default: "", words: "Directory URL of a certificate authority (ACME); none by default." },
+  acme_ca: {
+    default: "",
+    words:
+      "PEM file with the root certificate of the authority's own TLS certificate, if the system does not trust it.",
+  },
   acme_dns_hook: {
     default: "",
     words:

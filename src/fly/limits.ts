@@ -1,12 +1,12 @@
 /** Limits of the listener for Fly's clients. */
 export const FLY_LIMITS = {
-  /** Largest GraphQL request, variables included. Past it: 413. */
+  /** Size of a GraphQL request, variables included. Past it: 413. */
   graphql_bytes: 256 * 1024,
   /** Tokens of a GraphQL document. Past it: an error of the query. */
   graphql_tokens: 4000,
-  /** Nesting of a GraphQL query's fields. Past it: an error of the query. */
+  /** Nesting depth of a GraphQL query's fields. Past it: an error of the query. */
   graphql_depth: 12,
-  /** Fields of a GraphQL query, fragments spelled out. Past it: an error of the query. */
+  /** Fields of a GraphQL query, fragments expanded. Past it: an error of the query. */
   graphql_fields: 1000,
   /** Routes of the platform that one GraphQL query calls. Past it: an error at the field. */
   graphql_calls: 500,

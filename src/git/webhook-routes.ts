@@ -112,7 +112,7 @@ export function webhookRoutes(parts: WebhookRouteParts): Row[] {
       },
     }),
     route(`DELETE ${path}/:git_webhook_id`, {
-      summary: "Stop deploying what is pushed to a repository elsewhere",
+      summary: "Disconnect a Git repository: its pushes are no longer deployed",
       part: "apps",
       access: "write app",
       response: { status: 204 },

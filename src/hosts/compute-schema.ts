@@ -8,7 +8,7 @@ const NO_GPU = "no host has a GPU";
 export const Hardware = {
   cpu_kind: acts(
     Type.Union([Type.Literal("shared"), Type.Literal("performance")]),
-    "Whether it has a share of each CPU, or all of it; shared when left out.",
+    "Shared or dedicated CPUs; shared by default.",
   ),
   gpu_kind: refused(text, NO_GPU),
   // Without a kind, clients send the default of one GPU, or none.

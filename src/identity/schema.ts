@@ -8,7 +8,7 @@ export const TokenInput = Type.Object({
     Type.String({
       minLength: 1,
       maxLength: LIMITS.audience_chars,
-      description: "Who the token is for; the platform's base URL + `/` + the organization when left out.",
+      description: "Audience of the token; the platform's base URL + `/` + the organization by default.",
     }),
   ),
   alg: Type.Optional(

@@ -6,9 +6,9 @@ const DAY = 24 * 60 * MINUTE;
 export const MACHINE_LIMITS = {
   /** Machines of one organization that are not destroyed. One more: 422 `limit_reached`. */
   machines_per_org: 250_000,
-  /** Creates that are this near to `machines_per_org` wait for each other, so that it is kept exactly; others do not. */
+  /** Creates that are this close to `machines_per_org` are serialized, so that the limit is exact; others are not. */
   machines_counted_exactly: 1000,
-  /** Interval at which the counts of machines are added up. */
+  /** Interval at which the counts of machines are aggregated. */
   fold_counts_ms: 30 * SECOND,
   /** Body of a create or update, whose config may contain files. Past it: 413. */
   config_bytes: 8 * 1024 * 1024,
@@ -19,11 +19,11 @@ export const MACHINE_LIMITS = {
   versions_kept: 100,
   /** Events included in a machine's response; the event log keeps all. */
   events_shown: 20,
-  /** Events that a stream reads at once. */
+  /** Events that a stream reads in one query. */
   events_page: 1000,
-  /** Time a reader of the event log waits for writes under way that come first. Past it: the page ends before them. */
+  /** Time a reader of the event log waits for earlier writes in progress. Past it: the page ends before them. */
   events_settle_ms: SECOND,
-  /** Interval at which a stream that is held up by such a write looks again. */
+  /** Poll interval of a stream that waits for such a write. */
   events_behind_ms: 250,
 
   /** Operations waiting on one machine. One more: 503 `overloaded`. */
@@ -35,7 +35,7 @@ export const MACHINE_LIMITS = {
 
   /** Machines of a lost host that are restarted elsewhere in parallel; further ones wait. */
   rescues_parallel: 8,
-  /** Machines of a host marked per write as running without its lease; further ones follow. */
+  /** Machines of a host marked per write as exempt from its lease; further ones follow. */
   exempted_at_once: 200,
   /** Retry interval for machines that must leave their host and found no capacity. */
   relocate_again_ms: 5 * SECOND,
@@ -49,7 +49,7 @@ export const MACHINE_LIMITS = {
 
   /** Poll interval for changes of other processes whose notification was lost. */
   bus_look_ms: 2 * SECOND,
-  /** Time range that poll reads: the clock skew between hosts that it tolerates. */
+  /** Time range of that poll: the tolerated clock skew between hosts. */
   bus_lately_ms: 30 * SECOND,
 
   wait_default_s: 60,
@@ -107,14 +107,14 @@ export const MACHINE_LIMITS = {
 
   /** Runs (one-off, scheduled, release commands) kept per app; the oldest that has ended is deleted. */
   runs_per_app: 1000,
-  /** Characters of a run's command that are kept; the rest is cut off. */
+  /** Length of a run's stored command; the rest is cut off. */
   run_command_chars: 1000,
   /** Poll interval of the followed output of a run. */
   run_look_ms: 100,
 
   /** Log lines in one response. */
   logs_page: 10_000,
-  /** Machines whose logs are read together; for a larger app, those that changed last. */
+  /** Machines whose logs are read together; of a larger app, the most recently changed ones. */
   logs_machines: 200,
   /** Poll interval of followed logs, in case a notification was lost. */
   logs_look_ms: 2 * SECOND,

@@ -37,10 +37,12 @@ export const PROXY_LIMITS = {
   client_idle_ms: MINUTE,
   /** Time a client may stall while it has to send or receive. Past it: the connection is closed. */
   stall_ms: MINUTE,
-  /** Time in which `slow_body_bytes` of a request's body have to come. Past it: 408, or the stream is closed. Not while the
-   * machine does not take them, nor once it answers. */
+  /**
+   * Time in which `slow_body_bytes` of a request's body must arrive. Past it: 408, or the stream is closed. Does not
+   * apply while the machine does not read, or after it responds.
+   */
   slow_body_ms: MINUTE,
-  /** What has to come of a request's body in `slow_body_ms`. Less of it: as above. */
+  /** Minimum size of a request's body received in `slow_body_ms`. Less: as above. */
   slow_body_bytes: 4 * KIB,
   /** Time a machine may send nothing during a request. Past it: 504, or the response is cut off. */
   answer_idle_ms: 5 * MINUTE,
@@ -70,7 +72,10 @@ export const PROXY_LIMITS = {
   queue_length: 1024,
   /** Time a request waits in the queue. Past it: 503 with the reason. */
   queue_ms: 60 * SECOND,
-  /** Time after its start in which requests wait for a machine whose checks fail. Past it: 503 at once, unless others serve. */
+  /**
+   * Time after its start in which requests wait for a machine whose checks fail. Past it: 503, unless other machines
+   * serve.
+   */
   warm_up_ms: 60 * SECOND,
   /** Interval at which queued requests look for capacity freed by another worker. */
   poll_ms: 3,
@@ -94,9 +99,12 @@ export const PROXY_LIMITS = {
   workers: 32,
   /** Concurrent streams per HTTP/2 connection. */
   h2_streams: 128,
-  /** Streams of one HTTP/2 connection that its client may take back at once. More (rapid reset): the connection is closed. */
+  /**
+   * Streams of one HTTP/2 connection that its client may reset in a burst. More (rapid reset): the connection is
+   * closed.
+   */
   h2_resets: 200,
-  /** Those that it may take back each second beyond that. More: the same. */
+  /** Further resets per second. More: the same. */
   h2_resets_per_second: 33,
 
   // Files.
@@ -130,22 +138,26 @@ export const PROXY_LIMITS = {
   handshake_names: 100,
   /** Interval of the autostop check; shorter if autostop_idle is shorter. */
   idle_look_ms: 5 * SECOND,
-  /** Times autostop_idle that a service must do with fewer machines before one is stopped: one at first, twice as many after
-   * each such machine that requests started again, up to this. */
+  /**
+   * Multiple of autostop_idle for which a service must need fewer machines before one is stopped: 1 at first, doubled
+   * whenever requests started such a machine again, up to this.
+   */
   excess_windows: 32,
 
   // A start while the database is away.
-  /** How old the routes known last may be, since a process served by them. Past it: they are not served. */
+  /** Maximum age of the last known routes, since a process last used them. Past it: they are not served. */
   last_known_ms: 10 * MINUTE,
-  /** Between two times that they are written, or are marked as in force. */
+  /** Interval at which they are written, or marked as in use. */
   last_known_write_ms: SECOND,
 
   // Other edge proxies.
   /** Time other edge proxies have to agree that a machine is idle. Past it: it keeps running until the next check. */
   agree_ms: 10 * SECOND,
-  /** Poll interval of their answers; a notification arrives sooner. */
+  /** Poll interval of their responses; a notification arrives sooner. */
   agree_look_ms: 500,
-  /** A machine that another edge proxy wanted to autostop gets requests again after this, unless it was stopped. */
+  /**
+   * Time after which a machine that another edge proxy wanted to autostop gets requests again, unless it was stopped.
+   */
   put_back_ms: 3 * SECOND,
   /** An edge proxy without a heartbeat for this long is no longer asked. */
   peer_silent_ms: 30 * SECOND,
@@ -153,15 +165,17 @@ export const PROXY_LIMITS = {
   peer_kept_ms: 60 * MINUTE,
 
   // The status of apps.
-  /** Apps whose status is in one page of the list. */
+  /** Apps per page of the list of app states. */
   status_page: 100,
-  /** Running machines of an app that are asked what their program listens on, for its state. */
+  /** Running machines of an app that are queried for listening ports, for its state. */
   status_probes: 3,
-  /** Machines that the status of an app looks into: of more, those that failed and the oldest. How many are in each state is exact. */
+  /**
+   * Machines examined for the status of an app: of more, the failed ones and the oldest. Counts per state are exact.
+   */
   status_machines: 1000,
-  /** Failing machines that the status of an app names; its reason counts all. */
+  /** Failing machines listed in the status of an app; its reason counts all. */
   status_failures: 100,
-  /** Releases looked at for the one that runs. Past it: the status names none. */
+  /** Releases searched for the current one. Past it: the status has none. */
   status_releases: 20,
 
   // Certificates.
@@ -170,13 +184,18 @@ export const PROXY_LIMITS = {
   /** Timeout of a DNS query for a TXT record, per attempt. Past it: the name stays `pending`. */
   txt_timeout_ms: 2000,
   txt_tries: 2,
-  /** One request to the certificate authority. Past it: the order fails, and is made again a quarter of an hour later. */
+  /**
+   * Timeout of a request to the certificate authority. Past it: the order fails, and is retried after a quarter of an
+   * hour.
+   */
   acme_request_ms: 15 * SECOND,
-  /** From an order to its certificate. Past it: the same. */
+  /** Timeout of an order. Past it: the same. */
   acme_order_ms: 10 * MINUTE,
-  /** Time after which an order of another process is looked at again. */
+  /** Time after which an order of another process is checked again. */
   acme_look_ms: MINUTE,
-  /** The program that sets or removes a TXT record for dns-01. Past it: it is killed, and the order fails. */
+  /**
+   * Timeout of the program that sets or removes a TXT record for dns-01. Past it: it is killed, and the order fails.
+   */
   acme_hook_ms: 5 * MINUTE,
   /** A chain or key as PEM. Past it: 422. */
   pem_chars: 64 * KIB,

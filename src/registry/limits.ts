@@ -1,4 +1,4 @@
-/** Bounds of the registry, by name. What happens at the bound is written beside it. */
+/** Limits of the registry. Each comment says what happens when the limit is reached. */
 const SECOND = 1000;
 const HOUR = 3600 * SECOND;
 const DAY = 24 * HOUR;
@@ -26,7 +26,7 @@ export const REGISTRY_LIMITS = {
   uploads_per_org: 200,
   /** Tags and repositories per page; `n` may ask for fewer. */
   page: 1000,
-  /** Referrers per page; the answer links to the next one. */
+  /** Referrers per page; the response links to the next one. */
   referrers_page: 100,
   /** Free space that an upload leaves on the disk. Past it: 503 `storage_full`. */
   disk_kept_bytes: 512 * MIB,

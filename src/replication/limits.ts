@@ -1,4 +1,4 @@
-/** The bounds of a replication node, by name, each with what happens when it is reached. */
+/** Limits of a replication node. Each comment says what happens when the limit is reached. */
 const KIB = 1024;
 const MIB = 1024 * KIB;
 const SECOND = 1000;
@@ -15,7 +15,7 @@ export const REPLICATION_LIMITS = {
   waits: 10_000,
   /** Default timeout of such a request. Then: 408. */
   wait_ms: 5 * SECOND,
-  /** … and at most. A longer time is refused: 400. */
+  /** … and its maximum. A longer time is rejected: 400. */
   wait_most_ms: 60 * SECOND,
 
   // Acknowledged transactions.
@@ -58,22 +58,22 @@ export const REPLICATION_LIMITS = {
 
   // Capture and checkpoints.
   /**
-   * Time between looks at the databases and for new ones. What is written before a file is found is its first transaction.
-   * Where the kernel does not report writes, a transaction is that much late at most.
+   * Poll interval of databases and of new ones. What is written before a file is found is its first transaction.
+   * Where the kernel does not report writes, a transaction is delayed by at most this.
    */
   look_ms: 20,
-  /** The same while no database is written to and the kernel would report it: that costs less when idle. */
+  /** The same without writes, if the kernel would report them: this costs less when idle. */
   quiet_look_ms: 50,
   /**
-   * Time between two looks at a database that is written to. A look, a sync and a packet cost five times what a transaction
-   * does, so those that come within this time share them.
+   * Minimum interval between polls of a database with writes. A poll, a sync and a packet cost five times a
+   * transaction, so transactions within this time share them.
    */
   look_again_ms: 4,
-  /** After a write to a WAL, how often its index is looked at for the commit, */
+  /** Interval at which the index of a WAL is polled for the commit after a write, */
   commit_look_ms: 1,
-  /** … and for how long. Then: every `look_ms`, like all. */
+  /** … and the maximum time of that. Then: every `look_ms`. */
   commit_expected_ms: 50,
-  /** Frames captured in one go. */
+  /** Frames captured in one batch. */
   capture_frames: 100,
   /** Time of capturing before other databases have their turn. */
   capture_ms: 5,
@@ -92,9 +92,9 @@ export const REPLICATION_LIMITS = {
   checkpoint_frames: 4000,
   /** The same in bytes, for databases with large pages. */
   checkpoint_bytes: 32 * MIB,
-  /** The thread that copies logs back ends when it had nothing to do for this long: it takes 10 MiB. */
+  /** Idle time after which the checkpoint thread ends: it takes 10 MiB. */
   checkpoint_thread_ms: 10 * SECOND,
-  /** How long the node tries to take the write lock from busy applications. Then: again at the next look. */
+  /** Time the node tries to take the write lock from busy applications. Then: again at the next poll. */
   lock_try_ms: 2,
   /** The same against writers that are too fast, or whose WAL is too long. Then: at the next poll. */
   insist_ms: 100,
@@ -106,7 +106,7 @@ export const REPLICATION_LIMITS = {
   databases: 1000,
   /** Time of opening databases before others have their turn: a large one may have to be read. */
   open_slice_ms: 10,
-  /** Time a starting or joining node waits for its databases to open. Then: without those. */
+  /** Time a starting or joining node waits for its databases to open. Then: it continues without the others. */
   settle_ms: 1 * SECOND,
   /** Timeout for the write lock while opening, doubled at each attempt, up to the second value. */
   open_lock_ms: 2,
@@ -125,8 +125,8 @@ export const REPLICATION_LIMITS = {
 
   // The transaction log.
   /**
-   * Delay of durability on a replica: applied transactions are in its log at once and durable this much later. A power
-   * cut loses at most this, which it gets again; a node is never primary of anything that is not durable.
+   * Delay of durability on a replica: applied transactions are in its log immediately and durable this much later. A
+   * power failure loses at most this, which it receives again; a node is never primary of non-durable transactions.
    */
   replica_sync_ms: 50,
   /** Size at which a segment file is closed. */
@@ -146,7 +146,7 @@ export const REPLICATION_LIMITS = {
   tidy_ms: 1 * SECOND,
 
   // Streams between nodes.
-  /** What arrives at a replica within this time after the last was applied is applied together. */
+  /** Transactions that arrive at a replica within this time after the last apply are applied together. */
   gather_ms: 4,
   /** Bytes that have arrived at a replica. Past it they are applied without waiting for more. */
   gather_bytes: 1 * MIB,
@@ -186,15 +186,15 @@ export const REPLICATION_LIMITS = {
   backup_ms: 1 * SECOND,
   /** Transactions are merged into one object up to this size. */
   backup_bytes: 64 * MIB,
-  /** Interval of snapshots while anything changes: a restore reads one, and the changes since. */
+  /** Interval of snapshots while there are changes: a restore reads one, and the changes since. */
   backup_snapshot_ms: 24 * 60 * 60 * SECOND,
   /** … or after this many objects of changes. */
   backup_snapshot_changes: 5000,
-  /** Retention of backups, unless configured. What is only needed for older moments is deleted. */
+  /** Default retention of backups. Objects needed only for older points in time are deleted. */
   backup_keep_ms: 30 * 24 * 60 * 60 * SECOND,
 
   /**
-   * Transactions kept because a backup does not take them. Past it they are deleted, and the backup continues with a
+   * Size of transactions kept while a backup fails. Past it they are deleted, and the backup continues with a
    * snapshot.
    */
   backup_backlog_bytes: 4 * 1024 * MIB,
@@ -218,7 +218,7 @@ export const REPLICATION_LIMITS = {
   observed_find_ms: 2 * SECOND,
 
   // Election.
-  /** Leases that the platform tracks. One more: the least recently used is seen as new, and lasts longer by that. */
+  /** Leases that the platform tracks. One more: the least recently used one is treated as new, which extends it. */
   leases_seen: 10_000,
   /**
    * Duration of a lease without renewal, and so about the time without a primary after its loss. A primary that cannot

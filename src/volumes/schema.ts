@@ -12,50 +12,54 @@ const { size_gb_min, size_gb_max, retention_days_min, retention_days_max, retent
 const size = Type.Integer({ minimum: size_gb_min, maximum: size_gb_max });
 const retention = acts(
   Type.Integer({ minimum: retention_days_min, maximum: retention_days_max }),
-  `Days to keep snapshots; ${retention_days_default} when left out.`,
+  `Retention of snapshots in days; ${retention_days_default} by default.`,
 );
 
 const Compute = Type.Partial(
   Type.Object({
     ...Hardware,
     cpus: acts(nonNegativeInteger, "Place it on a host with this much free capacity."),
-    memory_mb: acts(nonNegativeInteger, "It goes to a host that has so much free."),
+    memory_mb: acts(nonNegativeInteger, "Place it on a host with this much free memory."),
     persist_rootfs: warned(text, "it is for the config of the machine"),
   }),
 );
 
 export const CreateVolume = Type.Object({
-  name: acts(text, "Several volumes may have the same."),
-  region: Type.Optional(acts(text, "The default region when left out; required when made from a snapshot.")),
+  name: acts(text, "Name; several volumes may have the same."),
+  region: Type.Optional(acts(text, "Region (default: the default region); required with a snapshot.")),
   size_gb: Type.Optional(
     acts(
       size,
-      `${VOLUME_LIMITS.size_gb_default} when left out; of a restore or a fork, the size of what it is made from.`,
+      `Size in GB; ${VOLUME_LIMITS.size_gb_default} by default, for a restore or a fork the size of its source.`,
     ),
   ),
   fstype: Type.Optional(acts(Type.Union([Type.Literal("ext4"), Type.Literal("")]), "`ext4`.")),
   encrypted: Type.Optional(
-    acts(flag, "True when left out. Refused where no way to encrypt works; never said and not done."),
+    acts(flag, "Encrypt the volume; true by default. Refused if the host supports no encryption."),
   ),
-  auto_backup_enabled: Type.Optional(acts(flag, "A snapshot a day; true when left out.")),
+  auto_backup_enabled: Type.Optional(acts(flag, "Daily snapshots; true by default.")),
   snapshot_retention: Type.Optional(retention),
-  require_unique_zone: Type.Optional(acts(flag, "In a zone without another volume of this name; true when left out.")),
+  require_unique_zone: Type.Optional(
+    acts(flag, "Place it in a zone without another volume of this name; true by default."),
+  ),
   unique_zone_app_wide: Type.Optional(
-    acts(flag, "With require_unique_zone: in a zone without any other volume of the app."),
+    acts(flag, "With require_unique_zone: place it in a zone without any other volume of the app."),
   ),
   machines_only: Type.Optional(warned(flag, "nothing but machines can mount a volume")),
-  snapshot_id: Type.Optional(acts(text, "Make it from this snapshot.")),
-  source_volume_id: Type.Optional(acts(text, "Make it a fork of this volume.")),
-  compute: Type.Optional(acts(Compute, "The machine that is to mount it: the volume goes where that fits.")),
+  snapshot_id: Type.Optional(acts(text, "Restore this snapshot.")),
+  source_volume_id: Type.Optional(acts(text, "Fork this volume.")),
+  compute: Type.Optional(
+    acts(Compute, "Size of the machine that will mount the volume; the volume is placed on a host where it fits."),
+  ),
   compute_image: Type.Optional(warned(text, "images are fetched when a machine starts")),
 });
 
 export const UpdateVolume = Type.Object({
-  auto_backup_enabled: Type.Optional(acts(flag, "A snapshot a day.")),
+  auto_backup_enabled: Type.Optional(acts(flag, "Daily snapshots.")),
   snapshot_retention: Type.Optional(retention),
 });
 
-export const ExtendVolume = Type.Object({ size_gb: acts(size, "The new size.") });
+export const ExtendVolume = Type.Object({ size_gb: acts(size, "New size in GB.") });
 
 export const ListQuery = Type.Object({
   summary: Type.Optional(Type.Boolean({ description: "Omit file system usage, which is faster." })),

@@ -157,7 +157,7 @@ function silenceRoutes(service: NotificationService): Row[] {
 
 function deliveries(service: NotificationService): Row {
   return route("GET /v1/orgs/:org_slug/alerts/notifications", {
-    summary: "List messages to receivers and their delivery, newest first",
+    summary: "List notifications and their delivery, newest first",
     part: "alerts",
     access: "read org",
     query: Type.Object({ limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000 })) }),

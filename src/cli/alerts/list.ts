@@ -17,7 +17,7 @@ export const alertsList: Verb = {
   options: [
     ORG,
     ["-a, --app <app>", "only this app's alerts"],
-    ["--resolved", "also those that ended in the last 15 minutes"],
+    ["--resolved", "also alerts resolved in the last 15 minutes"],
   ],
   lists: true,
   is_default: true,

@@ -12,7 +12,7 @@ export const alertsReceivers: Verb = {
   details: () =>
     "The file has the format of Alertmanager's: `route` and `receivers` with webhook_configs, slack_configs, email_configs, ntfy_configs; `alertmanagers` with the url of each.",
   arguments: [["[file]", "YAML to set; - reads stdin (default: show them)"]],
-  options: [ORG, ["--delete", "delete them: nobody is told of alerts any more"]],
+  options: [ORG, ["--delete", "delete them: no notifications are sent any more"]],
   examples: ["hangar alerts receivers receivers.yml", "hangar alerts receivers"],
   async run({ client, stdin }, input) {
     const params = orgOf(input);
@@ -49,7 +49,7 @@ export const alertsTry: Verb = {
 
 export const alertsNotifications: Verb = {
   words: "alerts notifications",
-  summary: "List messages to receivers and their delivery, newest first",
+  summary: "List notifications and their delivery, newest first",
   options: [ORG],
   examples: ["hangar alerts notifications"],
   async run({ client }, input) {
@@ -85,7 +85,7 @@ export const alertsSilences: Verb = {
 
 export const alertsSilence: Verb = {
   words: "alerts silence",
-  summary: "Silence alerts: nobody is told of those that match; --end ends a silence",
+  summary: "Silence matching alerts: no notifications are sent; --end ends a silence",
   arguments: [["[matchers...]", `such as alertname=ManyErrors app=web 'host=~"a|b"'`]],
   options: [
     ORG,

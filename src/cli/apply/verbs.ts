@@ -43,7 +43,7 @@ function noApp(name: string): never {
 const apply: Verb = {
   words: "apply",
   summary: "Apply a desired-state file; shows the changes first",
-  arguments: [["<file>", "a document as `hangar export` writes it; - is stdin"]],
+  arguments: [["<file>", "output of `hangar export`; - is stdin"]],
   options: [
     ["--dry-run", "show the differences without applying them; exit code 1 if there are any"],
     ["--prune", "destroy machines of these apps that are not in the document; volumes always stay"],

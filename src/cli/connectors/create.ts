@@ -80,7 +80,7 @@ export const connectorsCustom: Verb = {
   words: "connectors custom",
   summary: "Connect any HTTP API with a token, which is read from stdin",
   arguments: [
-    ["<name>", "what to call it"],
+    ["<name>", "name of the connector"],
     ["<address>", "base URL; {token} in it is replaced by the token"],
   ],
   options: [
@@ -89,7 +89,7 @@ export const connectorsCustom: Verb = {
     ["--prefix <text>", "before the token in the header (default: Bearer)"],
     ["--header <name>", "the header (default: Authorization)"],
     ["--query-name <name>", "the parameter (default: access_token)"],
-    ["--test-path <path>", "what a test calls (default: /)"],
+    ["--test-path <path>", "path of the test request (default: /)"],
     ...POLICY,
   ],
   examples: ["echo $KEY | hangar connectors custom weather https://api.weather.example/v1 --auth query --allow-all"],
@@ -124,7 +124,7 @@ export const connectorsCustom: Verb = {
 
 export const connectorsProvision: Verb = {
   words: "connectors provision",
-  summary: "Connect a provider with a key of the platform's, or the platform itself (sprites_admin)",
+  summary: "Connect a provider with the operator's key, or the platform itself (sprites_admin)",
   arguments: [["<provider>", "sprites_admin, or a provider whose key the operator has configured"]],
   options: [ORG, ...POLICY],
   examples: ["hangar connectors provision sprites_admin --label admin --allow '/v1/apps/web/*'"],

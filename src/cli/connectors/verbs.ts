@@ -35,7 +35,7 @@ export const connectorsProviders: Verb = {
 
 export const connectorsShow: Verb = {
   words: "connectors show",
-  summary: "Show a connector and what it was used for",
+  summary: "Show a connector and its usage",
   arguments: [ID],
   examples: ["hangar connectors show $CONNECTOR"],
   async run({ client }, input) {

@@ -3,11 +3,11 @@ import { facts, table } from "../output.ts";
 import { firstArgument, UsageError, type Verb } from "../verb.ts";
 import { contextsFile, placeNamed, readPlaces, writePlaces } from "./file.ts";
 
-const NAME: readonly [string, string] = ["<name>", "what you call that platform"];
+const NAME: readonly [string, string] = ["<name>", "name of the context"];
 
 const contextAdd: Verb = {
   words: "context add",
-  summary: "Add a platform by name, with this --url and --token, and switch to it",
+  summary: "Add a context for a platform, with this --url and --token, and switch to it",
   arguments: [NAME],
   examples: ["hangar context add here --url $(cat $HANGAR_DATA_DIR/address) --token $TOKEN"],
   async run({ client, token, say }, input) {
@@ -27,7 +27,7 @@ const contextAdd: Verb = {
 
 const contextUse: Verb = {
   words: "context use",
-  summary: "Switch to a platform; - is the one of the data dir",
+  summary: "Switch to a platform; - is the platform of the data dir",
   arguments: [["<name>", "a name of `hangar context list`, or -"]],
   examples: ["hangar context use here", "hangar context use -"],
   async run(_context, input) {
@@ -58,7 +58,7 @@ const contextList: Verb = {
 
 const contextShow: Verb = {
   words: "context show",
-  summary: "Show the current platform, and why it is current",
+  summary: "Show the current platform, and the reason for the choice",
   examples: ["hangar context show"],
   async run({ client, chosen }) {
     const data = { url: client.base_url, because: chosen, file: contextsFile(process.env) };

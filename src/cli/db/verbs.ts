@@ -6,7 +6,7 @@ type Option = readonly [flags: string, words: string];
 
 /** Options that authenticate a node or user. */
 const CREDENTIALS: readonly Option[] = [
-  ["--key-file <file>", "a key the nodes share (or HANGAR_DB_KEY)"],
+  ["--key-file <file>", "shared key of the nodes (or HANGAR_DB_KEY)"],
   ["--identity-issuer <url>", "instead of a key: machines with tokens of this issuer"],
   ["--identity-subject <sub>", "… whose subject is this, for example org:app:*"],
   ["--identity-jwks <url>", "… read its keys from here instead of the issuer's configuration"],
@@ -27,7 +27,7 @@ const NODE_OPTIONS: readonly Option[] = [
   ["--token-file <file>", "the token for a lease of the platform (or HANGAR_TOKEN)"],
   ["--lease-ttl <time>", "lease duration; a failover takes about this long (default: 2s)"],
   ["--no-candidate", "with --lease: follow, but never become primary"],
-  ["--advertise <url>", "where other nodes reach this one"],
+  ["--advertise <url>", "address at which other nodes reach this one"],
   ["--backup <where>", "while primary, copy transactions to a folder or to https://host/bucket[/path]"],
   ["--backup-keep <days>", "retention of backups, in days (default: 30)"],
   ["--ack <mode>", "replicas that must have a transaction on disk before it is acknowledged: none, one or quorum"],
@@ -42,7 +42,7 @@ const NODE_OPTIONS: readonly Option[] = [
   ["--proxy-local <patterns>", "… paths that never leave this node, such as '/static/*,*.css'"],
   ["--proxy-primary <patterns>", "… paths that always go to the primary"],
   ["--proxy-queue <time>", "… how long writes wait for a primary (default: 30s)"],
-  ["--proxy-advertise <url>", "… where other nodes reach the proxy"],
+  ["--proxy-advertise <url>", "… address at which other nodes reach the proxy"],
   ["--max-lag <time>", "how far replicas may be behind before writers wait, such as 500ms (default: 1s)"],
   ...CREDENTIALS,
   ["--trust-network", "allow a non-loopback address without a key or an identity"],
@@ -124,7 +124,7 @@ export const dbPromote = admin("db promote", "Promote a node to primary; the old
 
 const dbRun: Verb = {
   words: "db run",
-  summary: "Run a command on a replica's machine that may write to a database there, such as a migration",
+  summary: "Run a command on a replica that may write to its database, such as a migration",
   arguments: [
     NODE,
     NAME,
@@ -148,7 +148,7 @@ const dbRun: Verb = {
 };
 
 export const dbExport = admin("db export", "Export a consistent copy of a database to a file", {
-  arguments: [NODE, NAME, ["<file>", "the file to make; it must not exist"]],
+  arguments: [NODE, NAME, ["<file>", "the file to create; it must not exist"]],
   options: CREDENTIALS,
   examples: ["hangar db export $DB_NODE app.db copy.db"],
 });
@@ -159,7 +159,7 @@ export const dbImport = admin("db import", "Import a file as a database of the c
   examples: ["hangar db import $DB_NODE app.db copy.db"],
 });
 
-export const dbBackups = admin("db backups", "List what can be restored from a backup", {
+export const dbBackups = admin("db backups", "List databases and times that a backup can restore", {
   arguments: [BACKUP],
   examples: ["hangar db backups $DB_BACKUP"],
 });
@@ -168,7 +168,7 @@ export const dbRestore = admin(
   "db restore",
   "Restore a database from a backup, as of a moment or a transaction, to a file or into the cluster",
   {
-    arguments: [BACKUP, NAME, ["[file]", "the file to make; it must not exist"]],
+    arguments: [BACKUP, NAME, ["[file]", "the file to create; it must not exist"]],
     options: [
       ["--at <time>", "as of this moment, for example 2026-01-02T03:04:05Z"],
       ["--txid <hex>", "as of this transaction"],

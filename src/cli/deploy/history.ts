@@ -7,7 +7,7 @@ import { plan, release, type ScaleOptions } from "./release.ts";
 import { TIMING_OPTIONS, timingOf } from "./timing.ts";
 
 export const APP: readonly [string, string] = ["-a, --app <app>", "the app"];
-export const MESSAGE: readonly [string, string] = ["-m, --message <text>", "why, for people who read the releases"];
+export const MESSAGE: readonly [string, string] = ["-m, --message <text>", "description of the release"];
 export const DRY_RUN: readonly [string, string] = ["--dry-run", "print what would be done, and change nothing"];
 
 /** Prefix of releases that only changed the number of machines. */

@@ -12,7 +12,7 @@ const run = promisify(execFile);
 
 const remote: Verb = {
   words: "git remote",
-  summary: "Print how to push an app to this platform; --add does it in this folder",
+  summary: "Print the commands to push an app with Git; --add runs them in this folder",
   details: () =>
     "Git asks `hangar git credential` for the password, which answers with the token that every command uses here: no token is written into the repository's config.",
   options: [APP, ["--add", "run these commands in this folder"], ["--name <name>", "of the remote (default: hangar)"]],
@@ -66,7 +66,7 @@ const branch: Verb = {
 
 const credential: Verb = {
   words: "git credential",
-  summary: "Answer Git's question for a password (a Git credential helper)",
+  summary: "Git credential helper: gives Git the token of this command",
   arguments: [["<action>", "get, store or erase, as Git says it"]],
   examples: [],
   async run(context, input) {

@@ -9,12 +9,12 @@ const COMMIT_CHARS = 7;
 
 const connect: Verb = {
   words: "git connect",
-  summary: "Deploy what is pushed to a repository of GitHub, Gitea or Forgejo (a webhook)",
+  summary: "Deploy pushes to a repository of GitHub, Gitea or Forgejo (webhook)",
   arguments: [["<repository>", "its address: https://github.com/acme/shop.git"]],
   options: [
     APP,
     ["--username <name>", "of a private repository (default: git)"],
-    ["--password-stdin", "read its password, a token that may read it, from standard input"],
+    ["--password-stdin", "read its password, a token with read access, from standard input"],
   ],
   examples: ["hangar git connect https://github.com/acme/shop.git --app web"],
   async run({ client, say, stdin }, input) {
@@ -42,7 +42,7 @@ const connect: Verb = {
 
 const webhooks: Verb = {
   words: "git webhooks",
-  summary: "List the repositories elsewhere whose pushes deploy an app",
+  summary: "List connected Git repositories of an app",
   options: [APP],
   lists: true,
   examples: ["hangar git webhooks --app web"],
@@ -73,7 +73,7 @@ const WEBHOOK: readonly [string, string] = ["[webhook]", "its id (default: the o
 
 const deliveries: Verb = {
   words: "git deliveries",
-  summary: "List the events that came to a webhook, and what became of each",
+  summary: "List received events of a webhook and their results",
   arguments: [WEBHOOK],
   options: [APP],
   lists: true,
@@ -99,7 +99,7 @@ const deliveries: Verb = {
 
 const disconnect: Verb = {
   words: "git disconnect",
-  summary: "Stop deploying what is pushed to a repository elsewhere",
+  summary: "Disconnect a Git repository: its pushes are no longer deployed",
   arguments: [WEBHOOK],
   options: [APP],
   examples: ["hangar git disconnect --app web"],

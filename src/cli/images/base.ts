@@ -9,7 +9,7 @@ const kinds = Object.keys(BASES).join(", ");
 
 export const imagesBase: Verb = {
   words: "images base",
-  summary: `Make a base image of Debian's packages, without a registry: ${kinds}`,
+  summary: `Build a base image from Debian packages, without a registry: ${kinds}`,
   arguments: [["<kind>", kinds]],
   options: [
     ["--suite <name>", "Debian's release, for example bookworm (default: this system's, or bookworm)"],

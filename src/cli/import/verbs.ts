@@ -13,7 +13,7 @@ const importFly: Verb = {
     ["--from <url>", `the API to read (default: FLY_FLAPS_BASE_URL, or ${FLY_URL})`],
     ["--from-org <slug>", "the organization there (default: personal)"],
     ["--org <slug>", "the organization here (default: personal)"],
-    ["--region <code>", "the region for everything (default: each keeps the name of its own)"],
+    ["--region <code>", "one region for everything (default: regions keep their names)"],
     ["-o, --output <file>", "into this file"],
   ],
   details: () =>

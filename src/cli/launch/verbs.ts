@@ -24,7 +24,7 @@ const launch: Verb = {
     ],
     ["--port <port>", "the port that the app listens on (default: what the Dockerfile exposes, else 8080)"],
     ["--base <image>", "base image of the Dockerfile (default: one of `hangar images base`, else the usual one)"],
-    ["--overwrite", "replace files that are there, without asking"],
+    ["--overwrite", "overwrite existing files without asking"],
     ["--dry-run", "print the files, and write none"],
   ],
   examples: ["hangar launch --dry-run"],

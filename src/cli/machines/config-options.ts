@@ -9,12 +9,12 @@ export const CONFIG_OPTIONS: readonly (readonly [string, string])[] = [
   ["--memory <mb>", "memory in MB, a multiple of 256 (default: 256)"],
   ["--size <name>", "a named size, for example shared-cpu-2x"],
   ["--port <ports...>", "publish a port: 80:8080/http, 443:8080/tls,http, 5432/tcp"],
-  ["--autostop <what>", "what to do when it is idle: off, stop or suspend; a request starts it again"],
+  ["--autostop <what>", "action when idle: off, stop or suspend; a request starts it again"],
   ["-v, --volume <volume:path>", "mount a volume: vol_…:/data"],
   ["--restart <policy>", "no, on-failure or always"],
   ["--schedule <interval>", "hourly, daily, weekly or monthly"],
   ["--standby-for <ids...>", "be a standby of these machines"],
-  ["--config <json>", "anything else of the config, as JSON"],
+  ["--config <json>", "further config fields, as JSON"],
 ];
 
 /** The config the options spell. What is not named is not in it. */

@@ -106,8 +106,8 @@ export const machinesLease: Verb = {
   arguments: [["<action>", "take, show or release"], MACHINE],
   options: [
     APP,
-    ["--ttl <seconds>", "how long it lasts (default: 30)"],
-    ["--description <text>", "what it is for"],
+    ["--ttl <seconds>", "duration in seconds (default: 30)"],
+    ["--description <text>", "description"],
     ["--wait <seconds>", "wait this many seconds for it"],
     ["--nonce <nonce>", "nonce of the lease to refresh or release"],
   ],

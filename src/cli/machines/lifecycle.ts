@@ -102,8 +102,8 @@ export const machinesDestroy = lifecycle(
       },
     }),
   [
-    ["--force", "even if it is running: its stop signal, then SIGKILL after its stop timeout"],
-    ["--kill", "even if it is running: SIGKILL at once"],
+    ["--force", "even if running: stop signal, then SIGKILL after its stop timeout"],
+    ["--kill", "even if running: SIGKILL immediately"],
   ],
 );
 

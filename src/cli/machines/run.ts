@@ -11,11 +11,11 @@ export const run: Verb = {
   ...machinesRun,
   words: "run",
   summary:
-    "Run an image: create the app if needed, publish its ports, wait until it runs; --once runs a task to its end",
+    "Run an image: create the app if needed, publish its ports, wait until it runs; --once runs a task to completion",
   options: [
     ["-a, --app <app>", "the app it belongs to (default: named after the image)"],
     ["--org <slug>", "organization of the app, if it is created"],
-    ["--once", "run it to its end: print its output, exit with its exit code; Ctrl C ends it"],
+    ["--once", "run it to completion: print its output, exit with its exit code; Ctrl C ends it"],
     ["--release", "with --once: in the image of the app's release, with its environment; all words are the command"],
     ["--raw", "with --once: raw output, with colours and other escape sequences"],
     ...(machinesRun.options ?? []).filter(([flags]) => !flags.includes("--app")),

@@ -101,7 +101,7 @@ export const machinesRun: Verb = {
     ["-a, --app <app>", "the app it belongs to"],
     ["--name <name>", "its name (default: generated)"],
     ["--region <region>", "where"],
-    ["--rm", "destroy it when it is done"],
+    ["--rm", "destroy it when it exits"],
     ["--skip-launch", "create it, do not start it"],
     ["--detach", "do not wait until it runs"],
     ...CONFIG_OPTIONS,

@@ -11,7 +11,7 @@ export function egressText({ mode, allow }: { mode: string; allow: readonly stri
 
 export const egressShow: Verb = {
   words: "egress show",
-  summary: "Show what an app's machines may reach outside their private network",
+  summary: "Show an app's egress policy: what its machines may reach outside their private network",
   arguments: [APP],
   completes: "apps",
   examples: ["hangar egress show web"],

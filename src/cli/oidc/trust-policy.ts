@@ -27,7 +27,7 @@ export const oidcTrustPolicy: Verb = {
     ["-a, --app <app>", "the app"],
     ["--machine <name>", "only this machine of it"],
     ["--org <slug>", "the organization (default: personal)"],
-    ["--audience <text>", "what tokens are for (default: the platform's own)"],
+    ["--audience <text>", "audience of the tokens (default: the platform's own)"],
   ],
   examples: [
     "hangar oidc trust-policy aws --app machinery",

@@ -18,7 +18,7 @@ const GIB = 1024 ** 3;
 
 export const doctor: Verb = {
   words: "doctor",
-  summary: "Check this box: what the platform needs, what is installed, and how to fix the rest",
+  summary: "Check this box for everything the platform needs, and say how to fix what is missing",
   examples: ["hangar doctor"],
   async run(context) {
     const findings = [

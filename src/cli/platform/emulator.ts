@@ -2,9 +2,9 @@ import type { Verb } from "../verb.ts";
 import { textOption } from "../verb.ts";
 
 const OPTIONS = [
-  ["--listen <address>", "where it listens (default: 127.0.0.1:4280; port 0 with a command)"],
+  ["--listen <address>", "listen address (default: 127.0.0.1:4280; port 0 with a command)"],
   ["--control <address>", "address of the control API (default: a free port)"],
-  ["--config <file>", "a settings file as of the platform: hosts, connectors, limits"],
+  ["--config <file>", "a config file of the platform: hosts, connectors, limits"],
   ["--state <file>", "start from a state saved by `hangar backup` or the emulator"],
   ["--time <time>", "initial time, such as 2030-01-01T00:00:00Z"],
 ] as const;
@@ -12,7 +12,9 @@ const OPTIONS = [
 export const emulator: Verb = {
   words: "emulator",
   summary: "Run an in-memory emulator of the API for tests: no root, any system, a controllable clock",
-  arguments: [["[command...]", "run this command with HANGAR_URL and HANGAR_TOKEN set, and exit with it; after --"]],
+  arguments: [
+    ["[command...]", "run this command with HANGAR_URL and HANGAR_TOKEN set, and exit with its exit code; after --"],
+  ],
   options: [
     ...OPTIONS,
     ["--frozen", "freeze the clock until it is advanced"],

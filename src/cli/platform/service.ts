@@ -90,7 +90,7 @@ const NOT_RUNNING = 3;
 
 export const serviceStatus: Verb = {
   words: "service status",
-  summary: "Show whether the service runs, since when, and how often it was restarted",
+  summary: "Show the state of the service, its start time and its restarts",
   examples: ["hangar service status"],
   async run(context, input) {
     needSystemd({ root: false });

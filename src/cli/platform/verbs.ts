@@ -39,7 +39,7 @@ export const backup: Verb = {
 export const restore: Verb = {
   words: "restore",
   summary: "Restore a backup into an empty data dir",
-  arguments: [["<file>", "a file that `hangar backup` wrote"]],
+  arguments: [["<file>", "output of `hangar backup`"]],
   examples: ["hangar restore hangar.backup --data-dir ./restored"],
   async run({ runProgram, data_dir }, input) {
     const { exit, text } = await runProgram(
@@ -59,7 +59,10 @@ export const down: Verb = {
   words: "down",
   summary: "Stop the platform; machines keep running, unless --all stops them too",
   options: [
-    ["--all", "also stop every machine and close every volume; list what is left in the kernel, and what holds it"],
+    [
+      "--all",
+      "also stop every machine and close every volume; list remaining kernel objects and the programs that hold them",
+    ],
   ],
   examples: ["hangar down", "hangar down --all"],
   async run({ runProgram, data_dir, say }, input) {

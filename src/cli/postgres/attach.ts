@@ -24,7 +24,7 @@ interface Attached {
 
 export const postgresAttach: Verb = {
   words: "postgres attach",
-  summary: "Give an app a database and a role of its own; their URL becomes a secret of the app",
+  summary: "Create a database and a role for an app; their URL becomes a secret of the app",
   arguments: [POSTGRES],
   options: [
     APP,
@@ -140,7 +140,7 @@ function noted(comment: string | null): Pick<Database, "app" | "variable"> {
 
 export const postgresDetach: Verb = {
   words: "postgres detach",
-  summary: "Take an app's database from it: its secret and its login go, its data stays",
+  summary: "Detach an app's database: its secret and its login are deleted, its data is kept",
   arguments: [POSTGRES],
   options: [APP, ["--drop", "delete its databases too; this cannot be undone"]],
   examples: ["hangar postgres detach ledger --app web"],

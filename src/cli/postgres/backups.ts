@@ -27,7 +27,7 @@ function volumeOf(app_name: string, { mounts = [] }: MachineConfig): string {
 
 export const postgresBackup: Verb = {
   words: "postgres backup",
-  summary: "Back a database up now: a snapshot of its volume; one is taken daily by itself",
+  summary: "Back up a database now: a snapshot of its volume; daily backups are automatic",
   arguments: [POSTGRES],
   examples: ["hangar postgres backup ledger"],
   async run(context, input) {
@@ -53,7 +53,7 @@ export const postgresBackups: Verb = {
 
 export const postgresRestore: Verb = {
   words: "postgres restore",
-  summary: "Put a database back to a backup; the volume with what it held until now is kept",
+  summary: "Restore a database from a backup; the previous volume is kept",
   arguments: [POSTGRES, ["<backup>", "an id of `hangar postgres backups`"]],
   examples: ["hangar postgres restore ledger $BACKUP"],
   async run(context, input) {

@@ -19,7 +19,7 @@ export const postgresConnect: Verb = {
   summary: "Open psql on a database through the API; without psql, print the URL and keep the connection open",
   arguments: [POSTGRES, ["[arguments...]", "for psql, after --"]],
   options: [
-    ["--as <app>", "with the rights, and in the database, of this attached app (default: all rights)"],
+    ["--as <app>", "connect with the role and to the database of this attached app (default: superuser)"],
     ["--database <name>", "the database (default: the app's, else postgres)"],
     ["--port <port>", "local port (default: a free one)"],
     ["--url-only", "print the URL and keep the connection open, also where psql is installed"],

@@ -33,7 +33,7 @@ export const postgresCreate: Verb = {
     ["--volume <id>", "this volume for its data, instead of a new one"],
     ["--no-volume", "no volume: its data is lost with the machine"],
     ["--keep <days>", `how long daily backups are kept (default: ${KEEP_DAYS})`],
-    ["--detach", "do not wait until it answers"],
+    ["--detach", "do not wait until it accepts connections"],
   ],
   examples: ["hangar postgres create ledger", "hangar postgres create books --size 10 --keep 30"],
   async run(context, input) {

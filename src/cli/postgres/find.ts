@@ -13,7 +13,7 @@ import type { Context } from "../verb.ts";
 export const PORT = 5432;
 /** The platform also reads it, to ask the server for its metrics. */
 export const PORT_KEY = "hangar_postgres_port";
-export const POSTGRES: readonly [string, string] = ["<postgres>", "the app that `hangar postgres create` made"];
+export const POSTGRES: readonly [string, string] = ["<postgres>", "an app created with `hangar postgres create`"];
 
 const WAIT_MS = 180_000;
 

@@ -10,7 +10,7 @@ import { isPostgres } from "./find.ts";
 
 const postgresList: Verb = {
   words: "postgres list",
-  summary: "List databases that `hangar postgres create` made",
+  summary: "List databases created with `hangar postgres create`",
   options: [["--org <slug>", "the organization (default: personal)"]],
   lists: true,
   examples: ["hangar postgres list"],
@@ -38,8 +38,8 @@ async function* databases(pages: AsyncIterable<object[]>): AsyncGenerator<Listed
 
 const postgresShow: Verb = {
   words: "postgres show",
-  summary: "Show the databases of a server, and the apps that have them",
-  arguments: [["<postgres>", "the app that `hangar postgres create` made"]],
+  summary: "Show the databases of a server, and the apps attached to them",
+  arguments: [["<postgres>", "an app created with `hangar postgres create`"]],
   examples: ["hangar postgres show ledger"],
   async run(context, input) {
     const found = await databasesOf(context, input.args[0] ?? "");

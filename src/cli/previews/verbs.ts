@@ -95,13 +95,13 @@ const remove: Verb = {
 
 const settings: Verb = {
   words: "previews settings",
-  summary: "Show or change whether branches become preview apps, and what those get",
-  arguments: [["[on|off]", "whether pushes of other branches make previews (default: as it is)"]],
+  summary: "Show or change the settings of preview apps",
+  arguments: [["[on|off]", "whether pushes to other branches create previews (default: unchanged)"]],
   options: [
     APP,
     ["--days <days>", "days without a push until a preview is deleted"],
-    ["--most <count>", "how many previews there may be at a time"],
-    ["--secret <name...>", "a secret that previews get; may be repeated; these instead of the earlier ones"],
+    ["--most <count>", "maximum number of previews"],
+    ["--secret <name...>", "a secret to copy to previews; may be repeated; replaces the earlier list"],
     ["--no-secrets", "previews get no secret"],
   ],
   examples: ["hangar previews settings on --app web", "hangar previews settings --days 3 --most 10 --app web"],

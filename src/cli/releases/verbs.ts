@@ -43,7 +43,7 @@ const list: Verb = {
 
 const show: Verb = {
   words: "releases show",
-  summary: "Show a release: image, commit, result and what it runs",
+  summary: "Show a release: image, commit, result and config",
   arguments: [["[version]", "release number (default: the newest)"]],
   options: [APP],
   examples: ["hangar releases show --app web"],

@@ -48,7 +48,7 @@ const list: Verb = {
 
 const show: Verb = {
   words: "runs show",
-  summary: "Show a run: its command, how it ended, how long it took and who started it",
+  summary: "Show a run: its command, exit code, duration and who started it",
   arguments: [RUN],
   options: [APP],
   examples: [],
@@ -73,7 +73,7 @@ const show: Verb = {
 
 const logs: Verb = {
   words: "runs logs",
-  summary: "Print what a run wrote; --follow streams it, and exits as the run did",
+  summary: "Print the output of a run; --follow streams it, and exits with the run's exit code",
   arguments: [RUN],
   options: [
     APP,

@@ -7,7 +7,7 @@ export const tokensCreate: Verb = {
   options: [
     ["--org <slug>", "the organization (default: personal)"],
     ["-a, --app <app>", "of a deploy token: the app"],
-    ["--name <name>", "what it is for"],
+    ["--name <name>", "description"],
     ["--expiry <duration>", "lifetime, for example 30d (default: 20 years)"],
   ],
   examples: ["hangar tokens create readonly --org personal --name grafana", "hangar tokens create org --expiry 30d"],

@@ -34,7 +34,7 @@ export const garbageCollect: Verb = {
   words: "gc",
   summary: "List unused data of volumes and snapshots; --yes deletes it",
   options: [
-    ["--yes", "take it away"],
+    ["--yes", "delete it"],
     ["--deleted", "include deleted volumes that could still be restored"],
   ],
   examples: ["hangar gc", "hangar gc --yes"],

@@ -47,8 +47,8 @@ const literals = <const T extends readonly string[]>(names: T) =>
 const DnsOption = Type.Union([
   Type.String({ pattern: `^${OPTION}(:${OPTION})?$`, description: "Such as `ndots:2`." }),
   Type.Object({
-    name: acts(Type.String({ pattern: `^${OPTION}$` }), "Such as `ndots`."),
-    value: Type.Optional(acts(Type.String({ pattern: "^[A-Za-z0-9_-]*$" }), "Such as `2`.")),
+    name: acts(Type.String({ pattern: `^${OPTION}$` }), "Name, such as `ndots`."),
+    value: Type.Optional(acts(Type.String({ pattern: "^[A-Za-z0-9_-]*$" }), "Value, such as `2`.")),
   }),
 ]);
 
@@ -58,23 +58,23 @@ const CheckFields = {
   interval: acts(Duration, "Interval between checks."),
   timeout: acts(Duration, "Timeout of one check."),
   grace_period: acts(Duration, "Time after the start during which failures do not count."),
-  method: acts(text, "Of the request; GET when left out."),
-  path: acts(text, "Of the request."),
-  protocol: acts(literals(["http", "https"]), "http when left out."),
+  method: acts(text, "Method of the request; GET by default."),
+  path: acts(text, "Path of the request."),
+  protocol: acts(literals(["http", "https"]), "Protocol; http by default."),
   tls_server_name: acts(text, "The expected name in the certificate."),
   tls_skip_verify: acts(flag, "Accept any certificate."),
   kind: acts(
     literals(["informational", "readiness"]),
-    "Whether a failure keeps requests away (readiness, also when left out) or is only shown (informational).",
+    "readiness (default): a failing machine gets no requests; informational: a failure is only shown.",
   ),
   headers: acts(
     Type.Array(
       Type.Object({
-        name: acts(Type.String({ minLength: 1 }), "Of the header."),
-        values: acts(texts, "Sent in this order."),
+        name: acts(Type.String({ minLength: 1 }), "Name of the header."),
+        values: acts(texts, "Values, sent in this order."),
       }),
     ),
-    "Of the request.",
+    "Headers of the request.",
   ),
 };
 export const Check = optional(CheckFields);
@@ -91,10 +91,10 @@ const PersistRootfs = acts(
 
 export const Guest = optional({
   ...Hardware,
-  cpus: acts(Type.Integer({ minimum: 1, maximum: 1024 }), "1 when left out."),
+  cpus: acts(Type.Integer({ minimum: 1, maximum: 1024 }), "Number of CPUs; 1 by default."),
   memory_mb: acts(
     Type.Integer({ minimum: 256, maximum: 16_777_216, multipleOf: 256 }),
-    "A multiple of 256; 256 when left out.",
+    "Memory in MB, a multiple of 256; 256 by default.",
   ),
   max_memory_mb: warned(nonNegativeInteger, "a machine has memory_mb from its start on"),
   required_host_features: refused(texts, "no host offers such a feature"),
@@ -106,25 +106,25 @@ const EnvFrom = optional({
   env_var: variable,
   field_ref: acts(
     literals(["id", "version", "app_name", "private_ip", "region", "image"]),
-    "The fact about the machine that becomes its value.",
+    "The property of the machine that is its value.",
   ),
 });
 const ProcessSecret = Type.Object({
   env_var: variable,
-  name: Type.Optional(acts(text, "The secret; the name of the variable when left out.")),
+  name: Type.Optional(acts(text, "Name of the secret; the variable's name by default.")),
 });
 
 const File = Type.Object({
-  guest_path: acts(absolute, "Where it is written; an absolute path."),
+  guest_path: acts(absolute, "Absolute path of the file."),
   raw_value: Type.Optional(acts(text, "The contents in base64.")),
   secret_name: Type.Optional(acts(text, "A secret of the app that holds the contents in base64.")),
-  mode: Type.Optional(acts(Type.Integer({ minimum: 0, maximum: 0o7777 }), "Its permissions; 0644 when left out.")),
+  mode: Type.Optional(acts(Type.Integer({ minimum: 0, maximum: 0o7777 }), "Permissions; 0644 by default.")),
   image_config: Type.Optional(refused(text, "the contents come from raw_value or secret_name")),
 });
 
 const Mount = Type.Object({
   volume: Type.Optional(acts(text, "The volume's id. May be left out of an update to keep it.")),
-  path: acts(absolute, "Where the machine sees it."),
+  path: acts(absolute, "Mount point in the machine."),
   name: Type.Optional(acts(text, "The volume's name; without an id, a free volume of this name is taken.")),
   extend_threshold_percent: Type.Optional(
     acts(Type.Integer({ minimum: 0, maximum: 100 }), "Grow the volume at this usage, in percent."),
@@ -140,18 +140,18 @@ const Mount = Type.Object({
 });
 
 const Process = optional({
-  entrypoint: acts(texts, "Instead of the image's."),
-  cmd: acts(texts, "Instead of the image's."),
+  entrypoint: acts(texts, "Replaces the image's."),
+  cmd: acts(texts, "Replaces the image's."),
   env: acts(textMap, "For this process only."),
-  env_from: acts(Type.Array(EnvFrom), "Variables that hold facts about the machine."),
+  env_from: acts(Type.Array(EnvFrom), "Environment variables with properties of the machine."),
   exec: acts(texts, "Run this instead of entrypoint and cmd."),
-  user: acts(text, "Who it runs as."),
-  ignore_app_secrets: acts(flag, "Do not give it the app's secrets."),
+  user: acts(text, "User of the process."),
+  ignore_app_secrets: acts(flag, "Run the process without the app's secrets."),
   secrets: acts(Type.Array(ProcessSecret), "Secrets of the app, by environment variable."),
 });
 
 const Port = optional({
-  port: acts(port, "Open to the outside."),
+  port: acts(port, "Public port."),
   start_port: acts(port, "The first of a range of ports."),
   end_port: acts(port, "The last of a range of ports."),
   "end-port": acts(port, "The same as end_port."),
@@ -159,11 +159,11 @@ const Port = optional({
     Type.Array(literals(["http", "tcp", "tls", "proxy_proto", "pg_tls"])),
     "Connection handlers; a TCP port without any stays closed to the internet.",
   ),
-  force_https: acts(flag, "Answer http with a redirect to https."),
+  force_https: acts(flag, "Redirect http to https."),
   http_options: acts(
     optional({
-      compress: acts(flag, "Compress answers."),
-      h2_backend: acts(flag, "Speak HTTP/2 without TLS to the machine."),
+      compress: acts(flag, "Compress responses."),
+      h2_backend: acts(flag, "Use HTTP/2 without TLS to the machine."),
       idle_timeout: acts(nonNegativeInteger, "Idle timeout in seconds."),
       headers_read_timeout: acts(
         nonNegativeInteger,
@@ -187,20 +187,20 @@ const Port = optional({
     optional({
       alpn: acts(texts, "Offered ALPN protocols."),
       default_self_signed: acts(flag, "Serve unknown server names, with a self-signed certificate."),
-      versions: acts(Type.Array(literals(["TLSv1.2", "TLSv1.3"])), "Accepted TLS versions; both when left out."),
+      versions: acts(Type.Array(literals(["TLSv1.2", "TLSv1.3"])), "Accepted TLS versions; both by default."),
     }),
     "For the tls handler.",
   ),
   proxy_proto_options: acts(
-    optional({ version: acts(literals(["v1", "v2", "1", "2", ""]), "Of the PROXY protocol; v1 when left out.") }),
+    optional({ version: acts(literals(["v1", "v2", "1", "2", ""]), "Version of the PROXY protocol; v1 by default.") }),
     "For the proxy_proto handler.",
   ),
 });
 
 export const Service = Type.Object(
   {
-    protocol: acts(literals(["tcp", "udp"]), "Of its connections."),
-    internal_port: acts(port, "Where the machine listens."),
+    protocol: acts(literals(["tcp", "udp"]), "Transport protocol."),
+    internal_port: acts(port, "Port on which the machine listens."),
     concurrency: Type.Optional(
       acts(
         optional({
@@ -221,8 +221,8 @@ export const Service = Type.Object(
         "Action on an idle machine: `off` or false, `stop` or true, or `suspend`.",
       ),
     ),
-    min_machines_running: Type.Optional(acts(nonNegativeInteger, "This many are not stopped when idle.")),
-    checks: Type.Optional(acts(Type.Array(Check), "Machines that fail them get no requests.")),
+    min_machines_running: Type.Optional(acts(nonNegativeInteger, "Number of machines that are not stopped when idle.")),
+    checks: Type.Optional(acts(Type.Array(Check), "Health checks; a failing machine gets no requests.")),
     force_instance_key: Type.Optional(warned(text, "a request goes to any machine that has room")),
     force_instance_description: Type.Optional(warned(text, "it only describes force_instance_key")),
   },
@@ -231,7 +231,7 @@ export const Service = Type.Object(
 
 const Statics = Type.Object({
   guest_path: acts(text, "The folder in the image, or in the bucket."),
-  url_prefix: acts(text, "Requests for paths below it are answered with files."),
+  url_prefix: acts(text, "URL path prefix of the files."),
   tigris_bucket: Type.Optional(acts(text, "A bucket instead of the image.")),
   index_document: Type.Optional(acts(text, "The file for a folder.")),
 });
@@ -244,31 +244,31 @@ export const Config = Type.Object(
     dns: Type.Optional(
       acts(
         optional({
-          nameservers: acts(Type.Array(wordSchema), "Instead of the platform's."),
+          nameservers: acts(Type.Array(wordSchema), "DNS servers instead of the platform's."),
           searches: acts(Type.Array(wordSchema), "Search domains."),
           options: acts(Type.Array(DnsOption), "Options of the resolver, as in resolv.conf."),
           dns_forward_rules: warned(Type.Array(Type.Unknown()), "name the servers to ask in dns.nameservers"),
-          skip_registration: acts(flag, "Do not list it in the private DNS."),
-          hostname: acts(hostname, "Its host name."),
-          hostname_fqdn: acts(hostname, "Its fully qualified host name."),
+          skip_registration: acts(flag, "Do not register the machine in the private DNS."),
+          hostname: acts(hostname, "Host name of the machine."),
+          hostname_fqdn: acts(hostname, "Fully qualified host name of the machine."),
         }),
         "DNS settings inside the machine.",
       ),
     ),
     env: Type.Optional(acts(textMap, "Environment variables.")),
-    files: Type.Optional(acts(Type.Array(File), "Written into the machine before it starts.")),
-    guest: Type.Optional(acts(Guest, "Its size.")),
+    files: Type.Optional(acts(Type.Array(File), "Files written into the machine before it starts.")),
+    guest: Type.Optional(acts(Guest, "Size of the machine.")),
     init: Type.Optional(
       acts(
         optional({
           exec: acts(texts, "Run this instead of entrypoint and cmd."),
-          entrypoint: acts(texts, "Instead of the image's."),
-          cmd: acts(texts, "Instead of the image's."),
+          entrypoint: acts(texts, "Replaces the image's."),
+          cmd: acts(texts, "Replaces the image's."),
           kernel_args: Hardware.kernel_args,
-          tty: acts(flag, "Give it a terminal."),
+          tty: acts(flag, "Allocate a terminal."),
           swap_size_mb: acts(nonNegativeInteger, "Swap in MB."),
         }),
-        "What it runs.",
+        "The machine's main process.",
       ),
     ),
     metadata: Type.Optional(acts(textMap, "User-defined pairs; lists can be filtered by them.")),
@@ -277,9 +277,9 @@ export const Config = Type.Object(
         Type.Object({
           port: acts(port, "Where metrics are scraped."),
           path: acts(text, "Where metrics are scraped."),
-          https: Type.Optional(acts(flag, "Ask over TLS.")),
+          https: Type.Optional(acts(flag, "Scrape over TLS.")),
         }),
-        "Where its own metrics are read from.",
+        "Endpoint of the machine's own metrics.",
       ),
     ),
     mounts: Type.Optional(acts(Type.Array(Mount, { maxItems: 1 }), "At most one volume per machine.")),
@@ -294,17 +294,17 @@ export const Config = Type.Object(
               Type.Literal("always"),
               Type.Literal("", { description: "Same as absent." }),
             ]),
-            "Whether it is started again.",
+            "When the machine is restarted after its program exits.",
           ),
           max_retries: Type.Optional(acts(nonNegativeInteger, "For on-failure: give up after this many restarts.")),
         }),
-        "What happens when its program ends.",
+        "Restart policy.",
       ),
     ),
     schedule: Type.Optional(
       acts(literals(["hourly", "daily", "weekly", "monthly"]), "Start it at this interval; it should exit by itself."),
     ),
-    services: Type.Optional(acts(Type.Array(Service), "What is open, and how.")),
+    services: Type.Optional(acts(Type.Array(Service), "Services that the edge proxy publishes.")),
     size: Type.Optional(acts(text, "A named size such as `shared-cpu-2x`; instead of guest.")),
     standbys: Type.Optional(acts(texts, "Machines of the app to stand by for, by their ids; only without services.")),
     statics: Type.Optional(
@@ -313,10 +313,10 @@ export const Config = Type.Object(
     stop_config: Type.Optional(
       acts(
         optional({
-          signal: acts(literals(SIGNALS), "What it is sent first; SIGINT when left out."),
-          timeout: acts(Duration, "How long it may take before SIGKILL."),
+          signal: acts(literals(SIGNALS), "Stop signal; SIGINT by default."),
+          timeout: acts(Duration, "Time until SIGKILL."),
         }),
-        "How it is stopped.",
+        "Stop signal and timeout.",
       ),
     ),
     // Sent by existing clients.
@@ -328,7 +328,7 @@ export const Config = Type.Object(
           persist: PersistRootfs,
           size_gb: acts(
             Type.Integer({ minimum: 0, maximum: MACHINE_LIMITS.root_disk_gb }),
-            "How large a new root disk is; 8 when left out.",
+            "Size of a new root disk in GB; 8 by default.",
           ),
         }),
         "The root disk.",
@@ -336,7 +336,7 @@ export const Config = Type.Object(
     ),
     cache_drive: Type.Optional(warned(Type.Unknown(), "there is no disk beside the root disk and the volume")),
     spot: Type.Optional(warned(Type.Unknown(), "machines have no price")),
-    disable_machine_autostart: Type.Optional(acts(flag, "A request never starts it.")),
+    disable_machine_autostart: Type.Optional(acts(flag, "Requests never start the machine.")),
   },
   { title: "MachineConfig" },
 );

@@ -1,27 +1,29 @@
 /**
- * Every bound of a query, by name. A query that meets one fails with an error that says the name and the value;
- * nothing is cut silently.
+ * Limits of a query. A query that reaches one fails with an error that has its name and value;
+ * no result is truncated silently.
  */
 export interface QueryLimits {
-  /** Bytes of query text. Past it: refused before parsing. */
+  /** Size of the query text. Past it: rejected before parsing. */
   query_bytes: number;
-  /** Brackets, calls and operators inside each other. Past it: a parse error. */
+  /** Nesting depth of brackets, calls and operators. Past it: a parse error. */
   query_depth: number;
-  /** Nodes of the expression after WITH templates are put in. Past it: a parse error (templates can explode). */
+  /**
+   * Nodes of the expression after expansion of WITH templates, which can grow exponentially. Past it: a parse error.
+   */
   query_nodes: number;
-  /** Series one selector may match. Past it: the query fails before a sample is read. */
+  /** Series matched by one selector. Past it: the query fails before a sample is read. */
   series: number;
-  /** Samples read by all selectors of one query. Past it: the query fails at the series that crossed it. */
+  /** Samples read by all selectors of one query. Past it: the query fails. */
   samples: number;
-  /** Points per output series, that is steps in the range. Past it: refused before anything is read. */
+  /** Points per output series, that is steps in the range. Past it: rejected before anything is read. */
   points_per_series: number;
   /** Points per series of a subquery. Past it: the query fails when the subquery is reached. */
   subquery_points: number;
-  /** Bytes of columns that one query makes, those it lets go of included. Past it: the query fails. */
+  /** Total size of columns allocated by one query, including freed ones. Past it: the query fails. */
   memory_bytes: number;
   /** Wall time of one query. Past it: `timeout`. */
   time_ms: number;
-  /** Rollup results kept for repeats, all queries together. Past it: the oldest go. */
+  /** Size of the cache of rollup results, for all queries. Past it: the oldest are removed. */
   cache_bytes: number;
 }
 

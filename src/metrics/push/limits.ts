@@ -1,12 +1,12 @@
-/** Bounds of samples that are pushed, with what happens at them. */
+/** Limits of pushed samples. Each comment says what happens when the limit is reached. */
 const MIB = 1024 * 1024;
 
 export const PUSH_LIMITS = {
-  /** A body as it is sent, and unpacked. Past it: 413, nothing of it is stored. */
+  /** Size of a body, compressed and uncompressed. Past it: 413, nothing of it is stored. */
   push_bytes: 16 * MIB,
-  /** Bodies of one organization being received and stored at once. Past it: 429 `rate_limited`, to be sent again. */
+  /** Total size of one organization's bodies in progress. Past it: 429 `rate_limited`; clients retry. */
   org_push_bytes: 64 * MIB,
-  /** The same of all organizations. Past it: 503 `overloaded`. */
+  /** The same for all organizations. Past it: 503 `overloaded`. */
   all_push_bytes: 256 * MIB,
   /** Samples of one JSON, OTLP or remote write 2.0 body. Past it: 413. */
   push_samples: 1_000_000,

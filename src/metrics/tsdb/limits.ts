@@ -1,4 +1,4 @@
-/** Every bound of the metrics database, with what happens at it. A caller may lower or raise them by name. */
+/** Limits of the metrics database. Each comment says what happens when the limit is reached. Callers may change them. */
 const MIB = 1024 * 1024;
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
@@ -7,27 +7,27 @@ const DAY = 24 * HOUR;
 
 export const TSDB_LIMITS = {
   // What one sender may hand over at once.
-  /** Exposition text or an unpacked remote write. Past it: the whole body is refused. */
+  /** Size of exposition text or of an uncompressed remote write. Past it: the whole body is rejected. */
   import_bytes: 16 * MIB,
-  /** Labels of one series, its name included. Past it: the series is refused and reported. */
+  /** Labels of one series, its name included. Past it: the series is rejected and reported. */
   labels_per_series: 64,
-  /** Past it: the series is refused and reported. */
+  /** Length of a label name. Past it: the series is rejected and reported. */
   label_name_bytes: 512,
-  /** Past it: the series is refused and reported. */
+  /** Length of a label value. Past it: the series is rejected and reported. */
   label_value_bytes: 4096,
-  /** Problems reported for one import; more are counted, these come first. */
+  /** Problems reported for one import; further ones are only counted. */
   problems_reported: 20,
 
   // How many series.
-  /** Series of one `app` that are being written, built-in ones not counted. One more: its samples are dropped and counted. */
+  /** Active series of one `app`, without built-in ones. One more: its samples are dropped and counted. */
   series_per_app: 50_000,
-  /** Series of an org in the index, dead ones within retention included. One more: dropped and counted. */
+  /** Series of an organization in the index, including stale ones within retention. One more: dropped and counted. */
   series_per_org: 2_000_000,
-  /** Apps whose drops are counted by name; the rest are counted together under "". */
+  /** Apps whose dropped samples are counted by name; those of further apps are counted together under "". */
   dropping_apps: 1000,
 
   // Which times are taken.
-  /** Older samples are refused and older blocks deleted. */
+  /** Older samples are rejected and older blocks deleted. */
   retention_ms: 15 * DAY,
   /** A sample behind its series' newest one and older than this is dropped and counted. */
   out_of_order_ms: DAY,
@@ -35,39 +35,44 @@ export const TSDB_LIMITS = {
   future_ms: 10 * MINUTE,
 
   // What is held in memory before it becomes a block.
-  /** Sealed chunks and late samples. Past it the window longest idle becomes a block early. */
+  /**
+   * Size of sealed chunks and late samples in memory. Past it the window with the oldest write becomes a block early.
+   */
   head_bytes: 256 * MIB,
-  /** As above, while blocks cannot be written: appends are refused (`storage_full`, or `storage_failed` when the disk is broken). */
+  /**
+   * As above, while blocks cannot be written: appends are rejected (`storage_full`, or `storage_failed` when the disk
+   * fails).
+   */
   head_bytes_most: 512 * MIB,
-  /** Two-hour windows being written at once. One more: the one longest idle becomes a block. */
+  /** Two-hour windows open for writes. One more: the window with the oldest write becomes a block. */
   open_windows: 16,
   /** A window whose end lies this far behind the newest sample becomes a block. */
   window_grace_ms: 5 * MINUTE,
-  /** A window nobody writes to becomes a block after this. */
+  /** A window without writes for this long becomes a block. */
   window_idle_ms: HOUR,
 
   // The log of what is not yet in a block.
-  /** A segment is closed when its samples take this much, the names of its series not counted, and a new one begun. */
+  /** Size of the samples in a WAL segment, series names not counted, at which a new segment is started. */
   wal_segment_bytes: 64 * MIB,
-  /** How long a sample may wait for its fsync. */
+  /** Maximum delay until a sample is synced to disk. */
   wal_sync_ms: SECOND,
-  /** Past it the window longest idle becomes a block, so that segments can go. */
+  /** Size of the WAL. Past it the window with the oldest write becomes a block, so that segments can be deleted. */
   wal_bytes: 512 * MIB,
 
   // Reading.
-  /** Unpacked frames kept for the next series of the same frame. Past it the oldest is forgotten. */
+  /** Size of the cache of decompressed frames. Past it the oldest is removed. */
   frame_cache_bytes: 8 * MIB,
-  /** Label lists kept as JavaScript arrays. Past it all are forgotten and made again when asked for. */
+  /** Label lists cached as JavaScript arrays. Past it the cache is cleared. */
   label_cache_series: 50_000,
-  /** Raw label bytes remembered for ingest. Past it all are forgotten and learned again. */
+  /** Size of the cache of raw label bytes for ingestion. Past it the cache is cleared. */
   key_cache_bytes: 64 * MIB,
-  /** Rows of each list in the status answer. */
+  /** Rows of each list in the status response. */
   status_rows: 100,
 
   // Many orgs.
-  /** An org's database nobody used for this long is closed; the next use opens it again. */
+  /** An organization's database without use for this long is closed; the next use reopens it. */
   org_idle_ms: 30 * MINUTE,
-  /** The clock must have kept pace this long before anything is deleted for its age. */
+  /** Time the clock must have run evenly before expired data is deleted. */
   steady_clock_ms: HOUR,
 } as const;
 
