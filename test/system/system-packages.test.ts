@@ -120,7 +120,7 @@ bringSystemPackages(${JSON.stringify(wanted)}, ${options});`;
     return { ended, kill: () => child.kill("SIGKILL"), output: () => said };
   };
   /** Lets the package `slow` go on. Opened for both, so that it does not wait for a reader. */
-  const release = (): void => void writeFileSync(gate, "go\n", { flag: "r+" });
+  const release = (): void => writeFileSync(gate, "go\n", { flag: "r+" });
   const installed = (): string[] =>
     spawnSync("dpkg-query", ["-W", "-f", "$" + "{Package}\n"], { env, encoding: "utf8" })
       .stdout.trim()
