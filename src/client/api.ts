@@ -968,7 +968,7 @@ export interface Api {
     body: undefined;
     answer: string;
   };
-  /** What Grafana asks to learn which features there are. */
+  /** Version information, from which Grafana detects features. */
   "GET /prometheus/:org_slug/api/v1/status/buildinfo": {
     params: { org_slug: string };
     query: Record<string, never>;
@@ -1031,7 +1031,7 @@ export interface Api {
     body: undefined;
     answer: string;
   };
-  /** When the server started, and how long samples are kept. */
+  /** The server's start time and the retention of samples. */
   "GET /prometheus/:org_slug/api/v1/status/runtimeinfo": {
     params: { org_slug: string };
     query: Record<string, never>;
@@ -1094,7 +1094,7 @@ export interface Api {
     body: undefined;
     answer: string;
   };
-  /** Nodes of an organization's replicated databases, and what they tell as it happens. */
+  /** Nodes of an organization's replicated databases, with their events as they happen. */
   "GET /v1/orgs/:org_slug/db_nodes": {
     params: { org_slug: string };
     query: { limit?: number | undefined; cursor?: string | undefined };
@@ -1577,7 +1577,7 @@ export interface Api {
     body: undefined;
     answer: { lease: { node: string; url: string; term: number } | null };
   };
-  /** Become primary, if nobody is. */
+  /** Acquire the lease and become primary, if no node holds it. */
   "POST /v1/apps/:app_name/db_leases/:lease_name/acquire": {
     params: { app_name: string; lease_name: string };
     query: Record<string, never>;

@@ -1,6 +1,6 @@
 /**
- * One state for an app, from its machines: what `hangar status`, the dashboard and the API show. It is computed here alone,
- * so that a failing check is never shown as a healthy app elsewhere.
+ * One state for an app, from its machines: what `hangar status`, the dashboard and the API show. It is computed here
+ * alone, so that a failing check is never shown as a healthy app elsewhere.
  */
 import { count } from "#core/words.ts";
 import type { ExitEvent, Machine } from "./types.ts";
@@ -41,7 +41,9 @@ const CONDITIONS: Record<Machine["state"], Condition> = {
   destroyed: "gone",
 };
 
-/** A machine that was restarted after a crash counts as failing for this long, so that a crash loop is never healthy. */
+/**
+ * A machine that was restarted after a crash counts as failing for this long, so that a crash loop is never healthy.
+ */
 const CRASH_RECENT_MS = 60_000;
 
 /** `problems`: why requests to a machine fail although it runs, by machine id. */
@@ -95,15 +97,15 @@ function failureOf(machine: HealthInput, now: number, problems: ReadonlyMap<stri
   return state === "stopped" || state === "restarting" || state === "starting" ? crashOf(events, 0) : undefined;
 }
 
-const ASKED = new Set(["start", "launch", "restart", "update"]);
+const USER_STARTS = new Set(["start", "launch", "restart", "update"]);
 
 /** Why its last run ended, when that was no stop, and after `since`. */
 function crashOf(events: HealthInput["events"], since: number): string | undefined {
-  // Newest first. A start that a person asked for begins anew.
+  // Newest first. A start that a user requested resets the history.
   for (const { type, source, timestamp, request } of events) {
     if (timestamp < since) return undefined;
     if (request?.exit_event) return request.exit_event.requested_stop ? undefined : exitReason(request.exit_event);
-    if (source === "user" && ASKED.has(type)) return undefined;
+    if (source === "user" && USER_STARTS.has(type)) return undefined;
   }
   return undefined;
 }

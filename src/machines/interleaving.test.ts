@@ -170,7 +170,7 @@ suite("machines, interleavings (M2)", () => {
   });
 });
 
-/** fast-check tells what failed as the cause of its own error. */
+/** fast-check reports the failure as the cause of its own error. */
 const causedBy =
   (text: RegExp) =>
   (error: Error): boolean =>

@@ -1,7 +1,7 @@
 /**
- * A whole machines room for tests: the real service, executor and store over SQLite in memory, the sim driver,
- * a clock that stands still. It can be killed at any call it makes to the outside and started again over what
- * is left: the database and the world, as after kill -9.
+ * The whole machines module for tests: the real service, executor and store over SQLite in memory, the sim driver,
+ * a virtual clock. It can be killed at any external call and started again over what is left: the database and the
+ * world, as after kill -9.
  */
 import { DatabaseSync } from "node:sqlite";
 import { anApp } from "#apps/fixtures.ts";

@@ -1,4 +1,4 @@
-/** M1: whatever step the controller dies at, what is written down and what really runs agree afterwards. */
+/** M1: whatever step the controller dies at, the stored and the actual state agree afterwards. */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import fc from "fast-check";
@@ -15,7 +15,7 @@ interface Step {
   die_at: number;
 }
 
-/** Where a machine may be after a wish that was acknowledged; refusals leave it where it is. */
+/** States a machine may be in after an acknowledged request; refusals leave it where it is. */
 const MODEL: Record<Verb, (state: MachineState) => MachineState> = {
   start: () => "started",
   restart: () => "started",
@@ -60,7 +60,7 @@ class Reaper {
   };
 }
 
-function ask(harness: MachineHarness, id: string, verb: Verb): Promise<unknown> {
+function send(harness: MachineHarness, id: string, verb: Verb): Promise<unknown> {
   const { machines } = harness.module;
   const actor = harness.actor();
   switch (verb) {
@@ -85,7 +85,7 @@ function ask(harness: MachineHarness, id: string, verb: Verb): Promise<unknown> 
 
 const SIGNALS = ["SIGTERM", "SIGUSR1", "SIGQUIT", "SIGHUP"] as const;
 
-/** A version with a stop signal of its own, which its image names: so the machine's log tells which stopped which. */
+/** A version with a stop signal of its own, which its image names: so the machine's log shows which stopped which. */
 function version(number: number) {
   const signal: (typeof SIGNALS)[number] = SIGNALS[number % SIGNALS.length] ?? "SIGTERM";
   return { image: `web:${signal}`, stop_config: { signal }, restart: { policy: "no" as const } };
@@ -97,14 +97,14 @@ async function update(harness: MachineHarness, id: string, skip_launch: boolean)
   return await harness.module.machines.update(machine, input, harness.actor());
 }
 
-/** Asks, and tells whether it was acknowledged before the process died. */
+/** Sends the request and returns whether it was acknowledged before the process died. */
 async function attempt(
   harness: MachineHarness,
   id: string,
   verb: Verb,
 ): Promise<"acknowledged" | "refused" | "unknown"> {
   let outcome: "acknowledged" | "refused" | "unknown" = "unknown";
-  ask(harness, id, verb).then(
+  send(harness, id, verb).then(
     () => {
       outcome = "acknowledged";
     },
@@ -143,7 +143,7 @@ async function play(harness: MachineHarness, reaper: Reaper, sequence: readonly 
   }
 }
 
-/** What is written down is what is; nothing is left to do; the log tells how it came about. */
+/** The stored state matches the actual one, nothing is left to do, and the log explains the state. */
 async function agree(harness: MachineHarness, machine: Machine): Promise<void> {
   const { id, state, boot, pending, snapshot } = machine;
   assert.ok(isPersistent(state) && pending === 0, `${state} with ${pending} operations`);
@@ -181,7 +181,7 @@ async function checkLog(harness: MachineHarness, machine: Machine): Promise<void
     state = status as MachineState;
     time = timestamp;
   }
-  assert.equal(state, machine.state, "the newest event tells the state");
+  assert.equal(state, machine.state, "the newest event has the state");
   assert.deepEqual(machine.events[0]?.id, events.at(-1)?.id);
 }
 

@@ -144,7 +144,7 @@ suite("auto_destroy, schedules, standbys and start timeouts", () => {
     await harness.settle();
     const failed = ["schedule", "failed", 3, "tester"];
     assert.deepEqual(await runs(), [["schedule", "running", null, "schedule"], skipped, failed]);
-    // Nobody saw this one's end.
+    // No exit notice was sent for this boot.
     harness.world.boots.clear();
     harness.kill();
     await harness.boot();

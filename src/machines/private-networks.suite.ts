@@ -4,7 +4,7 @@ import { type NetworkStore, PrivateNetworks, prefixFromOrg } from "./private-net
 
 interface Opened {
   store: NetworkStore;
-  /** A network as a version wrote it that kept no prefixes. */
+  /** A network as written by a version that stored no prefixes. */
   addOld(org_id: string, name: string): Promise<void>;
   close(): Promise<void>;
 }

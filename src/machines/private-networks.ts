@@ -1,6 +1,6 @@
 /**
- * Which part of `fdaa::/16` each private network has: 32 bits that are made from a secret of the installation, so that
- * who knows an organization's id does not know where its machines are, and that no other network has.
+ * Which part of `fdaa::/16` each private network has: 32 bits derived from a secret of the installation, so that an
+ * organization's id does not reveal where its machines are. No other network has the same bits.
  */
 import { createHash, createHmac } from "node:crypto";
 import { fail } from "#core/errors.ts";

@@ -183,7 +183,7 @@ export class MachineService {
   /** Starts the machine and returns its previous state. A running or starting machine is left alone. */
   async start(id: string, actor: Actor): Promise<{ before: string; machine: Machine }> {
     let before = "";
-    const machine = await this.#ask(id, actor, (transaction) => {
+    const machine = await this.#request(id, actor, (transaction) => {
       before = transaction.machine.state;
       return accept(transaction, "start", payloadOf(actor));
     });
@@ -191,20 +191,24 @@ export class MachineService {
   }
 
   async stop(id: string, how: Pick<OperationPayload, "signal" | "timeout_ms">, actor: Actor): Promise<Machine> {
-    return await this.#ask(id, actor, (transaction) => accept(transaction, "stop", { ...payloadOf(actor), ...how }));
+    return await this.#request(id, actor, (transaction) =>
+      accept(transaction, "stop", { ...payloadOf(actor), ...how }),
+    );
   }
 
   async suspend(id: string, actor: Actor): Promise<Machine> {
-    return await this.#ask(id, actor, (transaction) => accept(transaction, "suspend", payloadOf(actor)));
+    return await this.#request(id, actor, (transaction) => accept(transaction, "suspend", payloadOf(actor)));
   }
 
   async restart(id: string, how: Pick<OperationPayload, "signal" | "timeout_ms">, actor: Actor): Promise<Machine> {
-    return await this.#ask(id, actor, (transaction) => accept(transaction, "restart", { ...payloadOf(actor), ...how }));
+    return await this.#request(id, actor, (transaction) =>
+      accept(transaction, "restart", { ...payloadOf(actor), ...how }),
+    );
   }
 
   /** `force` stops a running machine as its config says; `kill` sends SIGKILL at once. */
   async destroy(id: string, how: { force?: boolean; kill?: boolean }, actor: Actor): Promise<Machine> {
-    return await this.#ask(id, actor, (transaction) => {
+    return await this.#request(id, actor, (transaction) => {
       if (transaction.machine.state !== "destroying" && !how.force && !how.kill && runs(transaction)) {
         fail(
           "machine_running",
@@ -221,7 +225,7 @@ export class MachineService {
 
   /** Excludes the machine from the proxy's targets, or includes it again; its state stays. */
   async cordon(id: string, cordoned: boolean, actor: Actor): Promise<Machine> {
-    return await this.#ask(id, actor, (transaction) => {
+    return await this.#request(id, actor, (transaction) => {
       if (transaction.machine.cordoned === cordoned) return false;
       transaction.set({ cordoned });
       transaction.recordEvent(cordoned ? "cordon" : "uncordon", transaction.machine.state, actor.source ?? "user");
@@ -247,7 +251,7 @@ export class MachineService {
     );
   }
 
-  async #ask(
+  async #request(
     id: string,
     { nonce, ids }: Actor,
     decide: (transaction: MachineTransaction) => boolean,

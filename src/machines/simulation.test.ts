@@ -24,13 +24,13 @@ const FAULTS = [
   "failed suspend",
   "registry error",
   "exit",
-  "exit, word lost",
-  "exit, word twice",
+  "exit, notice lost",
+  "exit, notice twice",
   "disk full",
   "store failed",
   "clock forward",
   "clock back",
-  "caller gone",
+  "caller disconnected",
 ] as const;
 type Fault = (typeof FAULTS)[number];
 
@@ -128,18 +128,18 @@ class Day {
       async () => machines.update(await harness.find(id), { config: { image: "web:2" } }, actor),
       () => this.#next() < 0.3 && machines.destroy(id, { force: true }, actor),
       () => harness.world.crash(id, exit) && this.#count("exit"),
-      () => harness.world.crash(id, exit, "lost") && this.#count("exit, word lost"),
-      () => harness.world.crash(id, exit, "twice") && this.#count("exit, word twice"),
+      () => harness.world.crash(id, exit, "lost") && this.#count("exit, notice lost"),
+      () => harness.world.crash(id, exit, "twice") && this.#count("exit, notice twice"),
       () => {
-        this.#count("caller gone");
-        const gone = new AbortController();
-        const waiting = waits.wait(id, { states: ["failed"], timeout_s: 60 }, gone.signal);
-        gone.abort();
+        this.#count("caller disconnected");
+        const client = new AbortController();
+        const waiting = waits.wait(id, { states: ["failed"], timeout_s: 60 }, client.signal);
+        client.abort();
         return waiting;
       },
     ];
     const act = acts[Math.floor(this.#next() * acts.length)];
-    // A caller whose process died never gets an answer, so nobody waits for one here.
+    // A caller whose process died never gets a response, so the test does not wait for one.
     void Promise.resolve(act?.()).catch(refusal);
     await turns(6);
   }
@@ -183,7 +183,7 @@ class Day {
       ({ id, state }) => state !== "exited" && !ids.includes(id),
     );
     for (const { id } of strays) this.#agree(await this.harness.find(id));
-    assert.equal(this.harness.module.bus.listeners, 3, "nobody is left listening");
+    assert.equal(this.harness.module.bus.listeners, 3, "no listener is left");
     await this.harness.module.waits.wait(ids[0] ?? "", { states: ["settled", "destroyed"], timeout_s: 1 }, never);
     await this.harness.close();
   }

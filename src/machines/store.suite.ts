@@ -96,7 +96,7 @@ export function machineStoreSuite(
         assert.equal((await store.counts("none")).size, 0);
       }));
 
-    test("of many creates at once no more get through than the limit has room for, whatever is counted meanwhile", () =>
+    test("of many concurrent creates no more succeed than the limit allows, whatever is counted meanwhile", () =>
       withStore(async (store) => {
         const make = (id: string) => store.insert(inserting(aMachine({ id, name: id })), 7);
         const inserted = async (ids: string[]): Promise<number> =>
@@ -116,7 +116,7 @@ export function machineStoreSuite(
         assert.equal(await make("m91"), "limit");
       }));
 
-    test("of many changes made from the same reading one is written", () =>
+    test("of many changes based on the same revision one is written", () =>
       withStore(async (store) => {
         const machine = aMachine({ id: "m1" });
         await store.insert(inserting(machine), 10);
@@ -199,7 +199,7 @@ export function machineStoreSuite(
         assert.deepEqual(await store.exempt("0002"), ["m1"], "not in a tenure that is over");
         await store.removeExempt(tenure, ["m1"]);
         assert.deepEqual([await store.exempt("0002"), await store.misfenced("0002")], [[], []]);
-        // One that its host itself let go is no longer its.
+        // A machine that its host itself released is no longer the host's.
         const m3 = (await store.find("m3")) ?? assert.fail();
         await store.commit(change({ ...((await store.find("m5")) ?? assert.fail()), state: "destroyed", revision: 2 }));
         assert.deepEqual(await store.addExempt(tenure, [{ id: "m3", boot: "m3-b" }]), ["m3"]);
@@ -267,7 +267,7 @@ export function machineStoreSuite(
         assert.equal((await store.versions("m1")).length, 1);
       }));
 
-    test("the log of an organization tells every event once, in the order in which they can be seen", () =>
+    test("the log of an organization returns every event once, in the order in which they become visible", () =>
       withStore(async (store) => {
         const ids = Array.from({ length: 24 }, (_, i) => `m${i}`);
         const before = await store.logEnd("o1");
@@ -276,7 +276,7 @@ export function machineStoreSuite(
         const read = async (): Promise<void> => {
           const { events } = await store.log({ org_id: "o1", after: cursor, limit: 5 });
           for (const { seq, machine_id } of events) {
-            assert.ok(seq > cursor, "places rise");
+            assert.ok(seq > cursor, "positions increase");
             cursor = seq;
             published.push(machine_id);
           }
@@ -289,7 +289,7 @@ export function machineStoreSuite(
         assert.deepEqual(
           [...published].sort(),
           [...ids].sort(),
-          "none is missed by who reads meanwhile, and none comes twice",
+          "a concurrent reader misses no event and gets none twice",
         );
         assert.ok((await store.logEnd("o1")) >= cursor);
         const { events: all, behind } = await store.log({ org_id: "o1", after: 0, limit: 100 });

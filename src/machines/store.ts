@@ -77,7 +77,7 @@ export interface EventFilter {
 
 export interface LogPage {
   events: LoggedEvent[];
-  /** There are more, which may not be told yet: a write that would come before them is still under way. */
+  /** There are more, which may not be returned yet: a write that precedes them is still under way. */
   behind: boolean;
 }
 
@@ -143,11 +143,11 @@ export interface MachineStore {
   events(machine_id: string, page: { after?: number; before?: number; limit: number }): Promise<LoggedEvent[]>;
   /** The log position of an event, if it belongs to the machine. */
   eventSeq(machine_id: string, event_id: string): Promise<number | undefined>;
-  /** Of an organization or one of its apps, oldest first: nothing that comes later has a lower place. */
+  /** Of an organization or one of its apps, oldest first: no later event has a lower position. */
   log(filter: EventFilter): Promise<LogPage>;
-  /** A place in an organization's log that what was told so far is at or before, and all that comes is after. */
+  /** A position in an organization's log: events returned so far are at or before it, all later ones after it. */
   logEnd(org_id: string): Promise<number>;
-  /** The place after which as many events of an organization or app come; 0 when there are no more. */
+  /** The position after which this many events of an organization or app follow; 0 when there are no more. */
   logTail(scope: Pick<EventFilter, "org_id" | "app_id">, events: number): Promise<number>;
 
   /** A run, and when the next one of its machine began: what the machine wrote from then on belongs to that. */

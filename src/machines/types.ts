@@ -165,7 +165,7 @@ export interface Operation {
 
 export interface OperationPayload {
   source: Source;
-  /** Who asked for it. */
+  /** Who requested it. */
   by?: string;
   signal?: string;
   timeout_ms?: number;

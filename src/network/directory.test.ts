@@ -7,10 +7,10 @@ import type { MachineStore } from "#machines/store.ts";
 import type { Machine } from "#machines/types.ts";
 import { Directory } from "./directory.ts";
 
-/** A directory whose two reads of the store are the test's to answer. */
+/** A directory whose two reads of the store are answered by the test. */
 function aDirectory(reads: { alive?: Promise<Machine[]>; list?: () => Promise<Machine[]> }) {
   const bus = new LocalBus<MachineUpdate>({ onError() {}, onFull: () => assert.fail() });
-  // Only these two of the store are asked.
+  // Only these two methods of the store are called.
   const store = { aliveAnywhere: () => reads.alive, list: () => reads.list?.() } as unknown as MachineStore;
   const say = (machine: Machine): void => bus.publish(topics.every, { machine, events: [] });
   return { directory: new Directory({ store, bus }), say };

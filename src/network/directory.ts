@@ -107,20 +107,20 @@ export class Directory {
 
   /** Adds what the store returned, except known machines, whose state is as new or newer. */
   async #take(read: Promise<readonly Listed[]>): Promise<void> {
-    const heard = new Set<string>();
-    this.#reads.add(heard);
+    const updated = new Set<string>();
+    this.#reads.add(updated);
     try {
       for (const machine of await read) {
         const { app_id, id } = machine;
-        if (!heard.has(id) && !this.#apps.get(app_id)?.has(id)) this.#put(machine);
+        if (!updated.has(id) && !this.#apps.get(app_id)?.has(id)) this.#put(machine);
       }
     } finally {
-      this.#reads.delete(heard);
+      this.#reads.delete(updated);
     }
   }
 
   #onUpdate(machine: Machine): void {
-    for (const heard of this.#reads) heard.add(machine.id);
+    for (const updated of this.#reads) updated.add(machine.id);
     this.#put(machine);
     for (const listener of this.#listeners) listener(machine.app_id);
   }
@@ -129,8 +129,8 @@ export class Directory {
     const { app_id, id, state } = machine;
     const machines = this.#apps.get(app_id) ?? new Map<string, Entry>();
     // Stopped machines are kept only for queried apps.
-    const kept = state !== "destroyed" && (this.#whole.has(app_id) || (state !== "stopped" && state !== "created"));
-    if (kept) machines.set(id, entryOf(machine));
+    const listed = state !== "destroyed" && (this.#whole.has(app_id) || (state !== "stopped" && state !== "created"));
+    if (listed) machines.set(id, entryOf(machine));
     else machines.delete(id);
     if (machines.size > 0) this.#apps.set(app_id, machines);
     else this.#apps.delete(app_id);

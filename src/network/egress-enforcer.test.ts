@@ -14,7 +14,7 @@ import { EgressEnforcer } from "./egress-enforcer.ts";
 const NONE: EgressPolicy = { mode: "none", allow: [] };
 const LIST: EgressPolicy = { mode: "list", allow: ["api.example.com:443"] };
 
-/** A wire between two processes: each hears the other. */
+/** Notifiers of two processes: each receives what the other sends. */
 function wires(): [Notifier, Notifier] {
   const listeners: Map<string, (word: string) => void>[] = [new Map(), new Map()];
   const one = (own: number): Notifier => ({
@@ -35,14 +35,14 @@ const running = (change: Partial<Machine> = {}): Machine =>
 async function aKeeper(t: TestContext, { alive, notifier }: { alive: Machine[]; notifier?: Notifier }) {
   const bus = new LocalBus<MachineUpdate>({ onError() {}, onFull: () => assert.fail() });
   const policies = new Map<string, EgressPolicy>();
-  const told: [string, EgressPolicy][] = [];
+  const applied: [string, EgressPolicy][] = [];
   const admitted: [string, string, string[]][] = [];
   const keeper = new EgressEnforcer({
     host_ids: ["0001"],
     store: { alive: async () => alive },
     apps: { egress: async (id) => policies.get(id) ?? { mode: "all", allow: [] } },
     driver: {
-      setEgress: async (id, egress) => void told.push([id, egress]),
+      setEgress: async (id, egress) => void applied.push([id, egress]),
       admitName: async (id, name, found) => void admitted.push([id, name, found.map(({ address }) => address)]),
     },
     opened: [],
@@ -53,33 +53,33 @@ async function aKeeper(t: TestContext, { alive, notifier }: { alive: Machine[]; 
   });
   t.after(() => keeper.close());
   await keeper.start();
-  return { keeper, bus, policies, told, admitted };
+  return { keeper, bus, policies, applied, admitted };
 }
 
 suite("egress policies of running machines", () => {
   test("a machine gets its app's policy when it starts, and again when that changes", async (t) => {
-    const { keeper, bus, policies, told } = await aKeeper(t, { alive: [running({ id: "1" })] });
-    await until("the one that runs is told", async () => told.length === 1);
+    const { keeper, bus, policies, applied } = await aKeeper(t, { alive: [running({ id: "1" })] });
+    await until("the running machine gets the policy", async () => applied.length === 1);
     policies.set("a1", NONE);
     keeper.changed("a1");
-    await until("it is told of the change", async () => told.length === 2);
-    assert.deepEqual(told[1], ["1", NONE]);
+    await until("it gets the changed policy", async () => applied.length === 2);
+    assert.deepEqual(applied[1], ["1", NONE]);
     bus.publish(topics.host("0001"), { machine: running({ id: "2", app_id: "a2" }), events: [] });
-    await until("the new one is told", async () => told.length === 3);
+    await until("the new machine gets its policy", async () => applied.length === 3);
     keeper.changed("a1");
-    await until("only machines of the app are told", async () => told.length === 4);
-    assert.equal(told[3]?.[0], "1");
+    await until("only machines of the app get the policy", async () => applied.length === 4);
+    assert.equal(applied[3]?.[0], "1");
   });
 
   test("a policy change in another process is applied here", async (t) => {
     const [here, there] = wires();
-    const { policies, told } = await aKeeper(t, { alive: [running({ id: "1" })], notifier: here });
+    const { policies, applied } = await aKeeper(t, { alive: [running({ id: "1" })], notifier: here });
     const control = await aKeeper(t, { alive: [], notifier: there });
-    await until("it is told at first", async () => told.length === 1);
+    await until("the machine gets its first policy", async () => applied.length === 1);
     policies.set("a1", LIST);
     control.keeper.changed("a1");
-    await until("and of the change", async () => told.length === 2);
-    assert.deepEqual(told[1], ["1", LIST]);
+    await until("and the changed one", async () => applied.length === 2);
+    assert.deepEqual(applied[1], ["1", LIST]);
   });
 
   test("DNS names are allowed by the policy, and blocked ranges are left out of their addresses", async (t) => {

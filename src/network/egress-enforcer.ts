@@ -1,7 +1,7 @@
 /**
  * Enforces the egress policies of apps for the machines of this process's hosts: the driver gets the policy at a
  * machine's start, and each change after that. Changes come from the API of this process, from notifications of other
- * processes, or from polling when a notification was lost. The DNS server asks here which names a machine may resolve.
+ * processes, or from polling when a notification was lost. The DNS server checks here whether a name may be resolved.
  */
 
 import type { AppStore } from "#apps/store.ts";
@@ -56,7 +56,7 @@ export class EgressEnforcer {
         notifier.onGap(() => this.#applyAll()),
       );
     for (const machine of await store.alive(host_ids)) this.#onUpdate(machine);
-    if (notifier) void this.#look();
+    if (notifier) void this.#poll();
   }
 
   close(): void {
@@ -121,7 +121,7 @@ export class EgressEnforcer {
     return read;
   }
 
-  async #look(): Promise<void> {
+  async #poll(): Promise<void> {
     const { signal } = this.#closing;
     while (!signal.aborted) {
       await this.#parts.clock.sleep(NETWORK_LIMITS.peer_beat_ms, signal).catch(() => {});

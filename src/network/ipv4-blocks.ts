@@ -1,6 +1,6 @@
 /**
  * IPv4 addresses of machines: 100.64.0.0/10 in blocks of 32768. On a platform of one process all machines are in one
- * block, which means something on their own host alone. Of several hosts each process has a block of its own, kept in
+ * block, which is valid on their own host only. Of several hosts each process has a block of its own, stored in
  * the store, so that the others have a route to it; the last address of a block is the process itself.
  */
 export const LONE_BLOCK = 64;

@@ -46,11 +46,11 @@ export class NetworkListeners {
   constructor(parts: KeeperParts) {
     this.#parts = parts;
     this.#server = new DnsServer(parts);
-    parts.directory.onChange((app_id) => this.#look(parts.directory.machines(app_id)));
+    parts.directory.onChange((app_id) => this.#update(parts.directory.machines(app_id)));
   }
 
   start(): void {
-    this.#look(this.#parts.directory.all());
+    this.#update(this.#parts.directory.all());
   }
 
   close(): void {
@@ -58,7 +58,7 @@ export class NetworkListeners {
     this.#server.close();
   }
 
-  /** Names can be asked for in the network of this address while `work` runs, also where no machine is. */
+  /** DNS answers in the network of this address while `work` runs, also without a machine in it. */
   async holding<T>(private_ip: string, work: () => Promise<T>): Promise<T> {
     const address = gatewayAddress(private_ip);
     this.#held.set(address, (this.#held.get(address) ?? 0) + 1);
@@ -73,7 +73,7 @@ export class NetworkListeners {
     }
   }
 
-  #look(machines: Iterable<Entry>): void {
+  #update(machines: Iterable<Entry>): void {
     for (const { state, private_ip, host_id } of machines) {
       if ((state !== "starting" && state !== "started") || !this.#here(host_id)) continue;
       const address = gatewayAddress(private_ip);

@@ -1,4 +1,4 @@
-/** Ways between hosts follow from what the store says: of a tunnel only what it is told to keep is looked at. */
+/** Routes between hosts are derived from the store; of the tunnel only the routes that it is given are checked. */
 import assert from "node:assert/strict";
 import { suite, type TestContext, test } from "node:test";
 import { LocalBus } from "#core/bus.ts";
@@ -26,7 +26,7 @@ async function anOverlay(t: TestContext, machines: readonly Machine[]) {
   await directory.start();
   const clock = virtualClock();
   const peers = new Map<string, Peer>([[OTHER, { node_id: OTHER, underlay: "10.0.0.2", seen_at: 0, block: 3 }]]);
-  const kept: (readonly RemotePeer[])[] = [];
+  const applied: (readonly RemotePeer[])[] = [];
   const broken = { value: false };
   const overlay = new OverlayNetwork({
     node_id: OWN,
@@ -45,7 +45,7 @@ async function anOverlay(t: TestContext, machines: readonly Machine[]) {
     tunnel: {
       async keep(ends) {
         if (broken.value) throw new Error("the kernel says no");
-        kept.push(ends);
+        applied.push(ends);
       },
       remove: async () => {},
     },
@@ -59,12 +59,12 @@ async function anOverlay(t: TestContext, machines: readonly Machine[]) {
   });
   const say = (one: Machine): void =>
     bus.publish(topics.every, { machine: one, events: [] } as unknown as MachineUpdate);
-  return { overlay, clock, kept, peers, say, broken };
+  return { overlay, clock, applied, peers, say, broken };
 }
 
 suite("overlay network between hosts", () => {
   test("there is a route to each network on each other host, and none to local ones", async (t) => {
-    const { overlay, kept, peers } = await anOverlay(t, [
+    const { overlay, applied, peers } = await anOverlay(t, [
       machine("1", "aaaa"),
       machine("2", "bbbb"),
       machine("3", "bbbb"),
@@ -74,32 +74,32 @@ suite("overlay network between hosts", () => {
     await overlay.start();
     const address = platformAddress(OTHER);
     const nets = ["fdaa:1:2:bbbb::/64", "fdaa:7:8:bbbb::/64"];
-    assert.deepEqual(kept, [[{ node_id: OTHER, underlay: "10.0.0.2", address, nets, net4: "100.65.128.0/17" }]]);
-    assert.equal(peers.get(OWN)?.underlay, "10.0.0.1", "the others are told where we are");
+    assert.deepEqual(applied, [[{ node_id: OTHER, underlay: "10.0.0.2", address, nets, net4: "100.65.128.0/17" }]]);
+    assert.equal(peers.get(OWN)?.underlay, "10.0.0.1", "the process publishes its underlay address");
   });
 
   test("the first machine of a network on a host adds a route; another one there changes nothing", async (t) => {
-    const { overlay, kept, clock, say } = await anOverlay(t, []);
+    const { overlay, applied, clock, say } = await anOverlay(t, []);
     await overlay.start();
     say(machine("2", "bbbb"));
     await clock.advance(NETWORK_LIMITS.overlay_gather_ms);
-    assert.deepEqual(kept.at(-1)?.[0]?.nets, ["fdaa:1:2:bbbb::/64"]);
-    const looks = kept.length;
+    assert.deepEqual(applied.at(-1)?.[0]?.nets, ["fdaa:1:2:bbbb::/64"]);
+    const updates = applied.length;
     say(machine("3", "bbbb"));
     await clock.advance(NETWORK_LIMITS.overlay_gather_ms * 2);
-    assert.equal(kept.length, looks);
+    assert.equal(applied.length, updates);
   });
 
   test("failed route updates are retried at the next pass, and routes of departed hosts are removed", async (t) => {
-    const { overlay, kept, clock, peers, broken } = await anOverlay(t, [machine("2", "bbbb")]);
+    const { overlay, applied, clock, peers, broken } = await anOverlay(t, [machine("2", "bbbb")]);
     await overlay.start();
     broken.value = true;
     peers.delete(OTHER);
     await clock.advance(NETWORK_LIMITS.peer_beat_ms * 2);
-    assert.equal(kept.length, 1);
+    assert.equal(applied.length, 1);
     broken.value = false;
     await clock.advance(NETWORK_LIMITS.peer_beat_ms * 2);
-    assert.deepEqual(kept.at(-1), []);
+    assert.deepEqual(applied.at(-1), []);
   });
 
   test("a process's own address is in no organization's network", () => {

@@ -28,7 +28,7 @@ export interface PeerStore {
   peers(): Promise<Peer[]>;
   /** Publishes a peer's address; peers without a heartbeat since `forget_before` are deleted. */
   announce(peer: Omit<Peer, "block">, forget_before: number): Promise<void>;
-  /** The block that a process has, when it is one of `blocks`; or the first of them that nobody has, its own from now on. */
+  /** Returns the process's block if it is one of `blocks`, else assigns the first free one; undefined when none is. */
   takeBlock(node_id: string, blocks: readonly number[]): Promise<number | undefined>;
 }
 
@@ -163,7 +163,9 @@ export class OverlayNetwork {
       await clock.sleep(NETWORK_LIMITS.overlay_gather_ms, signal).catch(() => {});
       if (signal.aborted) return;
       this.#again = Promise.withResolvers();
-      await this.look().catch((error: unknown) => log.warn({ error }, "the ways to other hosts could not be kept"));
+      await this.look().catch((error: unknown) =>
+        log.warn({ error }, "the routes to other hosts could not be updated"),
+      );
     }
   }
 }

@@ -185,8 +185,8 @@ export function running(machine: Machine): Ref {
 
 /** Splits a command line at spaces; quoted text stays one argument. */
 function splitWords(line: string): string[] {
-  const words = line.match(/(?:"(?:\\.|[^"\\])*"|'[^']*'|\\.|[^\s"'\\])+/g) ?? [];
-  return words.map((word) =>
+  const args = line.match(/(?:"(?:\\.|[^"\\])*"|'[^']*'|\\.|[^\s"'\\])+/g) ?? [];
+  return args.map((word) =>
     word.replaceAll(/"((?:\\.|[^"\\])*)"|'([^']*)'|\\(.)/g, (_, double?: string, single?: string, escaped?: string) =>
       double === undefined ? (single ?? escaped ?? "") : double.replaceAll(/\\(.)/g, "$1"),
     ),

@@ -21,7 +21,7 @@ interface Place {
 export function eventRoutes(parts: RouteParts): Row[] {
   const { events } = parts;
 
-  /** The place that a reader asks for, if any. */
+  /** The log position that the request names, if any. */
   const begin = async (scope: EventScope, { cursor, tail }: Place): Promise<number | undefined> =>
     cursor ?? (tail === undefined ? undefined : await events.tail(scope, tail));
 

@@ -151,7 +151,7 @@ async function* items(
   request_id: string,
 ): AsyncGenerator<readonly StreamItem[]> {
   try {
-    for await (const { image, ...word } of progress) yield [{ data: image ? { ...word, image: shown(image) } : word }];
+    for await (const { image, ...rest } of progress) yield [{ data: image ? { ...rest, image: shown(image) } : rest }];
   } catch (thrown) {
     if (!(thrown instanceof ApiError)) throw thrown;
     // The response has begun, so an error can only be sent as its last event.

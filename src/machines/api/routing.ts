@@ -1,4 +1,4 @@
-/** What the machines' routes share: who asks, which machine, and words of a request that come in many forms. */
+/** What the machines' routes share: the caller, the machine, and request values that have several forms. */
 import { constants } from "node:os";
 import type { AppService } from "#apps/service.ts";
 import type { Clock } from "#core/clock.ts";

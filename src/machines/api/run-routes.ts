@@ -19,7 +19,7 @@ export function runRoutes({ store, driver, clock }: RouteParts): Row[] {
   /** Lines as they come, until the run has ended; the last message is the run. */
   async function* follow(app_id: string, id: string, signal: AbortSignal): AsyncGenerator<StreamItem[]> {
     for (let cursor = LOG_BEGIN; !signal.aborted; ) {
-      // Asked first: what was written before the end is read after it.
+      // The run is read before its lines: what was written before its end is read after it.
       const { run, next_at } = await find(app_id, id);
       const page = await driver.logs(run.machine_id, { cursor });
       const is_new = page.cursor !== cursor;

@@ -20,7 +20,7 @@ export const RunResponse = Type.Object({
   id: Type.String(),
   kind: Type.Union([Type.Literal("once"), Type.Literal("schedule"), Type.Literal("release")]),
   state: State,
-  command: Type.String({ description: "The words of the command; empty for the image's own." }),
+  command: Type.String({ description: "The command's arguments, joined with spaces; empty for the image's own." }),
   image: Type.String(),
   machine_id: Type.String(),
   machine_name: Type.String(),

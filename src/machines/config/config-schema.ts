@@ -1,7 +1,7 @@
 /**
  * What a machine's config may hold, as JSON Schema: one object per object of the specification. Every object
- * lets unknown keys pass, because a config must come back as it came; `config.ts` warns about them and holds
- * the rules that speak of more than one field.
+ * accepts unknown keys, because a config is returned as received; `config.ts` warns about them and holds the rules
+ * that involve more than one field.
  */
 import type { Static, TProperties } from "typebox";
 import { Hardware } from "#hosts/compute-schema.ts";

@@ -251,11 +251,11 @@ suite("machine config", () => {
       services: [{ protocol: "tcp", internal_port: 1, auto_stop: true }],
     };
     assert.deepEqual(all(config), []);
-    const kept = complete(config as unknown as MachineConfig) as unknown as typeof config;
-    assert.deepEqual([kept.gest, kept.guest.cpu, kept.services], [config.gest, 2, config.services]);
-    const told = configWarnings(config as unknown as MachineConfig);
+    const completed = complete(config as unknown as MachineConfig) as unknown as typeof config;
+    assert.deepEqual([completed.gest, completed.guest.cpu, completed.services], [config.gest, 2, config.services]);
+    const warnings = configWarnings(config as unknown as MachineConfig);
     assert.deepEqual(
-      told.map((line) => /^(\S+) .*?(?:did you mean (\S+)\?)?$/.exec(line)?.slice(1)),
+      warnings.map((line) => /^(\S+) .*?(?:did you mean (\S+)\?)?$/.exec(line)?.slice(1)),
       [
         ["config.gest", "guest"],
         ["config.guest.cpu", "cpus"],

@@ -75,7 +75,7 @@ export class Events {
           yield events;
           continue;
         }
-        // The bus was heard already: what holds the rest up need not be a change of this organization.
+        // The bus has notified already: what holds the rest up need not be a change of this organization.
         await (behind ? Promise.race([wake, delay(MACHINE_LIMITS.events_behind_ms)]) : wake);
         woken = Promise.withResolvers<void>();
         if (signal.aborted) woken.resolve();

@@ -56,7 +56,7 @@ export class SharedBus implements Bus<MachineUpdate> {
       notifier.listen("machines", (message) => this.#onNotification(JSON.parse(message) as Notification)),
     );
     const poll = (): Promise<void> =>
-      this.#look().catch((error: unknown) => log.warn({ error }, "changes of other processes could not be read"));
+      this.#poll().catch((error: unknown) => log.warn({ error }, "changes of other processes could not be read"));
     this.#ends.push(notifier.onGap(() => void poll()));
     void (async () => {
       while (!signal.aborted) {
@@ -123,7 +123,7 @@ export class SharedBus implements Bus<MachineUpdate> {
       const machine = await store.find(id);
       if (!machine) return;
       this.#remember(machine);
-      for (const word of notifications) this.#publish(machine, word.topics, word.events);
+      for (const notification of notifications) this.#publish(machine, notification.topics, notification.events);
     } catch (error) {
       log.warn({ error, machine: id }, "a change of another process could not be read; retrying");
     }
@@ -141,10 +141,10 @@ export class SharedBus implements Bus<MachineUpdate> {
   }
 
   /** Publishes recent changes whose notification was lost. */
-  async #look(): Promise<void> {
+  async #poll(): Promise<void> {
     const { store, clock } = this.#parts;
-    const kept = clock.monotonic() - 2 * MACHINE_LIMITS.bus_lately_ms;
-    for (const [id, { at }] of this.#published) if (at < kept) this.#published.delete(id);
+    const oldest = clock.monotonic() - 2 * MACHINE_LIMITS.bus_lately_ms;
+    for (const [id, { at }] of this.#published) if (at < oldest) this.#published.delete(id);
     for (const { id, revision } of await store.changed(clock.now() - MACHINE_LIMITS.bus_lately_ms)) {
       if ((this.#published.get(id)?.revision ?? 0) >= revision) continue;
       const machine = await store.find(id);

@@ -33,13 +33,13 @@ suite("waiting for a machine state", () => {
   test("waiters that disconnect leave no subscription behind (W3)", async () => {
     const harness = await MachineHarness.open();
     const { id } = await harness.create({}, { skip_launch: true });
-    const gone = new AbortController();
+    const client = new AbortController();
     const waiters = Array.from({ length: 5000 }, () =>
-      harness.module.waits.wait(id, { states: ["started"], timeout_s: 60 }, gone.signal).catch(() => "left"),
+      harness.module.waits.wait(id, { states: ["started"], timeout_s: 60 }, client.signal).catch(() => "left"),
     );
     await turns(2);
     const sleepers = harness.clock.sleepers;
-    gone.abort();
+    client.abort();
     assert.ok((await Promise.all(waiters)).every((one) => one === "left"));
     assert.equal(harness.module.bus.listeners, ROOM_LISTENERS);
     assert.equal(harness.clock.sleepers, sleepers - 5000);
@@ -90,15 +90,15 @@ suite("waiting for a machine state", () => {
     const { id, instance_id } = machine;
     const version = harness.module.waits.wait(id, { states: ["stopped"], instance_id, timeout_s: 60 }, never);
     version.catch(() => {});
-    const gone = harness.module.waits.wait(id, { states: ["suspended"], timeout_s: 60 }, never);
-    gone.catch(() => {});
+    const waiting = harness.module.waits.wait(id, { states: ["suspended"], timeout_s: 60 }, never);
+    waiting.catch(() => {});
     await turns(2);
     await harness.module.machines.update(machine, { config: { image: "web:2" } }, harness.actor());
     await assert.rejects(version, { code: "version_conflict", message: /currently replaced/ });
     await harness.settle();
     await harness.module.machines.destroy(id, { force: true }, harness.actor());
     await harness.settle();
-    await assert.rejects(gone, { code: "not_found" });
+    await assert.rejects(waiting, { code: "not_found" });
     assert.equal(
       (await harness.module.waits.wait(id, { states: ["destroyed"], timeout_s: 1 }, never)).state,
       "destroyed",

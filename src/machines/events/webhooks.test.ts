@@ -12,14 +12,14 @@ const RETRY_MS = 60_000;
 
 /** Keeps one webhook, which is always ours to send. */
 function keeping(hook: Webhook): WebhookStore {
-  let kept = hook;
+  let stored = hook;
   return {
-    webhooks: async () => [kept],
+    webhooks: async () => [stored],
     insertWebhook: async () => false,
     deleteWebhook: async () => false,
-    claim: async () => kept,
+    claim: async () => stored,
     async putProgress(progress) {
-      kept = { ...kept, ...progress };
+      stored = { ...stored, ...progress };
       return true;
     },
   };
@@ -31,10 +31,10 @@ suite("webhooks", () => {
     await harness.create({}, { skip_launch: true });
     const arrived = Promise.withResolvers<string>();
     let requests = 0;
-    const server = createServer((asked, answer) => {
+    const server = createServer((request, response) => {
       requests++;
-      arrived.resolve(String(asked.headers["svc-webhook-id"]));
-      answer.end();
+      arrived.resolve(String(request.headers["svc-webhook-id"]));
+      response.end();
     });
     await new Promise<void>((resolve) => {
       server.listen(0, "127.0.0.1", resolve);

@@ -21,13 +21,13 @@ test("machines started by an older version get their IPv4 address, once", async 
       running("stopped", { state: "stopped", boot: null }),
     ].map((machine) => [machine.id, machine]),
   );
-  let asked: string[] = [];
+  let queried: string[] = [];
   const parts = {
     host_ids: ["0001"],
     store: { alive: async () => [...machines.values()] },
     driver: {
       recover: async (refs: readonly { id: string; boot: string }[]) => {
-        asked = refs.map(({ id }) => id);
+        queried = refs.map(({ id }) => id);
         machines.set("moved on", running("moved on", { boot: "b2" }));
         return refs.map(({ id, boot }) => ({
           id,
@@ -47,11 +47,11 @@ test("machines started by an older version get their IPv4 address, once", async 
     },
   };
   await learnAddresses(parts);
-  assert.deepEqual(asked, ["old", "moved on"]);
+  assert.deepEqual(queried, ["old", "moved on"]);
   const known = [...machines.values()].map(({ private_ipv4 }) => private_ipv4);
   assert.deepEqual(known, ["100.96.0.3", "100.96.0.9", null, null]);
   machines.delete("moved on");
-  asked = [];
+  queried = [];
   await learnAddresses(parts);
-  assert.deepEqual(asked, []);
+  assert.deepEqual(queried, []);
 });

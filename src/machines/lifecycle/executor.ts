@@ -36,7 +36,7 @@ const CLOSED = "closed";
 /**
  * Carries out queued operations: one at a time per machine, many machines in parallel. Each is done with the driver,
  * then its outcome is written. All state can be read again: after a crash the executor reads the unfinished operations,
- * asks the driver what is running, and reconciles the two.
+ * reads from the driver what is running, and reconciles the two.
  */
 export class Executor {
   readonly #parts: ExecutorParts;

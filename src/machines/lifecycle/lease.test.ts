@@ -181,7 +181,7 @@ suite("leases", () => {
     await turns(2);
     await harness.clock.advance(3001);
     await assert.rejects(late, /lease currently held by x/);
-    assert.equal(harness.module.bus.listeners, 3, "nobody is left listening");
+    assert.equal(harness.module.bus.listeners, 3, "no listener is left");
     assert.ok(nonce);
     await harness.close();
   });
@@ -211,12 +211,12 @@ suite("leases", () => {
     const { harness, take } = await setup();
     const { nonce, description } = (await take(10)).lease;
     assert.equal(description, "");
-    for (const [said, kept] of [
+    for (const [given, expected] of [
       ["first", "first"],
       ["", "first"],
       ["second", "second"],
     ] as const) {
-      assert.equal((await take(10, { nonce, description: said })).lease.description, kept);
+      assert.equal((await take(10, { nonce, description: given })).lease.description, expected);
     }
     await harness.close();
   });

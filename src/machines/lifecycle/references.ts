@@ -84,8 +84,8 @@ export async function refuseReferences(parts: ReferenceParts, who: Referrer, con
     name: mount?.name === old?.name ? undefined : mount?.name,
     encrypted: mount?.encrypted === old?.encrypted ? undefined : mount?.encrypted,
   };
-  const asks = Boolean(claims.name) || claims.encrypted === true;
-  const place = asks && old?.volume ? await parts.volumes?.locate(old.volume) : undefined;
+  const needsPlace = Boolean(claims.name) || claims.encrypted === true;
+  const place = needsPlace && old?.volume ? await parts.volumes?.locate(old.volume) : undefined;
   rejectInvalid([...(place ? mountProblems(claims, place) : []), ...(await standbyProblems(parts, who, config))]);
 }
 
@@ -110,8 +110,8 @@ export async function standbyProblems(
 /** Warns about mount fields that differ from the volume without preventing the mount. */
 export async function mountWarnings({ volumes }: ReferenceParts, { mounts }: MachineConfig): Promise<string[]> {
   const [mount] = mounts ?? [];
-  const asks = mount?.size_gb || mount?.encrypted === false;
-  const place = asks && mount?.volume ? await volumes?.locate(mount.volume) : undefined;
+  const needsPlace = mount?.size_gb || mount?.encrypted === false;
+  const place = needsPlace && mount?.volume ? await volumes?.locate(mount.volume) : undefined;
   if (!mount || !place) return [];
   const found: string[] = [];
   if (mount.size_gb && mount.size_gb !== place.size_gb) {

@@ -103,7 +103,7 @@ suite("machines that must move while no host has room", () => {
     await harness.module.relocation.evacuate(lost);
     await harness.settle();
     assert.deepEqual([(await seen(here)).host, (await seen(here)).state], [HERE, "started"]);
-    // Whoever read that it is fenced, and writes when it no longer is.
+    // A writer that read "fenced" and writes when the machine no longer is.
     const exempt = harness.store.exempt.bind(harness.store);
     harness.store.exempt = async () => [];
     await harness.module.relocation.evacuate(lost);

@@ -1,4 +1,4 @@
-/** What is refused about a machine that is to be made or changed, in words. */
+/** Rules that refuse a create or update of a machine, with the reason. */
 import { fail, type Problem } from "#core/errors.ts";
 import type { UpdateMachineInput, VolumePlace } from "../inputs.ts";
 import { MACHINE_LIMITS } from "../limits.ts";
@@ -44,7 +44,7 @@ export function refuseVolume(
   if (region !== undefined && region !== place.region) {
     fail("volume_elsewhere", `volume ${volume} is on host ${host_id} in region ${place.region}, not in ${region}`, {
       facts: { volume_host: host_id, volume_region: place.region, requested: { region } },
-      hint: `ask for region ${place.region}`,
+      hint: `set region to ${place.region}`,
     });
   }
   return place;

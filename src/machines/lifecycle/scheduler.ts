@@ -20,7 +20,7 @@ interface SchedulerParts {
 }
 
 /**
- * Queues operations that nobody requested: scheduled starts, standby starts, and purging of destroyed machines. Due
+ * Queues operations without a request: scheduled starts, standby starts, and purging of destroyed machines. Due
  * times are in the store; the timers here can be set again at any time.
  */
 export class Scheduler {
@@ -49,7 +49,7 @@ export class Scheduler {
   /** Starts the standbys of the host's running machines. */
   async hostFailed(host_id: string): Promise<void> {
     const { store } = this.#parts;
-    // As far as anyone can tell, exempt machines still run there.
+    // Exempt machines are assumed to run there still.
     const exempt = new Set(await store.exempt(host_id));
     for (const machine of await store.alive([host_id])) {
       if (machine.boot === null || machine.state === "suspended" || exempt.has(machine.id)) continue;

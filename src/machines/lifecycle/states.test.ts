@@ -84,7 +84,7 @@ suite("machine states", () => {
       ["destroy", "destroyed"],
     ];
     for (const state of STATES) {
-      for (const [asked, end] of ends) assert.equal(after(state, asked, false), end);
+      for (const [action, end] of ends) assert.equal(after(state, action, false), end);
       assert.equal(after(state, "update", true), "started");
       assert.equal(after(state, "update", false), state === "created" ? "created" : "stopped");
     }

@@ -1,6 +1,6 @@
 /**
  * The life of a machine, as a table: a row is a state, a column what happened, a cell the state after it. An
- * empty cell cannot happen: what is asked for there waits, or is refused, before it gets here.
+ * empty cell cannot happen: a request for it waits, or is refused, before it gets here.
  */
 
 /** Actions that a caller requests. */

@@ -1,4 +1,6 @@
-/** Derives runs from a machine's events, so that a run is written in the same transaction as the event it follows from. */
+/**
+ * Derives runs from a machine's events, so that a run is written in the same transaction as the event it follows from.
+ */
 import { RUN_KEY, RUN_KIND_KEY } from "#core/run-metadata.ts";
 import { MACHINE_LIMITS } from "../limits.ts";
 import type { ExitEvent, Machine, MachineConfig, MachineEvent } from "../types.ts";
@@ -40,14 +42,14 @@ export const endOf = (state: RunEnd["state"], ended_at: number): RunEnd => ({
 function newRun(machine: Machine, { id, timestamp }: Pick<MachineEvent, "id" | "timestamp">, started_by: string): Run {
   const { config, app_id, id: machine_id, name: machine_name, instance_id } = machine;
   const { exec, entrypoint = [], cmd = [] } = config.init ?? {};
-  const words = config.metadata?.[RUN_KEY] ?? (exec ?? [...entrypoint, ...cmd]).join(" ");
+  const command = config.metadata?.[RUN_KEY] ?? (exec ?? [...entrypoint, ...cmd]).join(" ");
   return {
     id,
     app_id,
     machine_id,
     machine_name,
     kind: kindOf(config),
-    command: words.slice(0, MACHINE_LIMITS.run_command_chars),
+    command: command.slice(0, MACHINE_LIMITS.run_command_chars),
     image: config.image,
     instance_id,
     state: "running",
@@ -75,6 +77,6 @@ function exited({ exit_code, signal, oom_killed, requested_stop }: ExitEvent, ti
     exit_code: known ? exit_code : null,
     signal: signal > 0 ? signal : null,
     oom_killed,
-    error: known || requested_stop ? null : "its end was not seen: its host or container was gone",
+    error: known || requested_stop ? null : "its exit was not seen: its host or container was lost",
   };
 }

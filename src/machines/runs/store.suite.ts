@@ -83,9 +83,9 @@ export function runStoreSuite(
           skip: { ...skip, id: `s${at}`, started_at: 100 + at },
         }));
         await store.commit(change(next(machine.revision + 3), { runs: many }));
-        const kept = await store.runs("a1", { page: { limit: 2 * MACHINE_LIMITS.runs_per_app } });
-        assert.equal(kept.length, MACHINE_LIMITS.runs_per_app);
-        assert.ok(kept.every(({ id }) => id.startsWith("s")));
+        const stored = await store.runs("a1", { page: { limit: 2 * MACHINE_LIMITS.runs_per_app } });
+        assert.equal(stored.length, MACHINE_LIMITS.runs_per_app);
+        assert.ok(stored.every(({ id }) => id.startsWith("s")));
       }));
   });
 }

@@ -11,7 +11,7 @@ export interface Run {
   machine_id: string;
   machine_name: string;
   kind: RunKind;
-  /** For people: the words of the command. */
+  /** For display: the command's arguments, joined. */
   command: string;
   image: string;
   instance_id: string;

@@ -47,7 +47,7 @@ async function shows({ stream }: Terminal, wanted: RegExp): Promise<void> {
   }
 }
 
-/** A shell that has not begun when its line is cut finds an end of input, and ends as if it had been told to. */
+/** A shell that has not begun when its terminal closes reads an end of input, and exits as after `exit`. */
 async function listens(terminal: Terminal): Promise<void> {
   terminal.stream.write("echo ready\r");
   await shows(terminal, /^ready\r$/m);
@@ -153,7 +153,10 @@ export function suspendSuite(name: string, kind: SuspendKind, open: () => Promis
   });
 }
 
-/** What every RuntimeDriver must do. A new driver's own test file is one call of this, and one for each kind of suspend. */
+/**
+ * What every RuntimeDriver must do. A new driver's own test file is one call of this, and one for each kind of
+ * suspend.
+ */
 export function runtimeDriverSuite(name: string, open: () => Promise<OpenedDriver>, skip?: string): void {
   const withDriver = withDriverOf(open);
   suite(`runtime driver: ${name}`, { skip }, () => {
@@ -197,9 +200,9 @@ export function runtimeDriverSuite(name: string, open: () => Promise<OpenedDrive
     test("after the driver restarts, a machine is found by its handle and can be stopped", () =>
       withDriver(async ({ driver, running, reopen }, id) => {
         const { handle } = await driver.start(launch("b1", running), never);
-        const kept = JSON.parse(JSON.stringify(handle)) as typeof handle;
+        const stored = JSON.parse(JSON.stringify(handle)) as typeof handle;
         const after = await reopen();
-        const ref = { id, boot: "b1", handle: kept };
+        const ref = { id, boot: "b1", handle: stored };
         assert.deepEqual(await states(after, [ref]), ["b1 running"]);
         assert.ok(await after.stop(ref, HOW, never));
         await after.destroy(id, never);

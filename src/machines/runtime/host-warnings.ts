@@ -1,4 +1,4 @@
-/** What a config asks for that the host of the machine does not have. The machine runs without it. */
+/** Warnings about config that the machine's host does not support. The machine runs without it. */
 import type { HostFacts } from "#hosts/types.ts";
 import type { MachineConfig } from "../types.ts";
 import type { RuntimeDriver } from "./driver.ts";

@@ -1,4 +1,4 @@
-/** Where a machine finds its identity without asking: the variables AWS SDKs look for. */
+/** Environment variables from which AWS SDKs read a machine's identity without configuration. */
 const TOKEN_FILE = "/.svc/oidc_token";
 
 /** Whether a machine names the AWS role it assumes. */

@@ -1,4 +1,4 @@
-/** What terminals and tunnels share: how many are open, bytes with backpressure, and the end of idle ones. */
+/** What terminals and tunnels share: session limits, bytes with backpressure, and idle timeouts. */
 import { once } from "node:events";
 import { Duplex } from "node:stream";
 import type { Clock } from "#core/clock.ts";
@@ -84,15 +84,18 @@ export async function endWhenIdle(
 }
 
 interface SessionStreamParts {
-  /** A text message. Answering "end" ends what can be read, as a FIN does. */
+  /** A text message. The result "end" ends what can be read, as a FIN does. */
   onText(text: string): "end" | undefined;
-  /** The other side has left. Answering an error destroys the stream with it; otherwise it ends. */
+  /** The other side has disconnected. A returned error destroys the stream; otherwise it ends. */
   onGone(): Error | undefined;
   /** Everything was written. */
   final?(): Promise<void>;
 }
 
-/** The binary messages of a session as a stream. As much as is read here is taken there, so a slow reader slows the writer. */
+/**
+ * The binary messages of a session as a stream. As much as is read here is taken there, so a slow reader slows the
+ * writer.
+ */
 export function sessionStream(session: WebSocketSession, parts: SessionStreamParts): Duplex {
   let wanted = Promise.withResolvers<void>();
   let ended = false;

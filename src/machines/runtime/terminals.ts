@@ -1,4 +1,4 @@
-/** Terminals into machines: who may still have one, and what is said on the line while one is open. */
+/** Terminals into machines: their limits, and the WebSocket messages of an open one. */
 import type { Duplex } from "node:stream";
 import type { Clock } from "#core/clock.ts";
 import { ApiError } from "#core/errors.ts";

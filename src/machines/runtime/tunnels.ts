@@ -1,4 +1,4 @@
-/** Tunnels to private ports of machines: bytes of one TCP connection over a WebSocket, whoever ends first. */
+/** Tunnels to private ports of machines: bytes of one TCP connection over a WebSocket; either side may end first. */
 import type { Duplex } from "node:stream";
 import type { Clock } from "#core/clock.ts";
 import { CLOSE_CODES, type WebSocketSession } from "#http/websocket.ts";
@@ -74,14 +74,14 @@ async function outward(session: WebSocketSession, stream: Duplex, touch: () => v
     await session.send(END);
     return undefined;
   } catch {
-    // Nobody is to be waited for any more: what the client sends leads nowhere.
+    // Ends at once, without waiting for the client: what it sends has no destination any more.
     const end = [CLOSE_CODES.broken, "the machine reset the connection"] as const;
     session.end(...end);
     return end;
   }
 }
 
-/** What the client sends. A client that leaves without a word takes the connection with it. */
+/** What the client sends. A client that disconnects without an end message ends the connection too. */
 async function inward(session: WebSocketSession, stream: Duplex, touch: () => void): Promise<End> {
   try {
     for await (const message of session.messages()) {

@@ -50,8 +50,8 @@ async function aServer(
   return { resolver, bus, server, port };
 }
 
-/** A question for addresses, as it is sent over TCP. */
-function asked(id: number, name: string): Buffer {
+/** A query for addresses, as it is sent over TCP. */
+function query(id: number, name: string): Buffer {
   const labels = name.split(".").map((label) => Buffer.concat([Buffer.from([label.length]), Buffer.from(label)]));
   const head = Buffer.from([0, id, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
   const message = Buffer.concat([head, ...labels, Buffer.from([0, 0, 28, 0, 1])]);
@@ -126,7 +126,7 @@ suite("DNS names of the private network", () => {
     outsider.setServers([`127.0.0.2:${port}`]);
     await assert.rejects(outsider.resolve6("web.internal"), { code: "ETIMEOUT" });
     const socket = connect({ port, host: "127.0.0.2", localAddress: "127.0.0.1" });
-    socket.write(asked(1, "web.internal"));
+    socket.write(query(1, "web.internal"));
     assert.equal((await buffer(socket).catch(() => Buffer.alloc(0))).length, 0);
   });
 
@@ -139,11 +139,11 @@ suite("DNS names of the private network", () => {
   test("many DNS queries on one TCP connection, split anywhere, are answered in order", async (t) => {
     const { port } = await aServer(t, [machine("1"), machine("2", { app_name: "other" })]);
     const names = ["web.internal", "other.internal", "nobody.internal", "web.internal"];
-    const sent = Buffer.concat(names.map((name, id) => asked(id, name)));
+    const sent = Buffer.concat(names.map((name, id) => query(id, name)));
     for (const size of [1, 7, sent.length]) {
       const socket = connect(port, "127.0.0.1");
       for (let at = 0; at < sent.length; at += size) socket.write(sent.subarray(at, at + size));
-      // Nothing more is asked; what was asked is still answered.
+      // No more queries are sent; those already sent are still answered.
       socket.end();
       const got = await buffer(socket);
       const answers: [number, number][] = [];
@@ -161,7 +161,7 @@ suite("DNS names of the private network", () => {
   test("open TCP connections are closed with the server", async (t) => {
     const { port, server } = await aServer(t, [machine("1")]);
     const socket = connect(port, "127.0.0.1");
-    socket.write(asked(1, "web.internal"));
+    socket.write(query(1, "web.internal"));
     await once(socket, "data");
     const ended = once(socket, "close");
     server.close();
@@ -180,7 +180,7 @@ suite("DNS names of the private network", () => {
     const { port } = outside.address() as AddressInfo;
     const own = await aServer(t, [], { upstreams: [{ host: "127.0.0.1", port }] });
     const socket = connect(own.port, "127.0.0.1");
-    socket.end(asked(7, "web.example"));
+    socket.end(query(7, "web.example"));
     const got = await buffer(socket);
     assert.deepEqual([got.length, got.readUInt16BE(2)], [5002, 7]);
   });
@@ -199,16 +199,16 @@ suite("DNS names of the private network", () => {
   });
 
   test("a query pending at close gets no response and throws nothing", async (t) => {
-    const asked = Promise.withResolvers<void>();
+    const query = Promise.withResolvers<void>();
     const loaded = Promise.withResolvers<void>();
     const { resolver, server } = await aServer(t, [machine("1")], {
       async loadApp() {
-        asked.resolve();
+        query.resolve();
         await loaded.promise;
       },
     });
     const answer = assert.rejects(resolver.resolveTxt("all.vms.web.internal"), { code: "ECANCELLED" });
-    await asked.promise;
+    await query.promise;
     server.close();
     loaded.resolve();
     for (let n = 0; n < 5; n++) await new Promise((resolve) => setImmediate(resolve));

@@ -1,4 +1,4 @@
-/** The names of the private network: what they stand for, by the machines there are. */
+/** Resolves the names of the private network from the machines that exist. */
 import type { Entry } from "../directory.ts";
 
 export const ZONE = "internal";

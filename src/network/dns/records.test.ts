@@ -9,12 +9,12 @@ const name = (text: string): Buffer =>
     Buffer.of(0),
   ]);
 
-/** An answer to a question for `asked`, with records `[owner, type, ttl, data]`. */
-function answer(asked: string, records: readonly [string, number, number, Buffer][]): Buffer {
+/** A response to a query for `queried`, with records `[owner, type, ttl, data]`. */
+function answer(queried: string, records: readonly [string, number, number, Buffer][]): Buffer {
   const head = Buffer.alloc(12);
   head.writeUInt16BE(1, 4);
   head.writeUInt16BE(records.length, 6);
-  const question = Buffer.concat([name(asked), Buffer.of(0, 1, 0, 1)]);
+  const question = Buffer.concat([name(queried), Buffer.of(0, 1, 0, 1)]);
   const written = records.map(([owner, type, ttl_s, data]) => {
     const fixed = Buffer.alloc(10);
     fixed.writeUInt16BE(type, 0);
@@ -22,7 +22,7 @@ function answer(asked: string, records: readonly [string, number, number, Buffer
     fixed.writeUInt32BE(ttl_s, 4);
     fixed.writeUInt16BE(data.length, 8);
     // The question's name is pointed at, as servers do.
-    return Buffer.concat([owner === asked ? Buffer.of(0xc0, 12) : name(owner), fixed, data]);
+    return Buffer.concat([owner === queried ? Buffer.of(0xc0, 12) : name(owner), fixed, data]);
   });
   return Buffer.concat([head, question, ...written]);
 }

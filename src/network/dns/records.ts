@@ -1,4 +1,4 @@
-/** The addresses in an answer of another name server, and for how long they count. */
+/** The addresses in a response of another name server, with their TTLs. */
 import { addressBytes, addressText } from "../bytes.ts";
 import { decodeUntil } from "./message.ts";
 

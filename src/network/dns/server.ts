@@ -10,7 +10,7 @@ import { NETWORK_LIMITS } from "../limits.ts";
 import { type Question, RCODES, type RecordData, readQuestion, writeAnswer } from "./message.ts";
 import { findName, ZONE } from "./names.ts";
 import { addressesIn } from "./records.ts";
-import { askOverTcp, serveMessages } from "./tcp.ts";
+import { queryOverTcp, serveMessages } from "./tcp.ts";
 
 interface DnsParts {
   directory: Directory;
@@ -160,10 +160,10 @@ export class DnsServer {
     if (this.#forwarded >= dns_forwarded) return writeAnswer(question, RCODES.failure, []);
     this.#forwarded++;
     // A client that uses TCP expects a response too long for a datagram.
-    const ask = tcp ? askOverTcp : askOverUdp;
+    const forward = tcp ? queryOverTcp : queryOverUdp;
     try {
       for (const server of this.#upstreams) {
-        const answer = await ask(server, message, dns_forward_ms);
+        const answer = await forward(server, message, dns_forward_ms);
         // Only a response to this very query counts.
         if (answer && answers(answer, message)) return answer;
       }
@@ -177,7 +177,11 @@ export class DnsServer {
 const answers = (answer: Buffer, question: Buffer): boolean =>
   answer.length >= 2 && answer.readUInt16BE(0) === question.readUInt16BE(0);
 
-async function askOverUdp({ host, port }: Upstream, message: Buffer, timeout_ms: number): Promise<Buffer | undefined> {
+async function queryOverUdp(
+  { host, port }: Upstream,
+  message: Buffer,
+  timeout_ms: number,
+): Promise<Buffer | undefined> {
   const socket = createSocket(isIPv6(host) ? "udp6" : "udp4");
   const { promise, resolve } = Promise.withResolvers<Buffer | undefined>();
   const timer = setTimeout(() => resolve(undefined), timeout_ms);

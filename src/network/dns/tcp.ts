@@ -41,13 +41,13 @@ export async function serveMessages(
     }
     socket.end();
   } catch {
-    // The connection broke; nobody can be told.
+    // The connection broke, so no response can be sent.
     socket.destroy();
   }
 }
 
 /** A server's response to one message, within the timeout. */
-export async function askOverTcp(
+export async function queryOverTcp(
   { host, port }: { host: string; port: number },
   message: Buffer,
   timeout_ms: number,
