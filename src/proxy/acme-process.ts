@@ -1,6 +1,6 @@
 /**
- * One order with a certificate authority (ACME, RFC 8555). It runs in a process of its own: acme-client and the packages
- * below it take 40 MB, of which a thread would give back a fifth.
+ * One order with a certificate authority (ACME, RFC 8555). It runs in a process of its own: acme-client and the
+ * packages below it take 40 MB, of which a thread would give back a fifth.
  */
 import { once } from "node:events";
 import { Agent } from "node:https";
@@ -95,6 +95,6 @@ const failed = (thrown: unknown): AcmeMessage => ({
   problem: messageOf(thrown) || "the authority gave no reason",
 });
 
-// The parent process has gone, so the certificate is no longer needed.
+// The parent process has exited, so the certificate is no longer needed.
 process.once("disconnect", () => process.exit(0));
 send(await issue(await received<AcmeOrder>()).catch(failed));

@@ -8,14 +8,14 @@ import { silentLog } from "#core/log.ts";
 import { Sealer } from "#core/sealer.ts";
 import { Authority } from "./authority.ts";
 
-/** An authority at this address, with nothing kept. */
+/** An authority at this address, with an empty store. */
 const authorityAt = (directory_url: string): Authority =>
   new Authority({
     store: {
       account: async () => undefined,
       putAccount: async () => {},
-      word: async () => "",
-      putWord: async () => {},
+      value: async () => "",
+      putValue: async () => {},
     },
     sealer: new Sealer(new Uint8Array(32)),
     clock: systemClock,

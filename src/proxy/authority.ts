@@ -19,7 +19,7 @@ export interface Issuer {
 }
 
 interface AuthorityParts {
-  store: Pick<ProxyStore, "account" | "putAccount" | "word" | "putWord">;
+  store: Pick<ProxyStore, "account" | "putAccount" | "value" | "putValue">;
   sealer: Sealer;
   clock: Clock;
   log: Log;
@@ -110,9 +110,9 @@ export class Authority implements Issuer {
   async #setRecord(hostname: string, value: string): Promise<void> {
     const { store, records } = this.#parts;
     if (!records) throw new Error("no program sets TXT records: HANGAR_ACME_DNS_HOOK");
-    const left = await store.word(wordOf(hostname));
+    const left = await store.value(keyOf(hostname));
     if (left) await this.#removeRecord(hostname, left);
-    await store.putWord(wordOf(hostname), value);
+    await store.putValue(keyOf(hostname), value);
     await records.present(recordName(hostname), value);
   }
 
@@ -120,7 +120,7 @@ export class Authority implements Issuer {
     const { store, records, log } = this.#parts;
     try {
       await records?.cleanup(recordName(hostname), value);
-      await store.putWord(wordOf(hostname), "");
+      await store.putValue(keyOf(hostname), "");
     } catch (thrown) {
       // The next order for the name retries.
       log.warn({ hostname, problem: messageOf(thrown) }, "a TXT record of a dns-01 challenge is left");
@@ -141,4 +141,4 @@ export class Authority implements Issuer {
 }
 
 const recordName = (hostname: string): string => `_acme-challenge.${hostname.replace(/^\*\./, "")}`;
-const wordOf = (hostname: string): string => `dns-01 ${hostname}`;
+const keyOf = (hostname: string): string => `dns-01 ${hostname}`;

@@ -27,14 +27,14 @@ const NOBODY: Issuer = {
 /** Whose apps they are. */
 const ORGS: Record<string, string> = { a1: "o1", a2: "o1", b1: "o2" };
 
-/** Certificates in memory; `fail` makes the next that is written fail. TXT records are in `txt`. */
+/** Certificates in memory; `fail` makes the next write fail. TXT records are in `txt`. */
 function aRoom(issuer = NOBODY) {
   const rows = new Map<string, StoredCertificate>();
   const broken = { fail: false };
   const txt = new Map<string, string[]>();
   const published: Certificate[][] = [];
   const changed: string[] = [];
-  /** Whose orders for a name are. */
+  /** Which runner has the orders of a name. */
   const ordering = new Map<string, string>();
   const key = ({ app_id, hostname }: StoredCertificate): string => `${app_id} ${hostname}`;
   const put = async (one: StoredCertificate): Promise<boolean> => {
@@ -84,7 +84,7 @@ function aRoom(issuer = NOBODY) {
   return { certificates, clock, rows, broken, txt, published, changed, state, ordering };
 }
 
-/** An authority whose certificates are good for so long; it answers when `open` resolves. */
+/** An authority whose certificates are valid for `lifetime`; it responds when `open` resolves. */
 function anIssuer(lifetime_ms: number, open: Promise<void> = Promise.resolve()) {
   const orders: number[] = [];
   const issuer: Issuer = {
@@ -102,7 +102,7 @@ function anIssuer(lifetime_ms: number, open: Promise<void> = Promise.resolve()) 
 }
 
 suite("certificates", () => {
-  test("of several processes one orders a name and its wildcard; the others take what it got", async (t) => {
+  test("of several processes one orders a name and its wildcard; the others use its certificates", async (t) => {
     const { certificates, clock, rows, orders, ordering, state } = anIssuer(90 * DAY);
     t.after(() => certificates.close());
     ordering.set("www.example.com", "elsewhere");
@@ -123,7 +123,7 @@ suite("certificates", () => {
     assert.ok(orders.length >= 3, "and both are renewed in time");
   });
 
-  test("a store that is away for a moment costs one try, not all that come after it", async (t) => {
+  test("a short outage of the store fails one order, not the ones after it", async (t) => {
     const { certificates, clock, state, broken } = aRoom();
     t.after(() => certificates.close());
     await certificates.addAcme("a1", "one.example.com", TRUSTED);
@@ -172,7 +172,7 @@ suite("certificates", () => {
       { lifetime: 90 * DAY, days: 90, most: 2 },
       { lifetime: 6 * DAY, days: 90, most: 25 },
       { lifetime: DAY, days: 90, most: 280 },
-      // The box's clock is wrong: what it gets has always run out.
+      // The host's clock is wrong: every issued certificate has already expired.
       { lifetime: -HOUR, days: 1, most: 4 * 24 + 1 },
     ]) {
       const { certificates, clock, orders } = anIssuer(lifetime);
@@ -189,7 +189,7 @@ suite("certificates", () => {
 });
 
 suite("host name ownership", () => {
-  /** Brings a certificate of one's own making, as anyone can. */
+  /** Uploads a self-made certificate, as anyone can. */
   const bring = (module: ReturnType<typeof aRoom>, app_id: string, hostname: string, trust = CLAIMED) => {
     const { chain: fullchain, key: private_key } = selfSigned([hostname], module.clock.now());
     return module.certificates.addCustom(app_id, { hostname, fullchain, private_key }, trust);
@@ -225,7 +225,7 @@ suite("host name ownership", () => {
     assert.deepEqual([leadsTo(module, "www.victim.example"), module.published.at(-1)?.length], [["b1"], 1]);
   });
 
-  test("an unverified claim blocks nobody, and one organization's record verifies nothing for another", async () => {
+  test("an unverified claim blocks no app, and one organization's record verifies nothing for another", async () => {
     const module = aRoom();
     await bring(module, "b1", "www.victim.example");
     const squatter = module.certificates.ownership(await module.certificates.get("b1", "www.victim.example"));
@@ -264,7 +264,7 @@ suite("host name ownership", () => {
     module.changed.length = 0;
     await bring(module, "b1", "bob.hosting.example", TRUSTED);
     assert.deepEqual(module.certificates.names("a1").reserved, ["bob.hosting.example"]);
-    assert.ok(module.changed.includes("a1"), "the wildcard's app is told");
+    assert.ok(module.changed.includes("a1"), "the wildcard's app is updated");
     const wildcard = module.published.at(-1)?.find(({ hostnames }) => hostnames[0] === "*.hosting.example");
     assert.deepEqual(wildcard?.reserved, ["bob.hosting.example"]);
     await module.certificates.remove("b1", "bob.hosting.example");

@@ -199,8 +199,8 @@ export class Certificates {
     if (result === "limit")
       fail("limit_reached", `an app has at most ${certificates_per_app} certificates (limit certificates_per_app)`);
     if (result === "no_app") fail("not_found", "the app was deleted in the meantime");
-    const kept = result === "inserted" || (await store.putCertificate(certificate));
-    if (!kept || (trusted && !(await store.proveHostname(app_id, hostname, clock.now()))))
+    const stored = result === "inserted" || (await store.putCertificate(certificate));
+    if (!stored || (trusted && !(await store.proveHostname(app_id, hostname, clock.now()))))
       fail("name_taken", `another app has the host name ${hostname}`);
     await this.#changed(certificate);
     return await this.get(app_id, hostname);
@@ -243,14 +243,14 @@ export class Certificates {
         return this.#issueAlone(claim);
       })
       .catch((error: unknown) => {
-        log.warn({ hostname: claim.hostname, error }, "what came of a certificate could not be kept");
+        log.warn({ hostname: claim.hostname, error }, "the result of a certificate order could not be stored");
         this.#timers.set(key, RETRY_MS, () => this.#get(claim));
       });
   }
 
   /**
-   * Why a certificate of the authority would prove nothing: its http-01 request reaches this platform, whoever claims
-   * the name.
+   * Why a certificate of the authority would prove nothing: its http-01 request reaches this platform, whichever app
+   * claims the name.
    */
   #unprovable({ org_id, app_id, hostname, proved_at }: StoredCertificate): string | undefined {
     if (proved_at !== null) return undefined;
@@ -261,8 +261,8 @@ export class Certificates {
   }
 
   /**
-   * Of several processes one orders: a name's challenge is one record, and authorities count orders. A process that died with
-   * a claim is waited for until no order of it can be under way.
+   * Of several processes one orders: a name's challenge is one record, and authorities count orders. The claim of a
+   * process that died lasts until its order can no longer be in progress.
    */
   async #issueAlone(claim: Claim): Promise<void> {
     const { store, clock, runner } = this.#parts;
@@ -274,7 +274,7 @@ export class Certificates {
       return;
     }
     try {
-      // Another process may have got it since this one looked.
+      // Another process may have obtained it since the last read.
       await this.#reload();
       await this.#issue(claim);
     } finally {
@@ -287,9 +287,9 @@ export class Certificates {
     const { hostname } = claim;
     const before = this.#all.find((one) => keyOf(one) === keyOf(claim));
     if (before?.kind !== "acme") return;
-    // It may have been got while this waited.
+    // It may have been obtained while this waited.
     if (dueAt(before) > clock.now()) return this.#plan(before);
-    // By dns-01 it is the operator's program that answers, not whoever claims the name: that proves nothing about them.
+    // With dns-01 the operator's program answers, not the app that claims the name: that proves nothing about the app.
     if (hostname.startsWith("*.") && before.proved_at === null) return;
     let after: StoredCertificate;
     try {

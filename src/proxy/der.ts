@@ -1,4 +1,4 @@
-/** DER, the binary form that certificates are written in: just what is needed to write some. */
+/** Encodes DER, the binary form of certificates, as far as self-signed ones need it. */
 const concat = (parts: readonly Uint8Array[]): Buffer => Buffer.concat(parts);
 
 function lengthBytes(length: number): Buffer {

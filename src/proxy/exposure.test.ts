@@ -14,7 +14,7 @@ const SHARED = { ip: "127.0.0.1", type: "shared_v4", shared: true } as IpAssignm
 
 const NOW = 1_000_000;
 
-/** The table of an app whose one machine says this of its ports. */
+/** The table of an app with one machine that has this service. */
 function exposed(
   ports: Port[],
   assignments: IpAssignment[] = [SHARED],

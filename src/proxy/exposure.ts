@@ -1,4 +1,4 @@
-/** What of an app is open to the world: its machines' services, as the table that workers serve by. */
+/** Builds an app's routing table from its machines' services. */
 import type { Address } from "#core/dial.ts";
 import type { ServiceConfig } from "#machines/config/config-schema.ts";
 import { checksOf } from "#machines/config/configured-checks.ts";

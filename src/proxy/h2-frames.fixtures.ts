@@ -1,4 +1,4 @@
-/** HTTP/2 frames by hand, as no client library sends them. */
+/** Hand-written HTTP/2 frames, such as no client library sends. */
 
 export const PREFACE = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
 export const TYPE = { data: 0, headers: 1, reset: 3, settings: 4, ping: 6, goaway: 7, continuation: 9 } as const;
@@ -13,7 +13,7 @@ export function frame(type: number, flags: number, stream: number, payload: Uint
   return Buffer.concat([head, payload]);
 }
 
-/** A length as HPACK has it (RFC 7541, 5.1), with the bits of its first byte that say something else. */
+/** An integer as HPACK encodes it (RFC 7541, 5.1); `first` has the other bits of its first byte. */
 function integer(value: number, bits: number, first: number): Buffer {
   const most = 2 ** bits - 1;
   if (value < most) return Buffer.from([first | value]);
@@ -23,12 +23,12 @@ function integer(value: number, bits: number, first: number): Buffer {
   return Buffer.from([...bytes, rest]);
 }
 
-const words = (value: string): Buffer => Buffer.concat([integer(value.length, 7, 0), Buffer.from(value, "latin1")]);
-/** A field that the other side puts in its table, so that one byte stands for it from then on. */
-export const kept = (name: string, value: string): Buffer =>
-  Buffer.concat([Buffer.from([0x40]), words(name), words(value)]);
+const literal = (value: string): Buffer => Buffer.concat([integer(value.length, 7, 0), Buffer.from(value, "latin1")]);
+/** A field with incremental indexing: the receiver adds it to its table, and one byte refers to it from then on. */
+export const indexed = (name: string, value: string): Buffer =>
+  Buffer.concat([Buffer.from([0x40]), literal(name), literal(value)]);
 export const plain = (name: string, value: string): Buffer =>
-  Buffer.concat([Buffer.from([0]), words(name), words(value)]);
+  Buffer.concat([Buffer.from([0]), literal(name), literal(value)]);
 /** GET, https, /, and the authority. */
 export const REQUEST = Buffer.concat([Buffer.from([0x82, 0x87, 0x84]), plain(":authority", "web.localhost")]);
 /** The newest field of the table. */

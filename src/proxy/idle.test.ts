@@ -1,4 +1,4 @@
-/** Autostop: which machines may rest, counted per service, and that it does not stop and start them in turns. */
+/** Autostop: which machines may stop, counted per service, and that it does not stop and start them in turns. */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { silentLog } from "#core/log.ts";
@@ -14,7 +14,7 @@ import { Slots } from "./slots.ts";
 const IDLE_S = 120;
 const LOOK_S = 5;
 
-/** A service at an exposed port that may rest. */
+/** A service at an exposed port, with autostop. */
 const service = (port: number, more: object = {}): object => ({
   protocol: "tcp",
   internal_port: 8000 + port,
@@ -29,7 +29,7 @@ function machine(id: string, services: readonly object[], more: Partial<Record<k
   return { id, state: "started", checks: {}, ...rest, ...more, config: { services, env: {} } } as unknown as Entry;
 }
 
-/** A platform's worth of machines for the watch, in a time that the test moves. */
+/** The machines of a platform, on a clock that the test moves. */
 class Fleet {
   time_ms = 0;
   readonly slots = new Slots();
@@ -87,7 +87,7 @@ class Fleet {
     return (config.services ?? []).map(({ internal_port }) => this.slot(id, internal_port));
   }
 
-  /** So many seconds pass, with the looks that belong to them. */
+  /** Advances the clock by so many seconds, with the autostop checks due in them. */
   async pass(seconds: number, meanwhile: () => void = () => {}): Promise<void> {
     for (let i = 0; i < seconds / LOOK_S; i++) {
       this.time_ms += LOOK_S * 1000;
@@ -118,16 +118,16 @@ suite("autostop of machines without requests", () => {
       assert.ok(!fleet.stopped.includes("web"), JSON.stringify(fleet.stops));
     });
 
-  test("min_machines_running keeps one of two machines, and without it none is kept", async () => {
-    const kept = new Fleet([machine("a", [service(80, ONE)]), machine("b", [service(80, ONE)])]);
-    await kept.pass(10 * IDLE_S);
-    assert.deepEqual(kept.stopped, ["a"]);
+  test("min_machines_running keeps one of two machines, and without it all may stop", async () => {
+    const fleet = new Fleet([machine("a", [service(80, ONE)]), machine("b", [service(80, ONE)])]);
+    await fleet.pass(10 * IDLE_S);
+    assert.deepEqual(fleet.stopped, ["a"]);
     const none = new Fleet([machine("a", [service(80)]), machine("b", [service(80)])]);
     await none.pass(10 * IDLE_S);
     assert.deepEqual(none.stopped, ["a", "b"]);
   });
 
-  test("a machine with two services is kept when one of them would fall below its minimum", async () => {
+  test("a machine with two services keeps running when one of them would fall below its minimum", async () => {
     const both = machine("both", [service(80), service(81, ONE)]);
     const fleet = new Fleet([both, machine("web", [service(80)])]);
     await fleet.pass(10 * IDLE_S);
@@ -152,7 +152,7 @@ suite("autostop of machines without requests", () => {
   });
 });
 
-/** Requests for port 80 of the machines, balanced as a worker does it; a machine is started when they ask for it. */
+/** Requests for port 80 of the machines, balanced as a worker does it; they start a machine when they need it. */
 class Traffic {
   readonly starts: string[] = [];
   readonly #fleet: Fleet;
@@ -188,7 +188,7 @@ class Traffic {
       preface: undefined,
       since: 0,
       refused_at: undefined,
-      gone: false,
+      aborted: false,
       got: (target) => void (target && this.#ends.push({ at_ms: at_ms + ms, target })),
       refused: ({ text }) => assert.fail(text),
     });
@@ -223,7 +223,7 @@ class Traffic {
       counters: new EdgeCounters("o1", {}),
       statics: undefined as never,
       floor,
-      askStart: () => this.#start(),
+      requestStart: () => this.#start(),
     });
   }
 

@@ -24,7 +24,7 @@ interface IdleParts {
   takePeak(machine: Entry, internal_port: number): number;
   /** Removes a machine from routing and resolves when no worker sends it requests; the result restores it. */
   withdraw(machine: Entry): Promise<() => void>;
-  /** Asks the edge proxies of other processes for agreement, and ends that request. */
+  /** Requests agreement from the edge proxies of other processes, and ends that request. */
   others?: { agree(machine: Entry): Promise<boolean>; release(machine_id: string): Promise<void> } | undefined;
   machines: Pick<MachineService, "stop" | "suspend">;
   idle_s: number;

@@ -16,7 +16,7 @@ interface Parts {
 export class ImageLayers {
   readonly #parts: Parts;
   readonly #known = new Map<string, ImageLayer[]>();
-  readonly #asked = new Set<string>();
+  readonly #loading = new Set<string>();
 
   constructor(parts: Parts) {
     this.#parts = parts;
@@ -25,9 +25,9 @@ export class ImageLayers {
   of({ app_id, org_id, image_ref }: Entry): ImageLayer[] | undefined {
     const key = `${org_id} ${image_ref.digest}`;
     const known = this.#known.get(key);
-    if (known || image_ref.digest === "" || this.#asked.has(key)) return known;
-    this.#asked.add(key);
-    void this.#ask(key, { app_id, org_id, image_ref });
+    if (known || image_ref.digest === "" || this.#loading.has(key)) return known;
+    this.#loading.add(key);
+    void this.#load(key, { app_id, org_id, image_ref });
     return undefined;
   }
 
@@ -38,7 +38,7 @@ export class ImageLayers {
     for (const key of this.#known.keys()) if (!used.has(key)) this.#known.delete(key);
   }
 
-  async #ask(
+  async #load(
     key: string,
     { app_id, org_id, image_ref }: Pick<Entry, "app_id" | "org_id" | "image_ref">,
   ): Promise<void> {
@@ -50,7 +50,7 @@ export class ImageLayers {
     } catch (error) {
       this.#parts.log.warn({ error, image: image_ref.repository }, "an image's files cannot be served");
     } finally {
-      this.#asked.delete(key);
+      this.#loading.delete(key);
     }
   }
 }

@@ -159,7 +159,7 @@ export const PROXY_LIMITS = {
    * Time after which a machine that another edge proxy wanted to autostop gets requests again, unless it was stopped.
    */
   put_back_ms: 3 * SECOND,
-  /** An edge proxy without a heartbeat for this long is no longer asked. */
+  /** An edge proxy without a heartbeat for this long is no longer waited for. */
   peer_silent_ms: 30 * SECOND,
   /** Its state is deleted after this. */
   peer_kept_ms: 60 * MINUTE,

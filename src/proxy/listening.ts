@@ -1,4 +1,4 @@
-/** What machines listen on, for those who find a port of theirs closed. */
+/** Listening sockets of machines: explains why a port is unreachable. */
 import type { Clock } from "#core/clock.ts";
 import { type ListenSocket, unreachableReason } from "#core/listening.ts";
 import { PROXY_LIMITS } from "./limits.ts";

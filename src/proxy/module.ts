@@ -1,4 +1,4 @@
-/** The edge proxy put together: what it is made of, and what starts and stops in which order. */
+/** Constructs the edge proxy, and starts and stops its parts in order. */
 import type { ReleaseStore } from "#apps/release-store.ts";
 import type { AppStore } from "#apps/store.ts";
 import type { Clock } from "#core/clock.ts";
@@ -108,7 +108,7 @@ export class ProxyModule {
       slots,
       clock,
       log,
-      keepColour: (colour) => parts.proxyStore.putWord("colour", colour),
+      keepColour: (colour) => parts.proxyStore.putValue("colour", colour),
       onReport: (report, colour) => this.#onUpdate(report, colour),
       onTables: () => parts.last_known?.changed(),
     });
@@ -215,7 +215,7 @@ export class ProxyModule {
 
   async start(): Promise<void> {
     // A restarted proxy takes the other colour, so that its series differ from those of the previous one.
-    await this.workers.turn((await this.#parts.proxyStore.word("colour")) === "blue" ? "green" : "blue");
+    await this.workers.turn((await this.#parts.proxyStore.value("colour")) === "blue" ? "green" : "blue");
     await this.directory.start();
     this.#names?.start();
     this.#peers?.start();
@@ -260,7 +260,7 @@ export class ProxyModule {
     this.#names.start();
   }
 
-  /** While `work` runs, names can be asked for in the network of this address. */
+  /** DNS answers in the network of this address while `work` runs. */
   async withNames<T>(private_ip: string, work: () => Promise<T>): Promise<T> {
     return this.#names ? await this.#names.holding(private_ip, work) : await work();
   }

@@ -1,4 +1,4 @@
-/** Edge proxies of several processes, and a machine that one of them wants to put to rest. */
+/** Edge proxies of several processes, and a machine that one of them wants to stop. */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { type VirtualClock, virtualClock } from "#core/fixtures.ts";
@@ -15,16 +15,16 @@ import type { ProxyStore } from "./store.ts";
 interface Peer {
   peers: ProxyPeers;
   uses: Record<string, number>;
-  /** What gets nothing from this peer. */
+  /** Machines to which this peer sends no requests. */
   withdrawn: string[];
 }
 
-/** Words reach the others at once, never the sender. */
+/** Notifications reach the others at once, never the sender. */
 function wires() {
-  const listeners = new Map<string, (word: string) => void>();
+  const listeners = new Map<string, (message: string) => void>();
   return (node_id: string): Notifier => ({
-    send: (_channel, word) => {
-      for (const [id, listener] of listeners) if (id !== node_id) listener(word);
+    send: (_channel, message) => {
+      for (const [id, listener] of listeners) if (id !== node_id) listener(message);
     },
     listen: (_channel, listener) => {
       listeners.set(node_id, listener);
@@ -90,7 +90,7 @@ suite("edge proxies of several processes", () => {
       const { all } = await peers("n1", "n2");
       const [one, two] = all;
       assert.ok(one && two);
-      // Nobody was told of it yet.
+      // The use is not published yet.
       two.uses["m1"] = load;
       assert.equal(await one.peers.agree(machine("m1")), false);
       assert.deepEqual(two.withdrawn, []);
@@ -106,7 +106,7 @@ suite("edge proxies of several processes", () => {
     assert.equal(await one.peers.agree(machine("m1")), true);
     await one.peers.release("m1");
     await two.peers.exchange();
-    assert.deepEqual(two.withdrawn, ["m1"], "word that it was stopped may still come");
+    assert.deepEqual(two.withdrawn, ["m1"], "the notification of its stop may still arrive");
     await clock.advance(PROXY_LIMITS.put_back_ms);
     await two.peers.exchange();
     assert.deepEqual(two.withdrawn, []);
@@ -120,15 +120,15 @@ suite("edge proxies of several processes", () => {
     assert.deepEqual(agreed.filter(Boolean).length, 1, String(agreed));
   });
 
-  test("a departed proxy is not asked any more, and one that never responds blocks no stop for good", async () => {
+  test("a departed proxy is no longer waited for, and one that never responds blocks no stop for good", async () => {
     const { all, clock, store } = await peers("n1");
     const [one] = all;
     assert.ok(one);
-    const word = { uses: {}, resting: {}, quiet: [] };
-    await store.putPeerState({ node_id: "n2", word, seen_at: clock.now() }, 0);
-    const asked = one.peers.agree(machine("m1"));
+    const state = { uses: {}, resting: {}, quiet: [] };
+    await store.putPeerState({ node_id: "n2", word: state, seen_at: clock.now() }, 0);
+    const agreed = one.peers.agree(machine("m1"));
     let answer: boolean | undefined;
-    void asked.then((said) => {
+    void agreed.then((said) => {
       answer = said;
     });
     for (let waited = 0; answer === undefined && waited <= 2 * PROXY_LIMITS.agree_ms; waited += 500)

@@ -40,7 +40,7 @@ export class ProxyPeers {
   readonly #granted = new Map<string, Granted>();
   #turn: Promise<unknown> = Promise.resolve();
   #heard = Promise.withResolvers<void>();
-  #told = "";
+  #notified = "";
   #end: (() => void) | undefined;
 
   constructor(parts: ProxyPeersParts) {
@@ -117,10 +117,10 @@ export class ProxyPeers {
       quiet: [...this.#granted.keys()],
     };
     await store.putPeerState({ node_id, word: state, seen_at: clock.now() }, clock.now() - PROXY_LIMITS.peer_kept_ms);
-    const said = JSON.stringify([state.resting, state.quiet, refused]);
+    const content = JSON.stringify([state.resting, state.quiet, refused]);
     // Peers also poll; only changes that they wait for are notified.
-    if (said !== this.#told) notifier.send("doors", node_id);
-    this.#told = said;
+    if (content !== this.#notified) notifier.send("doors", node_id);
+    this.#notified = content;
   }
 
   #onNotification(peers: readonly ProxyPeer[]): void {

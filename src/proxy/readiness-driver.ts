@@ -1,6 +1,6 @@
 import type { RuntimeDriver } from "#machines/runtime/driver.ts";
 
-/** Ties a machine's lifecycle to the edge proxy. Both calls end with the signal, and with a limit of their own. */
+/** Connects a machine's lifecycle to the edge proxy. Both calls end with the signal, and with a limit of their own. */
 export interface ProxyReadiness {
   /** Resolves when the machine's ports are open. */
   opened(machine_id: string, signal: AbortSignal): Promise<void>;

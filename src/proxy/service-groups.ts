@@ -20,7 +20,7 @@ export interface ServiceGroup {
   /** Machines that get requests: started, not cordoned, no failing check. */
   serving: readonly Member[];
   has(machine: Entry): boolean;
-  /** Whether `min_machines_running` remain in the primary region without this machine and those in `gone`. */
+  /** Whether `min_machines_running` remain in the primary region without this machine and those in `stopping`. */
   keepsMinimum(machine: Entry, stopping: ReadonlySet<string>): boolean;
   /** Total of the soft limits of the remaining machines; below zero when none remains. */
   capacity(machine: Entry, stopping: ReadonlySet<string>): number;

@@ -16,13 +16,13 @@ const machine = (n: number, state: string, host_id = "0001") => ({
 });
 
 suite("status of an app with many machines", () => {
-  test("counts all, looks into the failed and the oldest, and says so", async () => {
+  test("the status counts all machines, checks the failed and the oldest, and says so", async () => {
     const { status_machines } = PROXY_LIMITS;
-    const asked: unknown[] = [];
+    const limits: unknown[] = [];
     const parts = {
       store: {
         async list(_: string, { states, page }: { states?: string[]; page: { limit: number } }) {
-          asked.push(page.limit);
+          limits.push(page.limit);
           if (states) return [machine(7000, "failed")];
           return Array.from({ length: page.limit }, (_one, n) => machine(n, "started"));
         },
@@ -40,12 +40,9 @@ suite("status of an app with many machines", () => {
     };
     const [row] = statusRoutes(parts as unknown as StatusParts);
     const status = (await row?.handle({ app: { id: "a", name: "web" } } as never)) as Record<string, unknown>;
-    assert.deepEqual(asked, [status_machines, status_machines], "never all of them");
+    assert.deepEqual(limits, [status_machines, status_machines], "never all of them");
     assert.deepEqual(status["machines"], { started: 9000, unreachable: 999, failed: 1 });
     assert.equal(status["state"], "degraded");
-    assert.match(
-      String(status["reason"]),
-      /m7000: .*\(1001 of 10000 machines looked at: those that failed, and the oldest\)$/,
-    );
+    assert.match(String(status["reason"]), /m7000: .*\(1001 of 10000 machines checked: the failed and the oldest\)$/);
   });
 });

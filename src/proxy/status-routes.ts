@@ -60,7 +60,7 @@ export interface StatusParts {
   store: Pick<MachineStore, "list" | "stateCounts">;
   listening: Listening;
   clock: Clock;
-  /** Whether a host was heard of lately: what it runs is known from then. */
+  /** Whether a host sent a recent heartbeat; otherwise the states of its machines are those of its last one. */
   hostStatus(host_id: string): "ok" | "unknown" | "unreachable";
   /** The app's URLs, the one to show first. */
   urls(app_id: string): string[];
@@ -121,23 +121,26 @@ async function statusOf(parts: StatusParts, { id, name }: Pick<App, "id" | "name
 const sum = (counts: readonly { machines: number }[]): number => counts.reduce((all, one) => all + one.machines, 0);
 
 const lookedAt = (machines: readonly unknown[], counts: readonly { machines: number }[]): string =>
-  `(${machines.length} of ${sum(counts)} machines looked at: those that failed, and the oldest)`;
+  `(${machines.length} of ${sum(counts)} machines checked: the failed and the oldest)`;
 
-/** What was known last is not what is, when the host is not heard of. */
+/** The stored state may be stale while the host sends no heartbeat, so the host's status is shown instead. */
 function knownState({ hostStatus }: StatusParts, { state, host_id }: Pick<ShownMachine, "state" | "host_id">): string {
   const status = hostStatus(host_id);
   return status === "ok" ? state : status;
 }
 
-/** Of machines that ran when their host was last heard of. */
+/** Problems of machines whose host sends no heartbeat. */
 function* hostProblems({ hostStatus }: StatusParts, machines: readonly ShownMachine[]): Generator<[string, string]> {
   for (const { id, host_id } of machines) {
     const status = hostStatus(host_id);
-    if (status !== "ok") yield [id, `its host ${host_id} is ${status}; it ran there when that was last heard of`];
+    if (status !== "ok") yield [id, `its host ${host_id} is ${status}; it ran there at the host's last heartbeat`];
   }
 }
 
-/** Running machines whose program does not listen where requests go. Only some: machines of an app run the same program. */
+/**
+ * Running machines whose program does not listen where requests go. Only some: machines of an app run the same
+ * program.
+ */
 async function listeningProblems(
   listening: Listening,
   machines: readonly ShownMachine[],

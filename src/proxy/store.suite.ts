@@ -26,7 +26,7 @@ export function proxyStoreSuite(
   skip?: string,
 ): void {
   suite(`proxy store: ${name}`, { skip }, () => {
-    test("orders for a name are one runner's until it gives them back or its time is over", async () => {
+    test("one runner at a time has the orders of a name, until it releases them or its claim expires", async () => {
       const { store, close } = await open();
       const claim = (runner: string, now: number) => store.claimOrder("example.com", { runner, now, until: now + 10 });
       const first = await Promise.all(["a", "b", "c"].map((runner) => claim(runner, 100)));
@@ -35,8 +35,8 @@ export function proxyStoreSuite(
       assert.equal(await claim("d", 109), false);
       assert.equal(await claim(winner, 105), true);
       await store.releaseOrder("example.com", "d");
-      assert.equal(await claim("d", 110), false, "nobody gives back what is another's");
-      assert.equal(await claim("d", 115), true, "a claim that ran out is anybody's");
+      assert.equal(await claim("d", 110), false, "only its own runner releases a claim");
+      assert.equal(await claim("d", 115), true, "an expired claim can be taken over");
       await store.releaseOrder("example.com", "d");
       assert.equal(await claim("e", 116), true);
       await close();
@@ -72,7 +72,7 @@ export function proxyStoreSuite(
       const { store, close } = await open();
       const other = { ...one, app_id: "a2" };
       assert.equal(await store.proveHostname("a1", one.hostname, 7), false, "it is not claimed");
-      // Proof is not something that one brings along.
+      // An insert does not write the proof.
       assert.equal(await store.insertCertificate({ ...one, proved_at: 3 }, 2), "inserted");
       assert.equal(await store.insertCertificate(other, 2), "inserted");
       assert.deepEqual(plain(await store.certificates()), plain([one, other]));
@@ -85,13 +85,13 @@ export function proxyStoreSuite(
       const proofs = (await store.certificates()).map(({ app_id, proved_at }) => [app_id, proved_at]);
       assert.deepEqual(Object.fromEntries(proofs), { [holder]: 7, [loser]: null });
       assert.equal(await store.deleteCertificate(loser, one.hostname), true);
-      assert.equal(await store.insertCertificate({ ...one, app_id: loser }, 2), "taken", "by the one who proved it");
+      assert.equal(await store.insertCertificate({ ...one, app_id: loser }, 2), "taken", "by the app that proved it");
       assert.equal(await store.deleteCertificate(holder, one.hostname), true);
       assert.equal(await store.insertCertificate({ ...one, app_id: loser }, 2), "inserted");
       await close();
     });
 
-    test("a proxy's state replaces its older one, and expires when the proxy is gone", async () => {
+    test("a proxy's state replaces its older one, and expires without a heartbeat", async () => {
       const { store, close } = await open();
       const state = { uses: { m1: 2 }, resting: { m2: "a1" }, quiet: ["m3"] };
       await store.putPeerState({ node_id: "n1", word: state, seen_at: 5 }, 0);
@@ -110,10 +110,10 @@ export function proxyStoreSuite(
       await store.putAccount({ directory: "https://ca/", key: Uint8Array.of(1), url: "u1" });
       await store.putAccount({ directory: "https://ca/", key: Uint8Array.of(2), url: "u2" });
       assert.equal((await store.account("https://ca/"))?.url, "u2");
-      assert.equal(await store.word("colour"), undefined);
-      await store.putWord("colour", "blue");
-      await store.putWord("colour", "green");
-      assert.equal(await store.word("colour"), "green");
+      assert.equal(await store.value("colour"), undefined);
+      await store.putValue("colour", "blue");
+      await store.putValue("colour", "green");
+      assert.equal(await store.value("colour"), "green");
       await close();
     });
   });

@@ -59,15 +59,15 @@ export interface ProxyStore {
   proveHostname(app_id: string, hostname: string, at: number): Promise<boolean>;
   /** Returns false when the app has none for the name. */
   deleteCertificate(app_id: string, hostname: string): Promise<boolean>;
-  /** Orders for the name are this runner's until then. False when they are another's; a claim that ran out is anybody's. */
+  /** Reserves orders for the name for this runner until then. False while another runner's claim has not expired. */
   claimOrder(name: string, claim: { runner: string; now: number; until: number }): Promise<boolean>;
-  /** Orders for the name are anybody's, if they were this runner's. */
+  /** Releases the runner's claim on orders for the name; does nothing to another runner's. */
   releaseOrder(name: string, runner: string): Promise<void>;
   account(directory: string): Promise<AcmeAccount | undefined>;
   putAccount(account: AcmeAccount): Promise<void>;
-  /** A value that is kept across restarts. */
-  word(key: string): Promise<string | undefined>;
-  putWord(key: string, value: string): Promise<void>;
+  /** A value that survives restarts. */
+  value(key: string): Promise<string | undefined>;
+  putValue(key: string, value: string): Promise<void>;
 
   /** By name. */
   peers(): Promise<ProxyPeer[]>;

@@ -128,7 +128,7 @@ export type Report =
   /** All commands before `id` were applied. */
   | { type: "ready"; id: number }
   | { type: "start"; app_id: string; port: number; protocol: "tcp" | "udp"; reason: string; machine_id?: string }
-  /** A machine's port refuses connections; asks for the reason. */
+  /** A machine's port refuses connections; requests the reason. */
   | { type: "unreachable"; machine_id: string; port: number }
   | { type: "listeners"; failed: ClosedListener[] }
   | { type: "counts"; counts: Count[] }

@@ -56,7 +56,7 @@ suite("proxy worker reload", () => {
     await reloading;
     while (drained(reports) < 1) await turn();
     const answer = await fetch(`http://127.0.0.1:${port}/`, { headers: { connection: "close" } });
-    // Who asks by address means the only app there is; of two, none is meant.
+    // A request by address goes to the only app there is; with two apps, to none.
     assert.equal(answer.headers.get("svc-reason"), "unknown_host");
   });
 
@@ -67,7 +67,7 @@ suite("proxy worker reload", () => {
     assert.equal(workers.running, 1);
   });
 
-  test("serving workers are kept while earlier ones still drain", { timeout: 60_000 }, async (t) => {
+  test("serving workers stay while earlier ones still drain", { timeout: 60_000 }, async (t) => {
     const { workers, port } = await aWorker(t, { most: 2 });
     const [first, second] = [workers.reload(), workers.reload()];
     await first;

@@ -114,7 +114,7 @@ export class Workers {
 
   /** Resolves when all commands so far are applied in every worker. */
   async settled(): Promise<void> {
-    await Promise.all(this.#all().map((member) => this.#ask(member)));
+    await Promise.all(this.#all().map((member) => this.#awaitReady(member)));
   }
 
   /** Counts under this colour from now on. */
@@ -140,7 +140,7 @@ export class Workers {
     if (this.#closed) return;
     keepHandshakes();
     this.#fresh = this.#startAll();
-    await Promise.all(this.#fresh.map((member) => this.#ask(member)));
+    await Promise.all(this.#fresh.map((member) => this.#awaitReady(member)));
     const old = this.#members;
     this.#members = this.#fresh;
     this.#fresh = [];
@@ -226,7 +226,7 @@ export class Workers {
     for (const { thread } of this.#all()) thread.postMessage(order);
   }
 
-  async #ask(member: Member): Promise<void> {
+  async #awaitReady(member: Member): Promise<void> {
     const id = ++this.#queries;
     const { promise, resolve } = Promise.withResolvers<void>();
     const key = `${member.id} ${id}`;

@@ -93,15 +93,15 @@ type ForTest = Awaited<ReturnType<typeof anAuthority>>;
 function aClient(
   at: Pick<ForTest, "directory"> & { ca?: string },
   records: DnsRecords,
-  words = new Map<string, string>(),
+  values = new Map<string, string>(),
 ) {
   const accounts: AcmeAccount[] = [];
   const authority = new Authority({
     store: {
       account: async () => accounts[0],
       putAccount: async (account) => void accounts.push(account),
-      word: async (key) => words.get(key),
-      putWord: async (key, value) => void words.set(key, value),
+      value: async (key) => values.get(key),
+      putValue: async (key, value) => void values.set(key, value),
     },
     sealer: new Sealer(new Uint8Array(32)),
     clock: systemClock,
@@ -111,7 +111,7 @@ function aClient(
     answer: async () => {},
     records,
   });
-  return { authority, words, accounts };
+  return { authority, values, accounts };
 }
 
 /** The names of the certificate that a TLS client is shown. */
@@ -161,26 +161,30 @@ suite("certificates from an ACME authority", { skip }, () => {
 
   test("a TXT record left by a crash is removed by the next order, and the account is kept", async (t) => {
     const at = await anAuthority(t);
-    const words = new Map([["dns-01 *.example.com", "left-behind"]]);
-    const { authority, accounts } = aClient(at, new DnsHook(at.hook, silentLog), words);
+    const values = new Map([["dns-01 *.example.com", "left-behind"]]);
+    const { authority, accounts } = aClient(at, new DnsHook(at.hook, silentLog), values);
     for (let n = 0; n < 2; n++) {
       const { chain, key } = await authority.order("*.example.com");
       const leaf = new X509Certificate(chain);
       assert.deepEqual([leaf.subjectAltName, leaf.checkPrivateKey(key)], ["DNS:*.example.com", true]);
     }
     assert.equal(at.calls()[0], "cleanup _acme-challenge.example.com left-behind no-key");
-    assert.deepEqual([at.calls().length, words.get("dns-01 *.example.com"), accounts.length], [5, "", 1]);
+    assert.deepEqual([at.calls().length, values.get("dns-01 *.example.com"), accounts.length], [5, "", 1]);
   });
 
   test("a failing DNS hook fails the order, and its output is shown to the operator only", async (t) => {
     const at = await anAuthority(t);
     writeFileSync(at.hook, "#!/bin/sh\necho 'password hunter2 is wrong' >&2\nexit 7\n");
-    const { authority, words } = aClient(at, new DnsHook(at.hook, silentLog));
+    const { authority, values } = aClient(at, new DnsHook(at.hook, silentLog));
     await assert.rejects(authority.order("*.example.com"), ({ message }: Error) => {
       assert.match(message, /the DNS hook failed \(7\) to present the TXT record _acme-challenge\.example\.com/);
       return !message.includes("hunter2");
     });
-    assert.notEqual(words.get("dns-01 *.example.com"), "", "whether it was set is not known: the next order cleans up");
+    assert.notEqual(
+      values.get("dns-01 *.example.com"),
+      "",
+      "whether it was set is not known: the next order cleans up",
+    );
   });
 
   test("a TXT record that is not served fails the order with the authority's reason, and is removed", async (t) => {

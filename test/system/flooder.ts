@@ -5,7 +5,7 @@ import { connect, type TLSSocket } from "node:tls";
 import {
   FLAG,
   frame,
-  kept,
+  indexed,
   NEWEST,
   PREFACE,
   plain,
@@ -32,7 +32,7 @@ const FLOODS: Record<string, (n: number) => Uint8Array> = {
       : frame(TYPE.continuation, 0, 1, plain("x-flood", "a".repeat(4000))),
   HPACK: (n) =>
     n === 0
-      ? request(1, Buffer.concat([REQUEST, kept("x-bomb", "a".repeat(3900))]))
+      ? request(1, Buffer.concat([REQUEST, indexed("x-bomb", "a".repeat(3900))]))
       : request(streamId(n), Buffer.concat([REQUEST, Buffer.alloc(16_000, NEWEST)])),
   PING: () => many(1000, () => frame(TYPE.ping, 0, 0, Buffer.alloc(8))),
   "slow bodies": (n) =>

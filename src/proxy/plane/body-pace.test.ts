@@ -1,4 +1,4 @@
-/** Bodies that never stop coming, a little at a time: who drips is cut, who is slow goes on. */
+/** Bodies that arrive a little at a time: a client below the minimum rate is cut off, a slow one above it is not. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import type { RequestListener } from "node:http";
@@ -57,7 +57,7 @@ const CLIENTS: Record<string, Send> = {
   },
 };
 
-/** A machine that counts what comes; `listener` answers. */
+/** A machine that counts the bytes it receives; `listener` answers. */
 async function house(t: TestContext, tls: boolean, listener: RequestListener = () => {}) {
   const seen = { bytes: 0 };
   const backend = await aBackend(t, (request, response) => {
@@ -73,7 +73,7 @@ async function house(t: TestContext, tls: boolean, listener: RequestListener = (
 
 const PIECES = 3;
 
-/** Lets `windows` go by, with `bytes` in each; every piece has arrived before time goes on. */
+/** Advances the clock by `windows`, with `bytes` in each; every chunk arrives before the clock moves. */
 async function pass(plane: Plane, { body, over }: Upload, seen: { bytes: number }, [windows, bytes]: [number, number]) {
   const piece = Buffer.alloc(Math.ceil(bytes / PIECES));
   const counted = (): number => plane.reports.filter(({ type }) => type === "counts").length;
@@ -82,8 +82,8 @@ async function pass(plane: Plane, { body, over }: Upload, seen: { bytes: number 
     body.write(piece);
     await until("it arrived", () => seen.bytes >= before + piece.length || over());
     plane.later(PROXY_LIMITS.slow_body_ms / PIECES + 1);
-    const looks = counted();
-    await until("everything is looked at", () => counted() > looks || over());
+    const reports = counted();
+    await until("all deadlines are checked", () => counted() > reports || over());
   }
 }
 
@@ -91,7 +91,7 @@ for (const [name, send] of Object.entries(CLIENTS))
   suite(`the body of a request, over ${name}`, () => {
     const tls = name === "HTTP/2";
 
-    test("is refused with 408 when it drips, though it is never silent", async (t) => {
+    test("is refused with 408 below the minimum rate, though it is never silent", async (t) => {
       const { plane, seen } = await house(t, tls);
       const upload = send(t, plane);
       await pass(plane, upload, seen, [2, 30]);
@@ -99,7 +99,7 @@ for (const [name, send] of Object.entries(CLIENTS))
       assert.ok(seen.bytes < 100, `${seen.bytes} bytes`);
     });
 
-    test("goes on for as long as it takes at the least pace", async (t) => {
+    test("may take any time at the minimum rate", async (t) => {
       const { plane, seen } = await house(t, tls, (request, response) => {
         request.on("end", () => response.end("taken"));
       });
@@ -111,7 +111,7 @@ for (const [name, send] of Object.entries(CLIENTS))
       await until("it is answered", () => upload.status() === 200);
     });
 
-    test("may drip once the machine answers", async (t) => {
+    test("may be below the minimum rate once the machine responds", async (t) => {
       const { plane, seen } = await house(t, tls, (_request, response) => void response.write("so far"));
       const upload = send(t, plane);
       await until("it answers", () => upload.status() === 200);
@@ -123,7 +123,7 @@ for (const [name, send] of Object.entries(CLIENTS))
 suite("the body of a request, over HTTP/2", () => {
   const send = CLIENTS["HTTP/2"] as Send;
 
-  test("is cut when it drips on after its answer", async (t) => {
+  test("is cut off when it stays below the minimum rate after its response", async (t) => {
     const { plane } = await house(t, true, (_request, response) => void response.end("done"));
     const upload = send(t, plane);
     await until("it is answered", () => upload.status() === 200);
@@ -132,7 +132,7 @@ suite("the body of a request, over HTTP/2", () => {
     await until("it is cut", () => upload.over());
   });
 
-  test("may drip when it is gRPC, for a machine that speaks HTTP/2", async (t) => {
+  test("may be below the minimum rate when it is gRPC, for a machine that speaks HTTP/2", async (t) => {
     const seen = { bytes: 0 };
     const server = createHttp2().on("stream", (stream: ServerHttp2Stream) => {
       stream

@@ -1,8 +1,8 @@
 import { PROXY_LIMITS } from "../limits.ts";
 
 /**
- * How fast a request's body comes. A client that sends a byte now and then is never silent, and yet holds a connection of
- * the machine; what counts is how much came in a whole window of time.
+ * The minimum rate of a request's body. A client that sends a byte now and then is never silent, and yet holds a
+ * connection of the machine; so the bytes received in a whole window of time count.
  */
 export class BodyPace {
   #since = 0;
@@ -17,7 +17,7 @@ export class BodyPace {
     this.#bytes += bytes;
   }
 
-  /** `held`: it is not read at the moment, because the machine has to take what came before. */
+  /** `held`: it is not read at the moment, because the machine must first take the earlier bytes. */
   isSlow(now: number, held: boolean): boolean {
     const over = now - this.#since > PROXY_LIMITS.slow_body_ms;
     const slow = over && this.#bytes < PROXY_LIMITS.slow_body_bytes;

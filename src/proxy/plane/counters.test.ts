@@ -8,10 +8,10 @@ test("server names that clients invent are counted separately only up to handsha
   const { handshake_names } = PROXY_LIMITS;
   for (let round = 0; round < 2; round++)
     for (let i = 0; i < 10 * handshake_names; i++) counters.handshakeFailed(`name-${i}.example`);
-  const told = counters.take().filter(({ name }) => name === "svc_edge_tls_handshake_errors");
-  assert.equal(told.length, handshake_names + 1);
+  const reported = counters.take().filter(({ name }) => name === "svc_edge_tls_handshake_errors");
+  assert.equal(reported.length, handshake_names + 1);
   const counted = (servername: string | undefined) =>
-    told.find(({ labels }) => labels["servername"] === servername)?.by;
+    reported.find(({ labels }) => labels["servername"] === servername)?.by;
   assert.equal(counted("name-0.example"), 2);
   assert.equal(counted("") ?? counted(undefined), 2 * 9 * handshake_names);
 });

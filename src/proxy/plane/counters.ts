@@ -82,7 +82,7 @@ class Tally {
   }
 }
 
-/** A source of counts, kept until nothing more can be counted. */
+/** A source of counts, held until nothing more can be counted. */
 export interface Counters {
   /** A connection is open, so there will be more. */
   readonly busy: boolean;

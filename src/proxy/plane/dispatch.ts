@@ -56,7 +56,7 @@ function unknownHost(host: string, port: number): Refusal {
   return {
     status: 404,
     reason: "unknown_host",
-    text: `no app answers to ${shown} on port ${port}; ask for <app>.<domain>, or add a certificate for the name to its app`,
+    text: `no app answers to ${shown} on port ${port}; use the host name <app>.<domain>, or add a certificate for the name to its app`,
   };
 }
 

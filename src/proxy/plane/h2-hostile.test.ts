@@ -1,4 +1,4 @@
-/** HTTP/2 frames by hand, as no client library sends them: floods end with their connection, and others are served. */
+/** Hand-written HTTP/2 frames: a flood ends only its own connection, and other clients are served. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect as connectHttp2, createSecureServer } from "node:http2";
@@ -12,7 +12,7 @@ import { aBackend, aPlaneInTime, aTarget } from "../fixtures.ts";
 import {
   FLAG,
   frame,
-  kept,
+  indexed,
   NEWEST,
   PREFACE,
   plain,
@@ -79,16 +79,16 @@ async function client(t: TestContext, port: number, { reads = true } = {}): Prom
 const connections = (server: Server): Promise<number> =>
   new Promise((resolve) => server.getConnections((_error, count) => resolve(count)));
 
-/** What the proxy said when it ended the connection. */
+/** The error code of the proxy's GOAWAY. */
 const goodbye = ({ frames }: Client): number | undefined =>
   frames.find(({ type }) => type === TYPE.goaway)?.payload.readUInt32BE(4);
 
 /** A machine that counts, behind the proxy. */
 async function house(t: TestContext) {
   const seen = { requests: 0, header_bytes: 0 };
-  const backend = await aBackend(t, (asked, response) => {
+  const backend = await aBackend(t, (incoming, response) => {
     seen.requests++;
-    seen.header_bytes = Math.max(seen.header_bytes, asked.rawHeaders.join("").length);
+    seen.header_bytes = Math.max(seen.header_bytes, incoming.rawHeaders.join("").length);
     response.end("ok");
   });
   const plane = await aPlaneInTime(t);
@@ -105,7 +105,7 @@ async function house(t: TestContext) {
   return { port: plane.port, later: plane.later, seen, honest };
 }
 
-/** Sends until the other side has had enough; answers how much it took. */
+/** Sends until the other side closes the connection; returns how much it took. */
 async function flood(attacker: Client, pieces: () => Iterable<Uint8Array>, most: number): Promise<number> {
   let sent = 0;
   const end = performance.now() + PATIENCE_MS;
@@ -121,7 +121,7 @@ async function flood(attacker: Client, pieces: () => Iterable<Uint8Array>, most:
 suite("hostile HTTP/2 clients of the edge proxy", () => {
   const ROUNDS = 400;
   const AT_ONCE = 100;
-  /** Requests that are taken back at once, a hundred in one write. */
+  /** Requests that are cancelled at once, a hundred in one write. */
   function* resets(): Generator<Buffer> {
     for (let round = 0; round < ROUNDS; round++)
       yield Buffer.concat(
@@ -200,7 +200,7 @@ suite("hostile HTTP/2 clients of the edge proxy", () => {
   test("HPACK bomb: a header block that expands a thousandfold is refused and reaches no machine", async (t) => {
     const { port, seen, honest } = await house(t);
     const attacker = await client(t, port);
-    const bomb = kept("x-bomb", "a".repeat(3900));
+    const bomb = indexed("x-bomb", "a".repeat(3900));
     await attacker.send(request(1, Buffer.concat([REQUEST, bomb, Buffer.alloc(2, NEWEST)])));
     while (seen.requests === 0 && !attacker.isClosed()) await turn();
     assert.ok(seen.header_bytes > 3 * 3900, "three of them are a head like any other");
@@ -230,7 +230,7 @@ suite("hostile HTTP/2 clients of the edge proxy", () => {
       const attacker = await client(t, port, { reads: false });
       const many = Buffer.concat(Array.from({ length: 1000 }, () => one));
       const before = process.memoryUsage().rss;
-      // What is not taken back is not read any further, and a connection without requests is idle, whatever it sends.
+      // Without cancellations nothing more is read, and a connection without requests is idle, whatever it sends.
       const flooding = flood(attacker, () => Array.from({ length: 5000 }, () => many), 5000);
       await honest();
       later(PROXY_LIMITS.client_idle_ms + 1);
@@ -257,12 +257,12 @@ suite("hostile HTTP/2 clients of the edge proxy", () => {
     const window = frame(8, 0, 0, Buffer.from([0x7f, 0xff, 0, 0]));
     const wide = frame(TYPE.settings, 0, 0, Buffer.from([0, 4, 0x7f, 0xff, 0xff, 0xff]));
     const streams = 20;
-    const asked = Array.from({ length: streams }, (_, n) => request(streamId(n)));
-    await attacker.send(Buffer.concat([wide, window, ...asked]));
+    const requests = Array.from({ length: streams }, (_, n) => request(streamId(n)));
+    await attacker.send(Buffer.concat([wide, window, ...requests]));
     while (backend.server.listening && (await connections(backend.server)) < streams) await turn();
     const settle = setInterval(() => plane.later(PROXY_LIMITS.stall_ms + 1), 200);
     t.after(() => clearInterval(settle));
-    // A byte now and then is how it finds out.
+    // A byte now and then makes the client notice it.
     const nudge = setInterval(() => void attacker.send(frame(TYPE.ping, 0, 0, Buffer.alloc(8))), 50);
     t.after(() => clearInterval(nudge));
     await attacker.closed;

@@ -1,4 +1,4 @@
-/** What the proxy writes into messages it passes on, the same for every version of HTTP. */
+/** Headers that the proxy adds to forwarded messages, the same for every version of HTTP. */
 import type { PortOptions } from "../table.ts";
 import type { Refusal } from "./balance/pending-request.ts";
 import { BadMessage } from "./http1/bad-message.ts";

@@ -43,7 +43,7 @@ export class Plane implements PlaneServices {
   /** Responses to ACME challenges, by token. */
   challenges: Readonly<Record<string, string>> = {};
   /** Bodies buffered for replays. */
-  readonly kept: ReplayBudget = { bytes: 0 };
+  readonly replayBudget: ReplayBudget = { bytes: 0 };
   readonly #settings: WorkerSettings;
   readonly #report: (report: Report) => void;
   readonly #clock: Clock;
@@ -57,7 +57,7 @@ export class Plane implements PlaneServices {
   readonly #leftovers: Counters[] = [];
   /** The first port of each service beyond the listener limit. */
   #leftOut: ClosedListener[] = [];
-  #told: ClosedListener[] = [];
+  #reported: ClosedListener[] = [];
   #draining = false;
   readonly #sweeper: NodeJS.Timeout;
 
@@ -177,10 +177,10 @@ export class Plane implements PlaneServices {
         if (!targets.has(target.slot)) targets.set(target.slot, this.#target(before, target, table));
       }
       const own = port.targets.map(({ slot }) => targets.get(slot) as TargetState);
-      const asks = { type: "start", app_id: table.app_id, port: port.start, protocol: port.protocol } as const;
-      const askStart = (reason: string, machine_id?: string): void =>
-        this.#report({ ...asks, reason, ...(machine_id ? { machine_id } : {}) });
-      const parts = { app: table, table: port, targets: own, counters, statics, floor: this.#context, askStart };
+      const request = { type: "start", app_id: table.app_id, port: port.start, protocol: port.protocol } as const;
+      const requestStart = (reason: string, machine_id?: string): void =>
+        this.#report({ ...request, reason, ...(machine_id ? { machine_id } : {}) });
+      const parts = { app: table, table: port, targets: own, counters, statics, floor: this.#context, requestStart };
       const route = new Route(parts);
       routes.set(route.key, route);
     }
@@ -280,8 +280,8 @@ export class Plane implements PlaneServices {
       problem ? [{ address, port, protocol, problem }] : [],
     );
     const failed = [...closed, ...this.#leftOut];
-    if (isDeepStrictEqual(failed, this.#told)) return;
-    this.#told = failed;
+    if (isDeepStrictEqual(failed, this.#reported)) return;
+    this.#reported = failed;
     this.#report({ type: "listeners", failed });
   }
 

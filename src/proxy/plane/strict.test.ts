@@ -1,4 +1,4 @@
-/** What two programs could read differently never reaches a machine (P1), and nobody is forgotten at a limit (P6). */
+/** Ambiguous requests never reach a machine (P1), and no request is lost at a concurrency limit (P6). */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { random, runs, seed } from "../../../test/support.ts";
@@ -36,7 +36,7 @@ const PROBES: Record<string, string> = {
   CONNECT: `CONNECT a:1 HTTP/1.1\r\n${HOST}\r\n`,
   "a huge head": `GET / HTTP/1.1\r\n${HOST}x: ${"a".repeat(40_000)}\r\n\r\n`,
 };
-/** Each begins well and goes wrong inside the body: the connection is cut, and no second request is seen. */
+/** Each begins valid and is malformed inside the body: the connection is closed, and no second request is seen. */
 const BODIES: Record<string, string> = {
   "a chunk size that is none": "zz\r\nhello\r\n0\r\n\r\n",
   "a chunk size with a space before": " 5\r\nhello\r\n0\r\n\r\n",

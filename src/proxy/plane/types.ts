@@ -21,7 +21,7 @@ export interface PlaneServices extends Routes {
   /** Responses to ACME http-01 challenges, by token. */
   readonly challenges: Readonly<Record<string, string>>;
   /** The bodies of all requests that may have to be replayed. */
-  readonly kept: ReplayBudget;
+  readonly replayBudget: ReplayBudget;
   /** Whether the worker has as many connections as it may have. */
   readonly crowded: boolean;
   now(): number;

@@ -1,4 +1,4 @@
-/** A worker thread of the edge proxy: a data plane that takes orders and reports. */
+/** A worker thread of the edge proxy: runs a data plane that receives commands and sends reports. */
 import { parentPort, workerData } from "node:worker_threads";
 import { assert } from "#core/assert.ts";
 import { systemClock } from "#core/clock.ts";

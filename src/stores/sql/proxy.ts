@@ -77,10 +77,10 @@ export function sqlProxyStore(database: Database): ProxyStore {
       ]);
     },
     ...doorRows(database),
-    async word(key) {
+    async value(key) {
       return (await readOne<{ value: string }>(database, "SELECT value FROM proxy_words WHERE key = ?", [key]))?.value;
     },
-    async putWord(key, value) {
+    async putValue(key, value) {
       await database.write([
         {
           sql: "INSERT INTO proxy_words (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",

@@ -32,7 +32,7 @@ export class ProxyExchange implements PendingRequest {
   preface: Buffer | undefined;
   since = 0;
   refused_at: number | undefined;
-  gone = false;
+  aborted = false;
   constraint: TargetConstraint | undefined;
   attempts: Attempts | undefined;
   readonly pace = new BodyPace();
@@ -72,18 +72,18 @@ export class ProxyExchange implements PendingRequest {
   }
 
   /**
-   * True when the request goes on a new connection, to the same machine or another one: the machine closed a connection
-   * that it had kept, just when it was used. Once, and only what may be repeated.
+   * True when the request is retried on a new connection, to the same machine or another one: the machine closed an
+   * idle connection just when it was reused. Once, and only repeatable requests.
    */
   retries(head: RequestHead, connection: UpstreamConnection | undefined, untouched: boolean): boolean {
-    if (this.#retried || this.gone || !untouched || !connection?.reused || !repeatable(head)) return false;
+    if (this.#retried || this.aborted || !untouched || !connection?.reused || !repeatable(head)) return false;
     this.#retried = true;
     this.fresh = true;
     this.#obtain();
     return true;
   }
 
-  /** True when the response asks for a replay: the request goes on to another machine, or is refused. */
+  /** True when the response requests a replay: the request goes to another machine, or is refused. */
   replays(head: ResponseHead, route: Route, target: TargetState | undefined): boolean {
     const next = this.attempts?.next(head, route, target);
     if (!next) return false;

@@ -32,7 +32,7 @@ export interface PendingRequest {
   since: number;
   /** Time of the first refused connection. */
   refused_at: number | undefined;
-  gone: boolean;
+  aborted: boolean;
   constraint?: TargetConstraint | undefined;
   /** Called without a target when a static file responds. */
   got(target: TargetState | undefined, connection: UpstreamConnection | Socket | undefined): void;

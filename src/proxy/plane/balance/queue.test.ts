@@ -5,7 +5,7 @@ import { PROXY_LIMITS } from "../../limits.ts";
 
 const REQUEST = "GET / HTTP/1.1\r\nhost: web.localhost\r\nconnection: close\r\n\r\n";
 
-/** A machine that takes one request at a time and answers the first when it is told to; and time that can be moved. */
+/** A machine that takes one request at a time and answers the first when `answer` is called, with a movable clock. */
 async function busy(t: TestContext) {
   const listener = await aPlaneInTime(t);
   const taken = Promise.withResolvers<() => void>();

@@ -1,4 +1,4 @@
-/** Requests that a machine sends on to another one, through the data plane and real servers. */
+/** Requests that a machine replays to another one, through the data plane and real servers. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { type IncomingHttpHeaders, type IncomingMessage, request, type ServerResponse } from "node:http";
@@ -18,11 +18,13 @@ interface Seen {
 interface Machines {
   seen: Seen[];
   targets: Target[];
-  ask(path: string, body?: string): Promise<{ status: number; text: string; headers: IncomingHttpHeaders }>;
+  send(path: string, body?: string): Promise<{ status: number; text: string; headers: IncomingHttpHeaders }>;
   plane: TestPlane;
 }
 
-/** Two machines, a and b. What `a` is asked at /to/<words> it answers with that wish; whoever has /here answers. */
+/**
+ * Two machines, a and b. `wants` returns the replay that a machine requests for a path; otherwise it answers itself.
+ */
 async function twoMachines(
   t: TestContext,
   wants: (machine: string, path: string) => string | undefined,
@@ -44,33 +46,33 @@ async function twoMachines(
   };
   const targets = [await serve("a", 1), await serve("b", 2)];
   const plane = await aPlane(t);
-  // The second has something to do already, through another worker: requests come to the first.
+  // The second is busy already, through another worker: requests go to the first.
   assert.ok(plane.slots.acquire(2, 1, 1));
   await plane.serve({ targets });
   return {
     seen,
     targets,
     plane,
-    async ask(path, body) {
-      const asked = request({
+    async send(path, body) {
+      const sent = request({
         port: plane.port,
         path,
         method: body === undefined ? "GET" : "POST",
         headers: { host: "web.localhost" },
         agent: false,
       }).end(body);
-      const [answer] = (await once(asked, "response")) as [IncomingMessage];
+      const [answer] = (await once(sent, "response")) as [IncomingMessage];
       return { status: answer.statusCode ?? 0, text: await read(answer), headers: answer.headers };
     },
   };
 }
 
-const wordsOf = (path: string): string => decodeURIComponent(path.slice("/to/".length));
+const constraintOf = (path: string): string => decodeURIComponent(path.slice("/to/".length));
 
 suite("replay", () => {
   test("a request is replayed to an instance with its body, and the second machine sees its source", async (t) => {
-    const { ask, seen } = await twoMachines(t, (machine, path) => (machine === "a" ? wordsOf(path) : undefined));
-    const { status, text, headers } = await ask("/to/instance=b;state=x-1", "0123456789");
+    const { send, seen } = await twoMachines(t, (machine, path) => (machine === "a" ? constraintOf(path) : undefined));
+    const { status, text, headers } = await send("/to/instance=b;state=x-1", "0123456789");
     assert.deepEqual([status, text, headers["svc-replay"]], [200, "b has 10", undefined]);
     assert.deepEqual(
       seen.map(({ machine, body }) => [machine, body]),
@@ -83,54 +85,54 @@ suite("replay", () => {
     assert.match(seen[1]?.source ?? "", /^instance=a;region=fra;t=\d{16};state=x-1$/);
   });
 
-  for (const words of ["region=ams", "elsewhere=true", "prefer_instance=b", "app=web;instance=b"]) {
-    test(`${words} is replayed to the other machine`, async (t) => {
-      const { ask } = await twoMachines(t, (machine, path) => (machine === "a" ? wordsOf(path) : undefined));
-      assert.equal((await ask(`/to/${words}`)).text, "b has 0");
+  for (const constraint of ["region=ams", "elsewhere=true", "prefer_instance=b", "app=web;instance=b"]) {
+    test(`${constraint} is replayed to the other machine`, async (t) => {
+      const { send } = await twoMachines(t, (machine, path) => (machine === "a" ? constraintOf(path) : undefined));
+      assert.equal((await send(`/to/${constraint}`)).text, "b has 0");
     });
   }
 
   test("a request is replayed once: a loop and an unknown target are refused", async (t) => {
-    const { ask, seen } = await twoMachines(t, (machine, path) =>
-      path === "/loop" ? `instance=${machine === "a" ? "b" : "a"}` : machine === "a" ? wordsOf(path) : undefined,
+    const { send, seen } = await twoMachines(t, (machine, path) =>
+      path === "/loop" ? `instance=${machine === "a" ? "b" : "a"}` : machine === "a" ? constraintOf(path) : undefined,
     );
-    const loop = await ask("/loop");
+    const loop = await send("/loop");
     assert.deepEqual([loop.status, loop.headers["svc-reason"], seen.length], [502, "replay_loop", 2]);
-    assert.match(loop.text, /machine b of web asked for a replay \(instance=a\)/);
-    for (const words of ["instance=nobody", "region=mars", "app=other", "nonsense"]) {
-      const { status, headers } = await ask(`/to/${words}`);
-      assert.deepEqual([status, headers["svc-reason"]], [502, "replay_refused"], words);
+    assert.match(loop.text, /machine b of web requested a replay \(instance=a\)/);
+    for (const constraint of ["instance=none", "region=mars", "app=other", "nonsense"]) {
+      const { status, headers } = await send(`/to/${constraint}`);
+      assert.deepEqual([status, headers["svc-reason"]], [502, "replay_refused"], constraint);
     }
   });
 
   test("a request is replayed to another app of the same organization, not of another", async (t) => {
-    const { ask, plane, targets } = await twoMachines(t, (machine, path) =>
-      machine === "a" ? wordsOf(path) : undefined,
+    const { send, plane, targets } = await twoMachines(t, (machine, path) =>
+      machine === "a" ? constraintOf(path) : undefined,
     );
     const [a, b] = targets as [Target, Target];
     await plane.serve({ targets: [a] });
     await plane.serve({ app: { app_name: "mine" }, targets: [b] });
     await plane.serve({ app: { app_name: "theirs", org_id: "o2" }, targets: [{ ...b, slot: 3 }] });
-    assert.equal((await ask("/to/app=mine")).text, "b has 0");
-    assert.equal((await ask("/to/app=theirs")).status, 502);
+    assert.equal((await send("/to/app=mine")).text, "b has 0");
+    assert.equal((await send("/to/app=theirs")).status, 502);
   });
 
   test("a body over the limit is passed on, and its replay refused", async (t) => {
-    const { ask, plane } = await twoMachines(t, (machine, path) => (machine === "a" ? wordsOf(path) : undefined));
+    const { send, plane } = await twoMachines(t, (machine, path) => (machine === "a" ? constraintOf(path) : undefined));
     const small = "x".repeat(PROXY_LIMITS.replay_bytes / 2);
-    assert.equal((await ask("/to/instance=b", small)).text, `b has ${small.length}`);
-    const { status, headers } = await ask("/to/instance=b", "x".repeat(PROXY_LIMITS.replay_bytes + 1));
+    assert.equal((await send("/to/instance=b", small)).text, `b has ${small.length}`);
+    const { status, headers } = await send("/to/instance=b", "x".repeat(PROXY_LIMITS.replay_bytes + 1));
     assert.deepEqual([status, headers["svc-reason"]], [502, "replay_body"]);
-    assert.equal(plane.plane.kept.bytes, 0);
+    assert.equal(plane.plane.replayBudget.bytes, 0);
   });
 
   test("a stopped machine is started for a replay and gets the request", async (t) => {
-    const { ask, plane, targets } = await twoMachines(t, (machine, path) =>
-      machine === "a" ? wordsOf(path) : undefined,
+    const { send, plane, targets } = await twoMachines(t, (machine, path) =>
+      machine === "a" ? constraintOf(path) : undefined,
     );
     const [a, b] = targets as [Target, Target];
     await plane.serve({ targets: [a], port: { startable: [{ machine_id: "b", region: "ams" }] } });
-    const answer = ask("/to/instance=b");
+    const answer = send("/to/instance=b");
     while (!plane.reports.some((one) => one.type === "start" && one.machine_id === "b"))
       await new Promise((resolve) => setImmediate(resolve));
     await plane.serve({ targets: [a, b] });
@@ -138,7 +140,9 @@ suite("replay", () => {
   });
 
   test("a request is replayed over HTTP/2", async (t) => {
-    const { plane, targets } = await twoMachines(t, (machine, path) => (machine === "a" ? wordsOf(path) : undefined));
+    const { plane, targets } = await twoMachines(t, (machine, path) =>
+      machine === "a" ? constraintOf(path) : undefined,
+    );
     await plane.serve({ targets, options: { tls: true } });
     const session = connectSecure(`https://127.0.0.1:${plane.port}`, { rejectUnauthorized: false });
     t.after(() => session.destroy());

@@ -1,5 +1,5 @@
 /**
- * An answer with the field `svc-replay` (or `fly-replay`) is not for the client: it asks for the same request to be
+ * A response with the header `svc-replay` (or `fly-replay`) is not for the client: it requests that the same request be
  * sent to another machine. `instance=148e…`, `region=fra`, `app=other`, `elsewhere=true`, `prefer_instance=148e…`,
  * `state=text for that machine`, several with semicolons.
  */
@@ -17,7 +17,7 @@ export interface ReplayBudget {
 
 /** Looks up routes of a worker. */
 export interface Routes {
-  readonly kept: ReplayBudget;
+  readonly replayBudget: ReplayBudget;
   now_us(): number;
   /**
    * The current route for the same traffic as `like`, of another app of the same organization or of the same app.
@@ -34,7 +34,7 @@ interface ReplayTarget {
   source: string;
 }
 
-/** Buffers one request's body, up to a limit, until it is answered, because the response may ask for a replay. */
+/** Buffers one request's body, up to a limit, until it is answered, because the response may request a replay. */
 class SentBody {
   readonly #budget: ReplayBudget;
   #chunks: Buffer[] | undefined = [];
@@ -103,7 +103,7 @@ export class Attempts {
   readonly #routes: Routes;
 
   constructor(head: RequestHead, routes: Routes) {
-    this.body = head.length === 0 ? undefined : new SentBody(routes.kept);
+    this.body = head.length === 0 ? undefined : new SentBody(routes.replayBudget);
     this.#routes = routes;
   }
 
@@ -121,13 +121,13 @@ export class Attempts {
     const { machine_id = "", region = "" } = target?.table ?? {};
     const refuse = (reason: string, why: string): Refusal => {
       const who = `machine ${machine_id} of ${app.app_name}`;
-      return { status: 502, reason, text: `${who} asked for a replay (${requested.slice(0, 200)}), but ${why}` };
+      return { status: 502, reason, text: `${who} requested a replay (${requested.slice(0, 200)}), but ${why}` };
     };
     // Only one replay: a second machine that replays again is a loop, or leads to one.
     if (this.source !== "") return refuse("replay_loop", "the request had been replayed already");
     if (this.body && !this.body.whole) {
       const { replay_bytes } = PROXY_LIMITS;
-      return refuse("replay_body", `the request's body was too large to be kept (limit replay_bytes ${replay_bytes})`);
+      return refuse("replay_body", `the request's body was too large to buffer (limit replay_bytes ${replay_bytes})`);
     }
     const wants = new Map(requested.split(";").map(pairOf));
     const name = wants.get("app") ?? app.app_name;

@@ -28,7 +28,7 @@ export class Route {
   /** Static files, served without a machine. */
   readonly statics: Statics;
   readonly #context: WorkerContext;
-  readonly #askStart: (reason: string, machine_id?: string) => void;
+  readonly #requestStart: (reason: string, machine_id?: string) => void;
   #queue: PendingRequest[] = [];
   /** Requests pinned to certain machines; they do not block others. */
   #pinned: PendingRequest[] = [];
@@ -45,7 +45,7 @@ export class Route {
     counters: EdgeCounters;
     statics: Statics;
     floor: WorkerContext;
-    askStart(reason: string, machine_id?: string): void;
+    requestStart(reason: string, machine_id?: string): void;
   }) {
     const { protocol, start, end } = parts.table;
     this.key = `${protocol}/${start}-${end}`;
@@ -55,7 +55,7 @@ export class Route {
     this.counters = parts.counters;
     this.statics = parts.statics;
     this.#context = parts.floor;
-    this.#askStart = parts.askStart;
+    this.#requestStart = parts.requestStart;
     for (const target of this.targets) target.onRoom.add(this.#serve);
   }
 
@@ -75,11 +75,11 @@ export class Route {
   serve(): void {
     const pinned = this.#pinned;
     this.#pinned = [];
-    for (const pending of pinned) if (!pending.gone && !this.#try(pending)) this.#pinned.push(pending);
+    for (const pending of pinned) if (!pending.aborted && !this.#try(pending)) this.#pinned.push(pending);
     while (this.#queue.length > 0) {
       const [first] = this.#queue as [PendingRequest];
-      if (!first.gone && this.#othersTurn()) break;
-      if (!first.gone && !this.#try(first)) break;
+      if (!first.aborted && this.#othersTurn()) break;
+      if (!first.aborted && !this.#try(first)) break;
       this.#queue.shift();
     }
     this.#announce();
@@ -94,7 +94,7 @@ export class Route {
   /** Closes the route; returns the queued requests. */
   close(): PendingRequest[] {
     for (const target of this.targets) target.onRoom.delete(this.#serve);
-    const waiting = [...this.#pinned, ...this.#queue].filter(({ gone }) => !gone);
+    const waiting = [...this.#pinned, ...this.#queue].filter(({ aborted }) => !aborted);
     this.#queue = [];
     this.#pinned = [];
     this.#announce();
@@ -120,11 +120,11 @@ export class Route {
         this.#again(pending, target, problem);
         return;
       }
-      if (!pending.gone) {
+      if (!pending.aborted) {
         pending.got(target, connection);
         return;
       }
-      // The client has gone.
+      // The client has disconnected.
       if ("abandon" in connection) target.giveBack(connection);
       else connection.destroy();
     };
@@ -137,7 +137,7 @@ export class Route {
 
   /** A connection failed. The next attempt may find this or another machine ready. */
   #again(pending: PendingRequest, target: TargetState, problem: Error | undefined): void {
-    if (pending.gone) return;
+    if (pending.aborted) return;
     const now = this.#context.now();
     pending.refused_at ??= now;
     if (now - pending.refused_at > PROXY_LIMITS.refused_ms) {
@@ -185,10 +185,10 @@ export class Route {
     this.#asked_at = now;
     const running = this.targets.length;
     if (constraint) {
-      this.#askStart("a request was replayed to it, or to where it is", startable.machine_id);
+      this.#requestStart("a request was replayed to it, or to where it is", startable.machine_id);
       return;
     }
-    this.#askStart(
+    this.#requestStart(
       running === 0
         ? "a request came and no machine was running"
         : full
@@ -213,7 +213,7 @@ export class Route {
       ...(constraint.region ? [`in ${constraint.region}`] : []),
     ];
     if (wanted) {
-      const text = `${this.app.app_name}: a machine asked for a replay to ${wanted.join(" ")}, which gets no requests here`;
+      const text = `${this.app.app_name}: a machine requested a replay to ${wanted.join(" ")}, which gets no requests here`;
       return { status: 502, reason: "replay_refused", text };
     }
     return { status: 503, reason: "no_machine", text: `${this.app.app_name}: ${this.table.empty}` };
@@ -251,9 +251,9 @@ export class Route {
     this.#looked_at = now;
     const isLate = ({ since }: PendingRequest): boolean => now - since > PROXY_LIMITS.queue_ms;
     const late = [...this.#queue, ...this.#pinned].filter(isLate);
-    this.#queue = this.#queue.filter((pending) => !pending.gone && !isLate(pending));
-    this.#pinned = this.#pinned.filter((pending) => !pending.gone && !isLate(pending));
-    for (const pending of late) if (!pending.gone) pending.refused(this.#expired(pending));
+    this.#queue = this.#queue.filter((pending) => !pending.aborted && !isLate(pending));
+    this.#pinned = this.#pinned.filter((pending) => !pending.aborted && !isLate(pending));
+    for (const pending of late) if (!pending.aborted) pending.refused(this.#expired(pending));
   }
 
   /** Whether requests in other workers wait for the same machines; freed capacity is shared with them. */

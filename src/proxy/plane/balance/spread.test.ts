@@ -1,4 +1,4 @@
-/** Machines that are equally loaded take turns: round robin, whoever the client and whichever the worker. */
+/** Equally loaded machines take turns (round robin), for every client and in every worker. */
 import assert from "node:assert/strict";
 import { Agent, request } from "node:http";
 import { text } from "node:stream/consumers";
@@ -27,9 +27,9 @@ async function shares(t: TestContext, targets: readonly Partial<Target>[], agent
   );
   await listener.serve({ targets: backends.map(({ port }, n) => aTarget(port, { slot: n + 1, ...targets[n] })) });
   for (let i = 0; i < REQUESTS; i++) {
-    const asked = request({ port: listener.port, host: "127.0.0.1", headers: { host: "web.localhost" }, agent });
-    asked.end();
-    const answer = await new Promise<NodeJS.ReadableStream>((resolve) => asked.once("response", resolve));
+    const sent = request({ port: listener.port, host: "127.0.0.1", headers: { host: "web.localhost" }, agent });
+    sent.end();
+    const answer = await new Promise<NodeJS.ReadableStream>((resolve) => sent.once("response", resolve));
     assert.equal(await text(answer), "served");
   }
   agent.destroy();
@@ -59,7 +59,9 @@ suite("load balancing of sequential requests", () => {
   });
 });
 
-/** The same service in so many workers, without sockets; answers what makes one of them pick a machine and keep it busy. */
+/**
+ * One service in several workers, without sockets; returns functions by which a worker picks and occupies a machine.
+ */
 function workers(count: number, names: readonly string[], slots = new Slots()) {
   const targets = names.map((machine_id, slot) => aTarget(1, { machine_id, slot }));
   const port = { protocol: "tcp", start: 80, end: 80, options: OPTIONS, targets, startable: [], empty: "" } as const;
@@ -67,7 +69,7 @@ function workers(count: number, names: readonly string[], slots = new Slots()) {
     const floor = { slots, worker, now: () => 0, shared_s: () => 0, unreachable: () => {} };
     const states = targets.map((target) => new TargetState(target, floor, new TargetCounters("o1", {})));
     const counters = new EdgeCounters("o1", {});
-    const rest = { counters, statics: undefined as never, floor, askStart: () => {} };
+    const rest = { counters, statics: undefined as never, floor, requestStart: () => {} };
     return new Route({
       app: anAppTable("web", { ...port, startable: [] }),
       table: { ...port, startable: [] },
@@ -87,14 +89,14 @@ function pick(route: Route, constraint: TargetConstraint | undefined): TargetSta
     preface: undefined,
     since: 0,
     refused_at: undefined,
-    gone: false,
+    aborted: false,
     constraint: constraint,
     got: (target) => {
       picked = target;
     },
     refused: ({ text: why }) => assert.fail(why),
   });
-  return picked ?? assert.fail("nobody was picked");
+  return picked ?? assert.fail("no machine was picked");
 }
 
 const idOf = ({ table }: TargetState): string => table.machine_id;

@@ -43,7 +43,7 @@ export class TargetState implements UpstreamOwner {
   /** End of the back-off after a refused connection. */
   #backoff_until = 0;
   #reported_at = Number.NEGATIVE_INFINITY;
-  #gone = false;
+  #withdrawn = false;
   #backend: Http2Backend | undefined;
 
   constructor(table: Target, floor: WorkerContext, counters: TargetCounters) {
@@ -157,7 +157,7 @@ export class TargetState implements UpstreamOwner {
 
   /** Ends an exchange; with `requests` the caller releases the reservation. */
   free(upstream: Upstream, keep_ms: number): void {
-    const unwanted = this.#gone || keep_ms <= 0 || this.#idle.length >= PROXY_LIMITS.pooled;
+    const unwanted = this.#withdrawn || keep_ms <= 0 || this.#idle.length >= PROXY_LIMITS.pooled;
     if (unwanted || this.#single.has(upstream)) {
       upstream.destroy();
       return;
@@ -192,7 +192,7 @@ export class TargetState implements UpstreamOwner {
 
   /** Accepts no more requests; those in progress continue. */
   retire(): void {
-    this.#gone = true;
+    this.#withdrawn = true;
     for (const upstream of this.#idle.splice(0)) upstream.destroy();
     this.#backend?.close();
   }

@@ -75,7 +75,7 @@ export class Http1Client implements Exchange {
     socket.on("drain", () => this.#drain());
     socket.on("end", () => this.#ended());
     socket.on("error", () => socket.destroy());
-    socket.on("close", () => this.#gone());
+    socket.on("close", () => this.#disconnected());
     parts.plane.watch(this);
   }
 
@@ -288,7 +288,7 @@ export class Http1Client implements Exchange {
     this.#count();
     target.counters.responded(101, (this.#plane.now() - this.#sent_at) / 1000);
     this.#plane.unwatch(this);
-    this.#socket.removeAllListeners().once("close", () => this.#gone());
+    this.#socket.removeAllListeners().once("close", () => this.#disconnected());
     this.#socket.write(switchText(head, request, (this.#route as Route).table.options, this.#request_id), "latin1");
     splice(this.#socket, socket, {
       plane: this.#plane,
@@ -377,8 +377,8 @@ export class Http1Client implements Exchange {
     this.#proxied.timeOut();
   }
 
-  #gone(): void {
-    if (this.#state === "waiting") this.#proxied.gone = true;
+  #disconnected(): void {
+    if (this.#state === "waiting") this.#proxied.aborted = true;
     this.releaseTarget();
     this.#proxied.forgetBody();
     this.#state = "closed";

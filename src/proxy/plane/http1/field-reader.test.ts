@@ -75,8 +75,8 @@ suite("header line parser", () => {
     assert.ok(good > rounds / 100, "some of it was good");
   });
 
-  test("header names with the same hash, or in another case, are told apart", () => {
-    // As many names as make several of them share a place, twice.
+  test("header names with the same hash, or in another case, are distinguished", () => {
+    // Enough names that several share a table entry, twice.
     const names = Array.from({ length: PROXY_LIMITS.names_remembered * 2 }, (_, i) => `X-${i.toString(36)}`);
     for (const name of [...names, ...names.map((one) => one.toLowerCase()), ...names]) {
       assert.deepEqual(read(`${name}: 1\r\n\r\n`), [[name.toLowerCase(), "1", `${name}: 1\r\n`]]);

@@ -36,14 +36,14 @@ const ROLES = new Map<string, Role>([
 ]);
 
 /** How the proxy treats a response header. */
-export type ResponseRole = "length" | "encoding" | "connection" | "upgrade" | "kept" | "hop";
+export type ResponseRole = "length" | "encoding" | "connection" | "upgrade" | "keep-alive" | "hop";
 
 const ANSWER_ROLES = new Map<string, ResponseRole>([
   ["content-length", "length"],
   ["transfer-encoding", "encoding"],
   ["connection", "connection"],
   ["upgrade", "upgrade"],
-  ["keep-alive", "kept"],
+  ["keep-alive", "keep-alive"],
   ["proxy-connection", "hop"],
 ]);
 

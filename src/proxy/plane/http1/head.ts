@@ -252,7 +252,7 @@ class ResponseFields {
       case "upgrade":
         this.#upgrade = value;
         return;
-      case "kept":
+      case "keep-alive":
         this.#keep_s = Number(/timeout=(\d{1,6})/.exec(value)?.[1] ?? this.#keep_s);
         return;
       case "hop":
@@ -297,8 +297,8 @@ function answerLength(
 /** Trailers that may be passed on, each a line with its end. */
 export function readTrailers(lines: string): string {
   const text = `${lines}\r\n`;
-  let kept = "";
+  let allowed = "";
   const fields = new FieldReader(Buffer.from(text, "latin1"), text, 0);
-  while (fields.next()) if (!forbiddenInTrailers(fields.name.text)) kept += fields.line;
-  return kept;
+  while (fields.next()) if (!forbiddenInTrailers(fields.name.text)) allowed += fields.line;
+  return allowed;
 }

@@ -89,7 +89,7 @@ suite("the edge proxy, HTTP/1", () => {
     const backend = await aBackend(t, (_request, response) => {
       answered++;
       response.end("ok");
-      // It said keep-alive, and closes all the same.
+      // The response said keep-alive, and the machine closes the connection all the same.
       setImmediate(() => backend.server.closeAllConnections());
     });
     const listener = await aPlane(t);
@@ -99,16 +99,16 @@ suite("the edge proxy, HTTP/1", () => {
   });
 
   test("when the client disconnects the machine's connection is closed", async (t) => {
-    const gone = Promise.withResolvers<void>();
+    const disconnected = Promise.withResolvers<void>();
     const backend = await aBackend(t, (_request, response) => {
       response.write("begin");
-      response.on("close", () => gone.resolve());
+      response.on("close", () => disconnected.resolve());
     });
     const listener = await aPlane(t);
     const target = aTarget(backend.port);
     await listener.serve({ targets: [target] });
     await listener.raw("GET / HTTP/1.1\r\nhost: web.localhost\r\n\r\n", (so_far) => so_far.includes("begin"));
-    await gone.promise;
+    await disconnected.promise;
     while (listener.slots.load(target.slot) > 0) await new Promise((resolve) => setImmediate(resolve));
   });
 
@@ -117,7 +117,7 @@ suite("the edge proxy, HTTP/1", () => {
     const PIECE = 10_000;
     const choose = random(seed(t));
     const whole = Buffer.from(Array.from({ length: SIZE }, () => Math.floor(choose() * 256)));
-    // In pieces that a proxy sends on without waiting for the one before.
+    // In chunks that a proxy forwards without waiting for the one before.
     const backend = await aBackend(t, (_request, response) => {
       response.setHeader("content-length", SIZE);
       const more = (at: number): void => {
@@ -139,7 +139,7 @@ suite("the edge proxy, HTTP/1", () => {
         const { length } = chunk as Buffer;
         assert.ok((chunk as Buffer).equals(whole.subarray(bytes, bytes + length)), `after ${bytes} bytes`);
         bytes += length;
-        // It looks away, so that what was sent has to wait in the proxy: at first until the kernel takes no more.
+        // The client pauses, so that sent bytes wait in the proxy: at first until the kernel takes no more.
         await turns(bytes === length ? 1500 : choose() < 0.05 ? 50 : 0);
       }
       assert.equal(bytes, SIZE);
@@ -184,10 +184,10 @@ suite("the edge proxy, HTTP/1", () => {
     const backend = await aBackend(t, (request, response) => response.end(`${request.url?.length} characters`));
     const listener = await aPlane(t);
     await listener.serve({ targets: [aTarget(backend.port)] });
-    const ask = (length: number): Promise<string> =>
+    const send = (length: number): Promise<string> =>
       listener.raw(`GET /${"a".repeat(length - 1)} HTTP/1.1\r\nhost: web.localhost\r\nconnection: close\r\n\r\n`);
-    assert.match(await ask(9_000), /^HTTP\/1\.1 200 .*9000 characters/s);
-    assert.match(await ask(PROXY_LIMITS.head_bytes), /^HTTP\/1\.1 431 /);
+    assert.match(await send(9_000), /^HTTP\/1\.1 200 .*9000 characters/s);
+    assert.match(await send(PROXY_LIMITS.head_bytes), /^HTTP\/1\.1 431 /);
   });
 
   test("ACME challenges are answered by the proxy; other paths below theirs reach the machine", async (t) => {
@@ -196,10 +196,10 @@ suite("the edge proxy, HTTP/1", () => {
     await listener.serve({ targets: [aTarget(backend.port)] });
     listener.plane.apply({ type: "challenges", answers: { token: "the answer" } });
     const at = "/.well-known/acme-challenge/";
-    const ask = async (token: string): Promise<string> =>
+    const send = async (token: string): Promise<string> =>
       await (await fetch(`http://127.0.0.1:${listener.port}${at}${token}`)).text();
-    assert.equal(await ask("token"), "the answer");
-    for (const token of ["constructor", "__proto__", "other"]) assert.equal(await ask(token), `${at}${token}`);
+    assert.equal(await send("token"), "the answer");
+    for (const token of ["constructor", "__proto__", "other"]) assert.equal(await send(token), `${at}${token}`);
   });
 
   test("a client slower than the header timeout of its app gets 408", async (t) => {

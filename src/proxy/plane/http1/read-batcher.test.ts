@@ -46,10 +46,10 @@ suite("read batching", () => {
       session.destroy();
     });
     const host = "web.localhost";
-    const ask = async (path: string): Promise<{ note: string; body: Buffer }> => {
+    const fetchFrom = async (path: string): Promise<{ note: string; body: Buffer }> => {
       if (choose() < 0.5) {
-        const asked = get({ port: listener.port, host: "127.0.0.1", path, agent, headers: { host } });
-        const [answer] = await once(asked, "response");
+        const request = get({ port: listener.port, host: "127.0.0.1", path, agent, headers: { host } });
+        const [answer] = await once(request, "response");
         return { note: answer.headers["x-note"], body: await buffer(answer) };
       }
       const stream = session.request({ ":path": path, ":authority": host });
@@ -60,7 +60,7 @@ suite("read batching", () => {
       Array.from({ length: REQUESTS }, async () => {
         const size = Math.floor(choose() ** 3 * whole.length);
         const note = Math.floor(choose() * 1200);
-        const got = await ask(`/${size}/${note}`);
+        const got = await fetchFrom(`/${size}/${note}`);
         assert.equal(got.note.length, note);
         assert.ok(got.body.equals(whole.subarray(0, size)), `${size} bytes`);
       }),

@@ -1,5 +1,5 @@
 /**
- * What many connections were sent in one turn of the event loop is read from all of them first and handled afterwards.
+ * Chunks that arrive on many connections in one turn of the event loop are all read first and handled afterwards.
  * Reading (the kernel, TLS) and routing each fill a processor's nearest cache with their code; going back and forth
  * for each request costs about a seventh of it.
  */

@@ -1,4 +1,4 @@
-/** Heads of answers as HTTP/1.1 writes them. */
+/** Response heads in HTTP/1.1 syntax. */
 import type { Socket } from "node:net";
 import type { PortOptions } from "../../table.ts";
 import { answerFields, type OwnResponse } from "../header-rewrite.ts";

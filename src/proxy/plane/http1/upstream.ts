@@ -41,7 +41,7 @@ export interface UpstreamConnection {
   end(trailers: string): void;
   pause(): void;
   resume(): void;
-  /** Aborts the exchange, because the client has gone. */
+  /** Aborts the exchange, because the client has disconnected. */
   abandon(): void;
 }
 

@@ -46,7 +46,7 @@ export class Http2Backend {
     const began = this.#now();
     this.#giveUp = dial(this.#at, { ...TO_MACHINE, allowHalfOpen: false }, (socket, problem) => {
       this.#giveUp = undefined;
-      if (!socket) return this.#tell(undefined, problem);
+      if (!socket) return this.#settle(undefined, problem);
       this.#counters.connected((this.#now() - began) / 1000);
       this.#open(socket);
     });
@@ -55,17 +55,17 @@ export class Http2Backend {
   #open(socket: Socket): void {
     const session = connect("http://machine", { ...LENIENT, createConnection: () => socket } as object);
     this.#session = session;
-    session.once("connect", () => this.#tell(session));
-    session.on("error", (problem: Error) => this.#tell(undefined, problem));
+    session.once("connect", () => this.#settle(session));
+    session.on("error", (problem: Error) => this.#settle(undefined, problem));
     session.on("close", () => {
       this.#counters.disconnected();
       if (this.#session === session) this.#session = undefined;
-      this.#tell(undefined, CLOSED_EARLY());
+      this.#settle(undefined, CLOSED_EARLY());
     });
   }
 
-  /** Only once: later errors of the connection do not concern those who waited for it. */
-  #tell(session: ClientHttp2Session | undefined, problem?: Error): void {
+  /** Resolves the waiting requests, once: later errors of the connection do not concern them. */
+  #settle(session: ClientHttp2Session | undefined, problem?: Error): void {
     const waiting = this.#waiting ?? [];
     this.#waiting = undefined;
     for (const done of waiting) done(session && new Http2Connection(session, false), problem);
@@ -77,14 +77,14 @@ export class Http2Backend {
     this.#giveUp = undefined;
     this.#session?.close();
     this.#session = undefined;
-    this.#tell(undefined, CLOSED_EARLY());
+    this.#settle(undefined, CLOSED_EARLY());
   }
 }
 
 /** One stream as an upstream connection. */
 class Http2Connection implements UpstreamConnection {
   readonly reused: boolean;
-  /** Frames are sent when there is room for them, and nobody tells when. */
+  /** Frames are sent when there is room for them; Node does not report when. */
   readonly unsent = true;
   readonly #session: ClientHttp2Session;
   #stream: ClientHttp2Stream | undefined;

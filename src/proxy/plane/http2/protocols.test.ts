@@ -13,7 +13,7 @@ import { aBackend, aPlane, aTarget } from "../../fixtures.ts";
 import { TargetCounters } from "../counters.ts";
 import { Http2Backend } from "./backend.ts";
 
-/** A TCP server that answers with everything it got, once the client says it is done. */
+/** A TCP server that answers with everything it received, once the client half-closes. */
 async function echoTcp(t: TestContext): Promise<number> {
   const server = createTcp({ allowHalfOpen: true }, (socket) => {
     socket.on("error", () => {});
@@ -29,7 +29,7 @@ const get = (
   options: object = {},
 ): Promise<{ status: number; headers: Record<string, unknown>; body: Buffer }> =>
   new Promise((resolve, reject) => {
-    const asked = request(
+    const sent = request(
       {
         port,
         host: "127.0.0.1",
@@ -47,8 +47,8 @@ const get = (
         );
       },
     );
-    asked.on("error", reject);
-    asked.end();
+    sent.on("error", reject);
+    sent.end();
   });
 
 suite("the edge proxy, other protocols", () => {
@@ -81,7 +81,7 @@ suite("the edge proxy, other protocols", () => {
       servername: "web.localhost",
       rejectUnauthorized: false,
     });
-    const ask = async (path: string, body: string): Promise<string> => {
+    const send = async (path: string, body: string): Promise<string> => {
       const stream = session.request({
         ":path": path,
         ":method": body ? "POST" : "GET",
@@ -94,7 +94,7 @@ suite("the edge proxy, other protocols", () => {
       if (body !== "") stream.end(body);
       return `${await read(stream)} ${trailers}`;
     };
-    const answers = await Promise.all([ask("/a", ""), ask("/b", "x".repeat(100_000))]);
+    const answers = await Promise.all([send("/a", ""), send("/b", "x".repeat(100_000))]);
     assert.deepEqual(answers, ["GET /a 0 2 svc 0", "POST /b 100000 2 svc 100000"]);
     session.close();
   });
@@ -129,7 +129,7 @@ suite("the edge proxy, other protocols", () => {
     const to = { servername: "web.localhost", rejectUnauthorized: false };
     const session = connectHttp2(`https://127.0.0.1:${listener.port}`, to);
     t.after(() => session.destroy());
-    const ask = async (path: string): Promise<[IncomingHttpHeaders, string]> => {
+    const send = async (path: string): Promise<[IncomingHttpHeaders, string]> => {
       const head = { ":path": path, ":method": "POST", ":authority": "web.localhost" };
       const stream = session.request(head, { waitForTrailers: true });
       stream.on("wantTrailers", () => stream.sendTrailers({ "x-sum": "1", "x-forwarded-for": "6.6.6.6" }));
@@ -137,13 +137,13 @@ suite("the edge proxy, other protocols", () => {
       const [headers] = (await once(stream, "response")) as [IncomingHttpHeaders];
       return [headers, await read(stream)];
     };
-    const [headers, trailers] = await ask("/");
+    const [headers, trailers] = await send("/");
     assert.deepEqual([headers[":status"], headers["te"], headers["constructor"]], [200, undefined, "1"]);
-    assert.equal(trailers, '{"x-sum":"1"}', "who asks is not to be told in trailers either");
-    assert.equal((await ask("/700"))[0]["svc-reason"], "malformed_answer");
+    assert.equal(trailers, '{"x-sum":"1"}', "forwarding headers are removed from trailers too");
+    assert.equal((await send("/700"))[0]["svc-reason"], "malformed_answer");
   });
 
-  test("an HTTP/2 upstream that breaks causes no repeated request, and one that never opens blocks nobody", async (t) => {
+  test("an HTTP/2 upstream that breaks causes no repeated request, and one that never opens blocks no request", async (t) => {
     const sockets = new Set<Socket>();
     let seen = 0;
     const server = createHttp2();
@@ -173,16 +173,16 @@ suite("the edge proxy, other protocols", () => {
     for (const socket of sockets) socket.resetAndDestroy();
     for (let n = 0; n < 200; n++) await new Promise((resolve) => setImmediate(resolve));
     assert.deepEqual([seen, listener.slots.load(target.slot)], [2, 0]);
-    // The machine goes while it is being connected to.
+    // The machine stops while the proxy connects to it.
     for (const port of [target.port, 1]) {
       const backend = new Http2Backend(
         new Endpoint({ host: "127.0.0.1", port }),
         new TargetCounters("o1", {}),
         () => 0,
       );
-      const told = new Promise((resolve) => backend.line((_, problem) => resolve(problem?.message)));
+      const failure = new Promise((resolve) => backend.line((_, problem) => resolve(problem?.message)));
       backend.close();
-      assert.equal(await told, "the connection was closed before it was open", `port ${port}`);
+      assert.equal(await failure, "the connection was closed before it was open", `port ${port}`);
     }
   });
 

@@ -97,7 +97,7 @@ export function serveHttp2(socket: TLSSocket, parts: Parts): void {
       exchanges.delete(exchange);
       used_at = plane.now();
     });
-    // In a turn of its own: a stream that is taken back in the same breath (rapid reset) costs no machine a connection.
+    // In a turn of its own: a stream that is cancelled in the same turn (rapid reset) costs no machine a connection.
     setImmediate(() => {
       if (stream.closed || stream.destroyed) return;
       exchange.begin(headers);
@@ -142,7 +142,7 @@ class Http2Exchange implements Exchange {
     this.#started = parts.plane.now();
     this.#moved_at = this.#started;
     stream.on("error", () => stream.destroy());
-    stream.on("close", () => this.#gone());
+    stream.on("close", () => this.#disconnected());
     stream.on("drain", () => {
       this.#moved_at = this.#plane.now();
       this.#upstream?.resume();
@@ -347,8 +347,8 @@ class Http2Exchange implements Exchange {
     if (target?.table.mode === "requests") target.release();
   }
 
-  #gone(): void {
-    this.#proxied.gone = true;
+  #disconnected(): void {
+    this.#proxied.aborted = true;
     this.#proxied.forgetBody();
     this.releaseTarget();
   }

@@ -1,4 +1,4 @@
-/** The first message of a TLS connection, read far enough to know whom it is for. */
+/** Parses the first message of a TLS connection far enough to find its server name. */
 export interface Hello {
   servername: string;
   alpn: string[];

@@ -21,14 +21,14 @@ interface Session extends Client {
   /** The address in use, and those not tried yet. */
   host: string;
   untried: string[];
-  /** Whether the socket can send, and who is told the result. */
+  /** Whether the socket can send, and the callback for the result. */
   open: boolean;
   sent: (error: Error | null) => void;
   since: number;
   used_at: number;
   /** Datagrams sent before the address was known to accept them; sent again to the next address. */
-  kept: Buffer[];
-  kept_bytes: number;
+  buffered: Buffer[];
+  buffered_bytes: number;
   settled: boolean;
 }
 
@@ -124,17 +124,17 @@ export class DatagramListener {
     if (waiting) return void (waiting.length < 16 && waiting.push(data));
     if (this.#sessions.size + this.#waiting.size >= PROXY_LIMITS.datagram_clients) return;
     this.#waiting.set(key, [data]);
-    this.#ask(route, { key, address, port });
+    this.#obtain(route, { key, address, port });
   }
 
-  #ask(route: Route, client: Client): void {
+  #obtain(route: Route, client: Client): void {
     const pending: PendingRequest = {
       kind: "seat",
       fresh: true,
       preface: undefined,
       since: 0,
       refused_at: undefined,
-      gone: false,
+      aborted: false,
       got: (target) => this.#open(route, target as TargetState, client),
       refused: () => void this.#waiting.delete(client.key),
     };
@@ -154,8 +154,8 @@ export class DatagramListener {
       sent: () => {},
       since: now,
       used_at: now,
-      kept: [],
-      kept_bytes: 0,
+      buffered: [],
+      buffered_bytes: 0,
       settled: false,
     };
     this.#sessions.set(client.key, session);
@@ -181,15 +181,15 @@ export class DatagramListener {
     socket.connect(session.target.table.port, host, () => {
       if (session.socket !== socket) return;
       session.open = true;
-      for (const data of session.kept) socket.send(data, session.sent);
+      for (const data of session.buffered) socket.send(data, session.sent);
       if (session.untried.length === 0) settle(session);
     });
   }
 
   #send(session: Session, data: Buffer): void {
-    if (!session.settled && session.kept_bytes + data.length <= PROXY_LIMITS.datagram_kept_bytes) {
-      session.kept.push(data);
-      session.kept_bytes += data.length;
+    if (!session.settled && session.buffered_bytes + data.length <= PROXY_LIMITS.datagram_kept_bytes) {
+      session.buffered.push(data);
+      session.buffered_bytes += data.length;
     }
     if (session.open) session.socket?.send(data, session.sent);
   }
@@ -217,6 +217,6 @@ export class DatagramListener {
 /** This address accepts datagrams: none is sent again, and the next client starts with it. */
 function settle(session: Session): void {
   session.settled = true;
-  session.kept = [];
+  session.buffered = [];
   session.target.endpoint.prefer(session.host);
 }

@@ -1,4 +1,4 @@
-/** Machines whose programs listen on one address family alone: the target has both addresses, the backend one. */
+/** Programs that listen on one address family only: the target has both addresses, the backend one. */
 import assert from "node:assert/strict";
 import { createSocket, type Socket as UdpSocket } from "node:dgram";
 import { once } from "node:events";
@@ -73,13 +73,13 @@ suite("programs on one address family", () => {
       t.after(() => server.close());
       const listener = await aPlane(t);
       await listener.serve({ targets: [both(server.address().port)], port: { protocol: "udp" } });
-      for (const words of [["one", "two"], ["three"]]) {
+      for (const texts of [["one", "two"], ["three"]]) {
         const client = createSocket("udp4");
-        const heard = hears(client, words.length);
-        for (const word of words) client.send(word, listener.port, "127.0.0.1");
+        const heard = hears(client, texts.length);
+        for (const text of texts) client.send(text, listener.port, "127.0.0.1");
         assert.deepEqual(
           await heard,
-          words.map((word) => `echo ${word}`),
+          texts.map((text) => `echo ${text}`),
         );
         client.close();
       }

@@ -1,4 +1,4 @@
-/** Ports that cannot be opened: what is told of them, and what becomes of them. */
+/** Ports that cannot be opened: how they are reported and retried. */
 import assert from "node:assert/strict";
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
@@ -18,11 +18,11 @@ import {
 import { PROXY_LIMITS } from "../../limits.ts";
 import type { AppTable, ClosedListener, PortTable } from "../../table.ts";
 
-/** What was told last, and `undefined` when nothing was. */
-const told = ({ reports }: TestPlane): ClosedListener[] | undefined =>
+/** The last report of closed ports; `undefined` before the first. */
+const lastReport = ({ reports }: TestPlane): ClosedListener[] | undefined =>
   reports.flatMap((report) => (report.type === "listeners" ? [report.failed] : [])).at(-1);
 
-/** Another program's hold on a port, and the end of that. */
+/** Occupies a port as another program would; returns the function that frees it. */
 const HOLDERS = {
   async tcp(port: number) {
     const server = createServer().listen(port, "127.0.0.1");
@@ -55,10 +55,10 @@ suite("ports that cannot be opened", () => {
       const free = await HOLDERS[protocol](port);
       await listener.serve({ port: { protocol, start: port, end: port } });
       const problem = `127.0.0.1 port ${port} is used by another program`;
-      assert.deepEqual(told(listener), [{ protocol, address: "127.0.0.1", port, problem }]);
+      assert.deepEqual(lastReport(listener), [{ protocol, address: "127.0.0.1", port, problem }]);
       free();
       listener.later(PROXY_LIMITS.reopen_ms);
-      await until("the port is open", () => told(listener)?.length === 0);
+      await until("the port is open", () => lastReport(listener)?.length === 0);
       await assert.rejects(HOLDERS[protocol](port), { code: "EADDRINUSE" }, "the plane has it now");
     });
   }
@@ -74,12 +74,12 @@ suite("ports that cannot be opened", () => {
     serve("greedy", { since: 2, shared: false, addresses: ["127.73.0.1"], ports: [many] });
     const port = await freePort();
     serve("late", { since: 3, ports: [one(listener.port), one(port)] });
-    await until("the port is reported as closed", () => told(listener)?.length === 1);
+    await until("the port is reported as closed", () => lastReport(listener)?.length === 1);
     const problem = `127.0.0.1 port ${port} is not open: at most 2048 are, on all addresses together (limit listeners)`;
-    assert.deepEqual(told(listener), [{ protocol: "tcp", address: "127.0.0.1", port, problem }]);
+    assert.deepEqual(lastReport(listener), [{ protocol: "tcp", address: "127.0.0.1", port, problem }]);
     assert.match(await listener.raw("GET / HTTP/1.1\r\nhost: late.localhost\r\nconnection: close\r\n\r\n"), /shared/);
     listener.plane.apply({ type: "no app", app_id: "greedy" });
-    assert.deepEqual(told(listener), []);
+    assert.deepEqual(lastReport(listener), []);
     assert.equal(await (await fetch(`http://127.0.0.1:${port}/`)).text(), "shared");
   });
 });

@@ -4,7 +4,7 @@ import type { Peer } from "../header-rewrite.ts";
 
 const SIGNATURE = Buffer.from("\r\n\r\n\0\r\nQUIT\n", "latin1");
 
-/** Builds a PROXY protocol header (version 1 or 2), which tells a machine the client's address. */
+/** Builds a PROXY protocol header (version 1 or 2), which gives a machine the client's address. */
 export function proxyHeader(version: 1 | 2, peer: Peer): Buffer {
   const six = isIPv6(peer.address) || isIPv6(peer.local_address);
   const source = six ? mapped(peer.address) : peer.address;

@@ -20,13 +20,13 @@ export function passRaw(client: Socket, route: Route, peer: Peer, plane: PlaneSe
     preface: plane.preface(route, peer),
     since: 0,
     refused_at: undefined,
-    gone: false,
+    aborted: false,
     got: (_target, machine) => splice(client, machine as Socket, { plane, count, early, answer: NOTHING }),
     // A raw connection can only be closed.
     refused: () => void client.destroy(),
   };
   client.once("close", () => {
-    pending.gone = true;
+    pending.aborted = true;
     count();
     plane.unwatch(watched);
     route.counters.disconnected();

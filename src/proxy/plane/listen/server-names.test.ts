@@ -8,7 +8,7 @@ import { aBackend, aPlane, aTarget, type TestPlane } from "../../fixtures.ts";
 import type { AppTable, PortOptions } from "../../table.ts";
 import { selfSigned } from "../../x509.ts";
 
-/** An app over TLS, whose machine says its app's name. */
+/** An app over TLS, whose machine responds with its app's name. */
 async function serve(
   t: TestContext,
   proxy: TestPlane,
@@ -20,8 +20,8 @@ async function serve(
   await proxy.serve({ app: names, options: { tls: true, ...options }, targets: [aTarget(port)] });
 }
 
-/** What is answered to a request over TLS, and the names in the certificate that was shown. */
-async function ask(
+/** Sends a request over TLS; returns the response and the names in the server's certificate. */
+async function send(
   { port }: TestPlane,
   { sni, host = sni ?? "127.0.0.1", ...tls }: { sni?: string; host?: string } & ConnectionOptions = {},
 ): Promise<{ status: string; body: string; names: string }> {
@@ -36,8 +36,8 @@ async function ask(
 }
 
 const SELF_SIGNED = "DNS:localhost";
-const said = async (proxy: TestPlane, asked: Parameters<typeof ask>[1]): Promise<string> => {
-  const { status, body } = await ask(proxy, asked);
+const bodyOf = async (proxy: TestPlane, request: Parameters<typeof send>[1]): Promise<string> => {
+  const { status, body } = await send(proxy, request);
   return status === "200" ? body.replace(/^\d+\r\n|\r\n0\r\n$/g, "").trim() : status;
 };
 
@@ -47,7 +47,7 @@ suite("a port of a single app", () => {
       const proxy = await aPlane(t);
       await serve(t, proxy, { app_name: "web" });
       for (const sni of [undefined, "web.localhost", "other.localhost", "localhost", "shop.example.com"]) {
-        const answer = await ask(proxy, { ...(sni ? { sni } : {}), minVersion: version, maxVersion: version });
+        const answer = await send(proxy, { ...(sni ? { sni } : {}), minVersion: version, maxVersion: version });
         assert.deepEqual([answer.status, answer.names, /web/.test(answer.body)], ["200", SELF_SIGNED, true], sni);
       }
     });
@@ -69,8 +69,8 @@ suite("a port of a single app", () => {
     const app = { app_name: "web", hostnames: ["web.localhost", "www.example.com"] };
     for (const self_signed of [false, true]) {
       await serve(t, proxy, app, { self_signed });
-      assert.equal((await ask(proxy, { sni: "www.example.com" })).names, "DNS:www.example.com");
-      assert.equal((await ask(proxy, { sni: "other.example.com" })).names, SELF_SIGNED);
+      assert.equal((await send(proxy, { sni: "www.example.com" })).names, "DNS:www.example.com");
+      assert.equal((await send(proxy, { sni: "other.example.com" })).names, SELF_SIGNED);
     }
   });
 });
@@ -84,12 +84,16 @@ suite("a shared TLS port", () => {
     proxy.plane.apply({ type: "certificates", certificates: [certificate] });
     await serve(t, proxy, { app_name: "one", hostnames, reserved });
     await serve(t, proxy, { app_name: "two" });
-    assert.equal(await said(proxy, { sni: "any.example.com" }), "one");
-    assert.equal((await ask(proxy, { sni: "any.example.com" })).names, "DNS:*.example.com");
-    await assert.rejects(ask(proxy, { sni: "bob.example.com" }), { code: "ERR_SSL_TLSV1_UNRECOGNIZED_NAME" });
-    assert.equal(await said(proxy, { sni: "any.example.com", host: "bob.example.com" }), "404");
+    assert.equal(await bodyOf(proxy, { sni: "any.example.com" }), "one");
+    assert.equal((await send(proxy, { sni: "any.example.com" })).names, "DNS:*.example.com");
+    await assert.rejects(send(proxy, { sni: "bob.example.com" }), { code: "ERR_SSL_TLSV1_UNRECOGNIZED_NAME" });
+    assert.equal(await bodyOf(proxy, { sni: "any.example.com", host: "bob.example.com" }), "404");
     await serve(t, proxy, { app_name: "three", hostnames: ["bob.example.com"] });
-    assert.deepEqual((await ask(proxy, { sni: "bob.example.com" })).names, SELF_SIGNED, "nor is its certificate shown");
+    assert.deepEqual(
+      (await send(proxy, { sni: "bob.example.com" })).names,
+      SELF_SIGNED,
+      "nor is its certificate shown",
+    );
   });
 
   test("an unknown server name is refused with the alert unrecognized_name", async (t) => {
@@ -97,10 +101,10 @@ suite("a shared TLS port", () => {
     await serve(t, proxy, { app_name: "one" });
     await serve(t, proxy, { app_name: "two" });
     for (const sni of ["three.localhost", undefined])
-      await assert.rejects(ask(proxy, sni ? { sni } : {}), { code: "ERR_SSL_TLSV1_UNRECOGNIZED_NAME" });
-    assert.equal(await said(proxy, { sni: "two.localhost" }), "two");
+      await assert.rejects(send(proxy, sni ? { sni } : {}), { code: "ERR_SSL_TLSV1_UNRECOGNIZED_NAME" });
+    assert.equal(await bodyOf(proxy, { sni: "two.localhost" }), "two");
     proxy.plane.apply({ type: "no app", app_id: "two" });
-    assert.equal(await said(proxy, { sni: "three.localhost" }), "one", "it has the port alone now");
+    assert.equal(await bodyOf(proxy, { sni: "three.localhost" }), "one", "it has the port alone now");
   });
 
   test("an app with default_self_signed serves the names that no app has", async (t) => {
@@ -108,13 +112,13 @@ suite("a shared TLS port", () => {
     await serve(t, proxy, { app_name: "one", since: 1 });
     await serve(t, proxy, { app_name: "two", since: 2 }, { self_signed: true });
     for (const sni of ["three.localhost", "shop.example.com"]) {
-      assert.equal((await ask(proxy, { sni })).names, SELF_SIGNED);
-      assert.equal(await said(proxy, { sni }), "two");
+      assert.equal((await send(proxy, { sni })).names, SELF_SIGNED);
+      assert.equal(await bodyOf(proxy, { sni }), "two");
     }
-    assert.equal(await said(proxy, {}), "two", "without a name");
-    assert.equal(await said(proxy, { sni: "one.localhost" }), "one");
-    assert.equal(await said(proxy, { sni: "three.localhost", host: "one.localhost" }), "421", "another app's host");
-    assert.equal(await said(proxy, { sni: "one.localhost", host: "three.localhost" }), "421");
+    assert.equal(await bodyOf(proxy, {}), "two", "without a name");
+    assert.equal(await bodyOf(proxy, { sni: "one.localhost" }), "one");
+    assert.equal(await bodyOf(proxy, { sni: "three.localhost", host: "one.localhost" }), "421", "another app's host");
+    assert.equal(await bodyOf(proxy, { sni: "one.localhost", host: "three.localhost" }), "421");
   });
 
   test("of several apps with default_self_signed the oldest serves, in any order of arrival", async (t) => {
@@ -125,8 +129,8 @@ suite("a shared TLS port", () => {
       ["a", 2],
     ] as const)
       await serve(t, proxy, { app_name, since }, { self_signed: true });
-    assert.equal(await said(proxy, { sni: "nobody.example.com" }), "a");
+    assert.equal(await bodyOf(proxy, { sni: "nobody.example.com" }), "a");
     proxy.plane.apply({ type: "no app", app_id: "a" });
-    assert.equal(await said(proxy, { sni: "nobody.example.com" }), "b");
+    assert.equal(await bodyOf(proxy, { sni: "nobody.example.com" }), "b");
   });
 });

@@ -1,4 +1,4 @@
-/** How long the edge proxy waits for machines and for clients in the middle of a request, in both versions of HTTP. */
+/** Timeouts of machines and of clients in the middle of a request, over HTTP/1.1 and HTTP/2. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import type { RequestListener } from "node:http";
@@ -15,14 +15,14 @@ const REQUEST = "GET / HTTP/1.1\r\nhost: web.localhost\r\nconnection: close\r\n\
 
 /** A machine that answers as the test says, behind a listener with a virtual clock. */
 async function house(t: TestContext, listener: RequestListener, options: Partial<PortOptions> = {}) {
-  const asked = Promise.withResolvers<void>();
+  const received = Promise.withResolvers<void>();
   const backend = await aBackend(t, (request, response) => {
     listener(request, response);
-    asked.resolve();
+    received.resolve();
   });
   const proxy = await aPlaneInTime(t);
   await proxy.serve({ targets: [aTarget(backend.port)], options });
-  return { proxy, asked: asked.promise };
+  return { proxy, received: received.promise };
 }
 
 function http2(t: TestContext, { port }: TestPlane, settings = {}): ClientHttp2Session {
@@ -54,9 +54,9 @@ const begun: RequestListener = (_request, response) => void response.write("so f
 suite("timeouts over HTTP/1.1", () => {
   test("a machine that does not respond is 504 after the default or the service's own timeout", async (t) => {
     for (const idle_ms of [0, MINUTE]) {
-      const { proxy, asked } = await house(t, silent, { idle_ms });
+      const { proxy, received } = await house(t, silent, { idle_ms });
       const answer = proxy.raw(REQUEST);
-      await asked;
+      await received;
       proxy.later((idle_ms || PROXY_LIMITS.answer_idle_ms) + 1);
       assert.match(await answer, /^HTTP\/1\.1 504 .*"status":"answer_timeout"/s);
     }
@@ -74,10 +74,10 @@ suite("timeouts over HTTP/1.1", () => {
     assert.doesNotMatch(last, /\r\n0\r\n\r\n$/);
   });
 
-  test("a client that stops in the middle of its body: 408", async (t) => {
-    const { proxy, asked } = await house(t, silent);
+  test("a client that stops in the middle of its body gets 408", async (t) => {
+    const { proxy, received } = await house(t, silent);
     const answer = proxy.raw("POST / HTTP/1.1\r\nhost: web.localhost\r\ncontent-length: 10\r\n\r\nhalf");
-    await asked;
+    await received;
     proxy.later(PROXY_LIMITS.stall_ms + 1);
     assert.match(await answer, /^HTTP\/1\.1 408 .*"status":"slow_body"/s);
   });
@@ -85,10 +85,10 @@ suite("timeouts over HTTP/1.1", () => {
 
 suite("timeouts over HTTP/2", () => {
   test("a machine that does not respond is 504, and the HTTP/2 connection stays open", async (t) => {
-    const { proxy, asked } = await house(t, silent, { tls: true, idle_ms: MINUTE });
+    const { proxy, received } = await house(t, silent, { tls: true, idle_ms: MINUTE });
     const session = http2(t, proxy);
     const stream = session.request({ ":path": "/", ":authority": "web.localhost" });
-    await asked;
+    await received;
     proxy.later(MINUTE + 1);
     assert.equal(await statusOf(stream), 504);
     stream.resume();
@@ -102,16 +102,16 @@ suite("timeouts over HTTP/2", () => {
     const stream = post(session);
     await once(stream, "data");
     proxy.later(PROXY_LIMITS.stall_ms + 1);
-    const looks = counted(proxy);
-    // Its bytes are told at the next look at everything.
+    const reports = counted(proxy);
+    // Its bytes are reported at the next sweep.
     await promisify(session.ping.bind(session))();
-    await until("everything is looked at", () => counted(proxy) > looks);
+    await until("all deadlines are checked", () => counted(proxy) > reports);
     assert.equal(stream.closed, false);
     proxy.later(PROXY_LIMITS.answer_idle_ms);
     assert.equal(await closed(stream), constants.NGHTTP2_CANCEL);
   });
 
-  test("a client that does not read its response, or sends a body nobody reads, loses its stream", async (t) => {
+  test("a client that does not read its response, or sends a body that is not read, loses its stream", async (t) => {
     const large: RequestListener = (_request, response) => void response.end(Buffer.alloc(1 << 20));
     for (const listener of [large, ((_request, response) => void response.end("done")) as RequestListener]) {
       const { proxy } = await house(t, listener, { tls: true });

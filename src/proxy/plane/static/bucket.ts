@@ -1,4 +1,4 @@
-/** Files of a bucket of an S3-compatible server. */
+/** Serves files from a bucket of an S3-compatible server. */
 import type { IncomingMessage } from "node:http";
 import type { Clock } from "#core/clock.ts";
 import type { BucketsSetting } from "#core/proxy-settings.ts";
@@ -23,7 +23,7 @@ export class Buckets {
   }
 
   /** `path` begins with the bucket. Undefined when no server is configured. */
-  ask(method: string, path: string, headers: Record<string, string>): Promise<IncomingMessage> | undefined {
+  request(method: string, path: string, headers: Record<string, string>): Promise<IncomingMessage> | undefined {
     return this.#connection?.send({ method, path, headers });
   }
 
@@ -69,7 +69,7 @@ export class Bucket implements Files {
     }
     let answer: IncomingMessage | undefined;
     try {
-      answer = await this.#buckets.ask(method, `/${encodedPath(key)}`, headers);
+      answer = await this.#buckets.request(method, `/${encodedPath(key)}`, headers);
     } catch (error) {
       return unreachable((error as Error).message);
     }

@@ -1,4 +1,4 @@
-/** What a file is, by the end of its name. */
+/** The media type of a file, by its extension. */
 const TYPES: Record<string, string> = {
   avif: "image/avif",
   bmp: "image/bmp",

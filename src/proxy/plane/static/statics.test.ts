@@ -1,4 +1,4 @@
-/** Files that the edge proxy serves itself: out of real layers, and out of a real bucket (test/system). */
+/** Files that the edge proxy serves itself, from real layers; from a real bucket in test/system. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { linkSync, mkdirSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
@@ -39,7 +39,7 @@ interface Got {
 
 /** An app whose /static is the folder /public of two layers; its machine answers everything else. */
 async function site(t: TestContext, options: Partial<PortOptions> = {}): Promise<Site> {
-  const backend = await aBackend(t, (asked, response) => response.end(`machine: ${asked.method} ${asked.url}`));
+  const backend = await aBackend(t, (headers, response) => response.end(`machine: ${headers.method} ${headers.url}`));
   const lower = layer({ "public/a.txt": "lower a", "public/old/x.txt": "old x", "public/b.css": "b {}", secret: "s" });
   const upper = layer({
     "public/a.txt": "upper a",
@@ -119,12 +119,12 @@ suite("static files of the edge proxy", () => {
       [{ range: "bytes=0-3", "if-range": etag }, 206, "0123", "bytes 0-3/10000"],
       [{ range: "bytes=0-3", "if-range": '"other"' }, 200, text],
     ];
-    for (const [asked, status, body, range] of cases) {
-      const got = await get("/static/long.txt", asked);
+    for (const [headers, status, body, range] of cases) {
+      const got = await get("/static/long.txt", headers);
       assert.deepEqual(
         [got.status, got.text, got.headers["content-range"]],
         [status, body, range],
-        JSON.stringify(asked),
+        JSON.stringify(headers),
       );
     }
     const head = await get("/static/long.txt", {}, "HEAD");
@@ -147,10 +147,10 @@ suite("static files of the edge proxy", () => {
     const secure = await site(t, { tls: true });
     const session = connect(`https://127.0.0.1:${secure.listener.port}`, { rejectUnauthorized: false });
     t.after(() => session.destroy());
-    const ask = (path: string): Promise<string> =>
+    const fetchText = (path: string): Promise<string> =>
       read(session.request({ ":path": path, ":authority": "web.localhost" }));
-    assert.equal(await ask("/static/a.txt"), "upper a");
-    assert.equal(await ask("/static/none"), "machine: GET /static/none");
+    assert.equal(await fetchText("/static/a.txt"), "upper a");
+    assert.equal(await fetchText("/static/none"), "machine: GET /static/none");
   });
 
   test("links and hard links work in folders that several layers share", async () => {

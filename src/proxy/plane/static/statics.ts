@@ -1,4 +1,4 @@
-/** Files that are served here instead of by a machine. What is not there is the machine's to answer. */
+/** Serves static files instead of a machine. A request without a matching file goes to a machine. */
 import type { StaticTable } from "../../table.ts";
 import type { PendingRequest } from "../balance/pending-request.ts";
 import type { RequestHead } from "../http1/head.ts";
@@ -66,20 +66,20 @@ interface PendingFile extends PendingRequest {
   noFile(): void;
 }
 
-/** Returns true when static files are tried for the request; then `pending` is told the result. */
+/** Returns true when static files are tried for the request; then a method of `pending` gets the result. */
 export function tryFiles(statics: Statics, head: RequestHead, pending: PendingFile): boolean {
   const match = statics.match(head);
   if (!match) return false;
   match.files.find(match.wanted).then(
     (found) => {
-      if (pending.gone) {
+      if (pending.aborted) {
         if (found && "abandon" in found) found.abandon();
       } else if (!found) pending.noFile();
       else if ("abandon" in found) pending.got(undefined, found);
       else pending.refused(found);
     },
     // An unreadable file counts as missing.
-    () => pending.gone || pending.noFile(),
+    () => pending.aborted || pending.noFile(),
   );
   return true;
 }
