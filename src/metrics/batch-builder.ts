@@ -2,7 +2,7 @@ import { STALE_NAN } from "./source.ts";
 import { encodeLabels } from "./tsdb/index/labels.ts";
 import type { SeriesBatch } from "./tsdb/ingest/series-batch.ts";
 
-/** Encodes a series of our own for a batch; a label without a value is omitted. */
+/** Encodes a series of the platform for a batch; a label without a value is omitted. */
 export function spell(name: string, labels: Readonly<Record<string, string>>): Uint8Array {
   const pairs = Object.entries({ ...labels, __name__: name }).filter(([, value]) => value !== "");
   return encodeLabels(pairs.sort(([a], [b]) => (a < b ? -1 : 1)).flat());

@@ -21,7 +21,7 @@ import type { Scope } from "./tsdb/index/scope.ts";
 interface Parts extends PushParts {
   engine(): MetricsEngine;
   clock: Clock;
-  /** How asking an organization's machines goes. */
+  /** State of an organization's scrape targets. */
   targets(org_id: string): readonly TargetState[];
 }
 
@@ -71,7 +71,7 @@ const QUERY_ERRORS = ["query_invalid", "query_failed", "query_timeout", "query_c
 const NO_MATCH = 'match[] is required: a selector such as up{app="web"}';
 const DAY_MS = 86_400_000;
 
-/** The Prometheus-compatible query API of an organization. What it sees is that organization's own database. */
+/** The Prometheus-compatible query API of an organization, on that organization's own database. */
 export function metricsRoutes(parts: Parts): Row[] {
   return [
     ...queryRoutes(parts),
@@ -83,7 +83,7 @@ export function metricsRoutes(parts: Parts): Row[] {
   ];
 }
 
-/** Clients send the same questions as GET, or as POST with a form. */
+/** Clients send the same queries as GET, or as POST with a form. */
 function both(row: Row): Row[] {
   return [row, { ...row, method: "POST" }];
 }
@@ -99,14 +99,14 @@ function queryRoutes({ engine, clock }: Parts): Row[] {
         errors: QUERY_ERRORS,
         async handle({ query, signal, ...admitted }) {
           const end_ms = timeOf("time", query.time, clock.now());
-          const asked = {
+          const request = {
             query: query.query,
             start_ms: end_ms,
             end_ms,
             ...limitsOf(query.timeout),
             ...optionsOf(query),
           };
-          return await answering(() => engine().query(orgOf(admitted).id, asked, signal));
+          return await answering(() => engine().query(orgOf(admitted).id, request, signal));
         },
       }),
     ),
@@ -122,7 +122,7 @@ function queryRoutes({ engine, clock }: Parts): Row[] {
           const end_ms = timeOf("end", query.end, 0);
           const step_ms =
             stepOf("step", query.step) ?? fail("invalid_request", 'invalid parameter "step": it is empty');
-          const asked = {
+          const request = {
             query: query.query,
             start_ms,
             end_ms,
@@ -130,7 +130,7 @@ function queryRoutes({ engine, clock }: Parts): Row[] {
             ...limitsOf(query.timeout),
             ...optionsOf(query),
           };
-          return await answering(() => engine().query(orgOf(admitted).id, asked, signal));
+          return await answering(() => engine().query(orgOf(admitted).id, request, signal));
         },
       }),
     ),
@@ -143,8 +143,8 @@ function queryRoutes({ engine, clock }: Parts): Row[] {
       async handle({ query, signal, ...admitted }) {
         const selector = await answering(() => selectorOf(query["match[]"]));
         if (!selector) fail("invalid_request", NO_MATCH);
-        const asked = { selector, at_ms: clock.now(), lookback_ms: 300_000 };
-        return await answering(() => engine().federate(orgOf(admitted).id, asked, signal));
+        const request = { selector, at_ms: clock.now(), lookback_ms: 300_000 };
+        return await answering(() => engine().federate(orgOf(admitted).id, request, signal));
       },
     }),
     route(`POST ${BASE}/api/v1/read`, {
@@ -166,13 +166,13 @@ function labelRoutes({ engine, clock }: Parts): Row[] {
       ...(selector ? { selector } : {}),
     };
   };
-  /** Asks for the list in the request's scope, up to its limit. */
+  /** Returns the list in the request's scope, up to its limit. */
   const listed = async (
     query: Parameters<typeof scopeOf>[0] & { limit?: number },
-    ask: (scope: Scope) => Promise<Uint8Array | readonly unknown[]>,
+    read: (scope: Scope) => Promise<Uint8Array | readonly unknown[]>,
   ): Promise<Uint8Array | string> => {
     const scope = await scopeOf(query);
-    const { data, warnings } = await firstOf(query.limit ?? 0, (most) => ask({ ...scope, limit: most }));
+    const { data, warnings } = await firstOf(query.limit ?? 0, (most) => read({ ...scope, limit: most }));
     return success(data, warnings);
   };
   return [
@@ -223,24 +223,24 @@ function labelRoutes({ engine, clock }: Parts): Row[] {
       handle: async ({ query, ...admitted }) =>
         await answering(async () => {
           const selector = await selectorOf(query["match[]"]);
-          const asked = {
+          const request = {
             ...(query.topN ? { top: query.topN } : {}),
             ...(query.focusLabel ? { focus_label: query.focusLabel } : {}),
             ...(selector ? { selector } : {}),
           };
-          return success(await engine().status(orgOf(admitted).id, asked));
+          return success(await engine().status(orgOf(admitted).id, request));
         }),
     }),
   ];
 }
 
-/** What Grafana's data source asks besides. Rules and alerts are in the alerts module. */
+/** Other routes that Grafana's data source uses. Rules and alerts are in the alerts module. */
 function grafanaRoutes({ engine, clock }: Parts): Row[] {
   const fixed = (path: string, summary: string, data: unknown): Row =>
     route(`GET ${BASE}${path}`, { ...COMMON, summary, response: JSON_BYTES, handle: async () => success(data) });
   return [
     // The version is the one of the query API we are compatible with; the revision is ours.
-    fixed("/api/v1/status/buildinfo", "What Grafana asks to learn which features there are", {
+    fixed("/api/v1/status/buildinfo", "Version information, from which Grafana detects features", {
       version: "2.45.0",
       revision: VERSION,
       branch: "",
@@ -300,6 +300,6 @@ const optionsOf = ({ dialect: name, nocache: fresh, limit: most }: QueryOptions)
 
 function limitsOf(timeout: string | undefined): { limits?: { time_ms: number } } {
   const time_ms = stepOf("timeout", timeout);
-  // A caller may ask for less than the limit, not for more.
+  // A caller may lower the limit, not raise it.
   return time_ms === undefined ? {} : { limits: { time_ms: Math.min(time_ms, QUERY_LIMITS.time_ms) } };
 }

@@ -1,6 +1,6 @@
 /**
- * Where the evaluator gets its samples from. Implemented by the database (`tsdb/`) and, for tests of the
- * language alone, by a store of plain arrays; both pass `source.suite.ts`.
+ * The evaluator's source of samples. Implemented by the database (`tsdb/`) and, for tests of the language alone, by a
+ * store of plain arrays; both pass `source.suite.ts`.
  *
  * Terms: a *series* is one set of labels, `__name__` among them; its samples have strictly rising
  * timestamps. A *selector* is an OR of ANDs of matchers. Everything here is synchronous, because it runs in

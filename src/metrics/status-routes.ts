@@ -23,7 +23,7 @@ const COMMON = {
 const BASE = "/prometheus/:org_slug/api/v1";
 const success = (data: unknown): string => JSON.stringify({ status: "success", data });
 
-/** What Prometheus' own page and its clients ask about the server. There is no configuration file and no flag here. */
+/** Status routes for Prometheus' UI and clients. There is no configuration file and no flag here. */
 export function statusRoutes({ engine, clock, targets }: Parts): Row[] {
   const started = clock.now();
   const fixed = (path: string, summary: string, data: () => unknown): Row =>
@@ -31,7 +31,7 @@ export function statusRoutes({ engine, clock, targets }: Parts): Row[] {
   return [
     fixed("/status/config", "Prometheus' configuration file: there is none", () => ({ yaml: "" })),
     fixed("/status/flags", "Prometheus' flags: there are none", () => ({})),
-    fixed("/status/runtimeinfo", "When the server started, and how long samples are kept", () => ({
+    fixed("/status/runtimeinfo", "The server's start time and the retention of samples", () => ({
       startTime: isoTime(started),
       CWD: "",
       reloadConfigSuccess: true,

@@ -4,9 +4,9 @@ export const TRUNCATED = "results truncated due to limit";
 /** Truncates a list that was requested with one more than `limit`, to detect more; 0 means all. */
 export async function firstOf(
   limit: number,
-  ask: (limit: number) => Promise<Uint8Array | readonly unknown[]>,
+  read: (limit: number) => Promise<Uint8Array | readonly unknown[]>,
 ): Promise<{ data: Uint8Array | readonly unknown[]; warnings: readonly string[] }> {
-  const found = await ask(limit === 0 ? 0 : limit + 1);
+  const found = await read(limit === 0 ? 0 : limit + 1);
   if (limit === 0) return { data: found, warnings: [] };
   const list = found instanceof Uint8Array ? (JSON.parse(Buffer.from(found).toString()) as unknown[]) : found;
   if (list.length <= limit) return { data: found, warnings: [] };

@@ -15,8 +15,8 @@ const sample = (name: string, labels: Record<string, string>, more: Partial<Buil
 });
 const machine = (instance: string) => ({ app: "web", region: "local", host: "0001", instance });
 
-/** The series of a batch as text, those that end with a `!`. */
-function told({ labels, ends, values }: SeriesBatch): string[] {
+/** The series of a batch as text; a staleness marker is a final `!`. */
+function seriesOf({ labels, ends, values }: SeriesBatch): string[] {
   return [...ends].map((end, i) => {
     const series = Buffer.from(labels.subarray(ends[i - 1] ?? 0, end)).toString("latin1");
     return Number.isNaN(values[i]) ? `${series}!` : series;
@@ -27,7 +27,7 @@ function round(batches: Batches, samples: readonly BuiltinSample[], at = 15_000)
   const open = batches.begin(at);
   open.add(samples);
   const batch = batches.end(open).get("o1");
-  return batch ? told(batch) : [];
+  return batch ? seriesOf(batch) : [];
 }
 
 const text = (name: string, labels: Record<string, string>): string =>

@@ -5,13 +5,13 @@ import { isOwner, type Owner, ownerOf, SeriesShapes, spelledOwner } from "./seri
 import type { BuiltinSample } from "./sources.ts";
 
 /** An owner in a round: its labels, and the numbers of its series' shapes. */
-interface Told {
+interface OwnerState {
   owner: Owner;
   shapes: Uint32Array;
 }
 
 /** Owners of an organization's series, by their encoded labels. */
-type OrgRound = Map<string, Told>;
+type OrgRound = Map<string, OwnerState>;
 
 /**
  * Batches of samples for the engine, one per organization and round. A series that is missing from a round gets a
@@ -43,25 +43,25 @@ export class Batches {
 
   /** Ends a round: returns its batches, with staleness markers for missing series. */
   end(round: Round): Map<string, SeriesBatch> {
-    const next = round.told();
-    for (const [org_id, spelled] of this.#gone(next)) round.builder(org_id).end(spelled, round.timestamp_ms);
+    const next = round.state();
+    for (const [org_id, spelled] of this.#missing(next)) round.builder(org_id).end(spelled, round.timestamp_ms);
     this.#last = next;
     this.#forgetShapes();
     return new Map([...round.builders].map(([org_id, builder]) => [org_id, builder.build()]));
   }
 
   /** Series of the previous round or process that are missing from this round. */
-  *#gone(next: ReadonlyMap<string, OrgRound>): Generator<[org_id: string, spelled: Uint8Array]> {
+  *#missing(next: ReadonlyMap<string, OrgRound>): Generator<[org_id: string, spelled: Uint8Array]> {
     for (const [org_id, before] of this.#last) {
       const now = next.get(org_id);
-      for (const [key, told] of before)
-        for (const spelled of this.#ended(told, now?.get(key)?.shapes ?? NONE)) yield [org_id, spelled];
+      for (const [key, state] of before)
+        for (const spelled of this.#ended(state, now?.get(key)?.shapes ?? NONE)) yield [org_id, spelled];
     }
     for (const [org_id, now] of next) for (const spelled of this.#closed(org_id, now)) yield [org_id, spelled];
   }
 
   /** Series that an owner no longer has. */
-  *#ended({ owner, shapes }: Told, now: Uint32Array): Generator<Uint8Array> {
+  *#ended({ owner, shapes }: OwnerState, now: Uint32Array): Generator<Uint8Array> {
     if (isSame(now, shapes)) return;
     const bytes = spelledOwner(owner);
     for (const shape of shapes) if (!now.includes(shape)) yield Buffer.concat([...this.#shapes.spell(shape, bytes)]);
@@ -98,7 +98,7 @@ const SPARE_SHAPES = 1000;
 const isSame = (a: Uint32Array, b: Uint32Array): boolean =>
   a.length === b.length && a.every((value, place) => value === b[place]);
 
-interface Telling {
+interface OwnerRound {
   owner: Owner;
   bytes: readonly Uint8Array[];
   shapes: Set<number>;
@@ -114,9 +114,9 @@ export class Round {
   readonly builders = new Map<string, BatchBuilder>();
   readonly #shapes: SeriesShapes;
   readonly #last: ReadonlyMap<string, OrgRound>;
-  readonly #told = new Map<string, Map<string, Telling>>();
+  readonly #orgs = new Map<string, Map<string, OwnerRound>>();
   /** The owner of the previous sample: those of one machine are adjacent. */
-  #current: { org_id: string; telling: Telling } | undefined;
+  #current: { org_id: string; ownerRound: OwnerRound } | undefined;
 
   constructor(shapes: SeriesShapes, last: ReadonlyMap<string, OrgRound>, timestamp_ms: number) {
     this.#shapes = shapes;
@@ -125,7 +125,7 @@ export class Round {
   }
 
   get org_ids(): string[] {
-    return [...this.#told.keys()];
+    return [...this.#orgs.keys()];
   }
 
   add(samples: Iterable<BuiltinSample>): void {
@@ -133,7 +133,7 @@ export class Round {
   }
 
   #add(sample: BuiltinSample): void {
-    const { shapes, bytes, known } = this.#tellingOf(sample);
+    const { shapes, bytes, known } = this.#ownerRoundOf(sample);
     const shape = this.#shapes.numberOf(sample);
     // A duplicate series in one round would have two values at one time; the first one stays.
     if (shapes.has(shape)) return;
@@ -145,13 +145,13 @@ export class Round {
     builder.pushPieces(this.#shapes.spell(shape, bytes), this.timestamp_ms, sample.value);
   }
 
-  #tellingOf({ org_id, labels }: BuiltinSample): Telling {
+  #ownerRoundOf({ org_id, labels }: BuiltinSample): OwnerRound {
     const current = this.#current;
-    if (current?.org_id === org_id && isOwner(current.telling.owner, labels)) return current.telling;
+    if (current?.org_id === org_id && isOwner(current.ownerRound.owner, labels)) return current.ownerRound;
     const owner = ownerOf(labels);
     const key = owner.join("\0");
-    const telling = entryOf(
-      entryOf(this.#told, org_id, () => new Map<string, Telling>()),
+    const ownerRound = entryOf(
+      entryOf(this.#orgs, org_id, () => new Map<string, OwnerRound>()),
       key,
       () => ({
         owner,
@@ -160,21 +160,21 @@ export class Round {
         known: this.#last.get(org_id)?.get(key)?.shapes ?? NONE,
       }),
     );
-    this.#current = { org_id, telling };
-    return telling;
+    this.#current = { org_id, ownerRound };
+    return ownerRound;
   }
 
   builder(org_id: string): BatchBuilder {
     return entryOf(this.builders, org_id, () => new BatchBuilder());
   }
 
-  /** What is kept until the next round. An owner with unchanged series keeps their array. */
-  told(): Map<string, OrgRound> {
+  /** The state for the next round. An owner with unchanged series keeps their array. */
+  state(): Map<string, OrgRound> {
     return new Map(
-      [...this.#told].map(([org_id, tellings]) => [
+      [...this.#orgs].map(([org_id, owners]) => [
         org_id,
         new Map(
-          [...tellings].map(([key, { owner, shapes, known }]) => {
+          [...owners].map(([key, { owner, shapes, known }]) => {
             const fresh = Uint32Array.from(shapes);
             return [key, { owner, shapes: isSame(fresh, known) ? known : fresh }];
           }),

@@ -1,6 +1,6 @@
 /**
- * The words of the built-in series, as the specification lists them. A group's series are named `<prefix><field>`;
- * whatever reads a machine fills in every field, so a field that is missing does not compile.
+ * The names of the built-in series, as the specification lists them. A group's series are named `<prefix><field>`;
+ * code that reads a machine must set every field, so a missing one does not compile.
  */
 
 export const MEMORY_FIELDS = [

@@ -1,5 +1,5 @@
 /**
- * What a hosted database is asked, one row per group of series: columns named in `labels` become labels, every other
+ * Queries of hosted databases, one per group of series: columns named in `labels` become labels, every other
  * column is the series `<prefix><column>`. A column that is NULL is left out of the round.
  */
 export interface PostgresQuery {

@@ -6,7 +6,7 @@ import { silentLog } from "#core/log.ts";
 import { PostgresReader } from "./postgres.ts";
 import type { MeasuredMachine } from "./sources.ts";
 
-/** A message of the protocol: its letter, its length, and what it says. */
+/** A message of the protocol: its type, its length and its body. */
 function message(letter: string, body: string): Buffer {
   const length = Buffer.alloc(4);
   length.writeUInt32BE(4 + body.length);

@@ -71,7 +71,7 @@ suite("built-in sampler", () => {
     assert.deepEqual(await shown(engine, "svc_instance_up", systemClock.now()), []);
   });
 
-  test("series of an earlier process end with the first round if they are gone", async (t) => {
+  test("series of an earlier process that no longer exist end with the first round", async (t) => {
     const engine = anEngine(t);
     const start = Math.floor(systemClock.now() / STEP) * STEP - 10 * STEP;
     const exit = sample("svc_instance_exit_code", 0);
@@ -81,7 +81,7 @@ suite("built-in sampler", () => {
       exit,
     ]);
     await before.sample(start);
-    // Another process, which knows nothing of the one before but what is kept.
+    // Another process, which has only the stored state of the previous one.
     const after = aSampler(engine, () => [
       sample("svc_app_concurrency", 1, { proxy_id: "green" }),
       sample("svc_instance_up", 1),
@@ -91,7 +91,7 @@ suite("built-in sampler", () => {
     assert.deepEqual(await shown(engine, "svc_app_concurrency", now), [["green", "1"]]);
     assert.deepEqual(await shown(engine, "svc_instance_up", now), [["", "1"]]);
     assert.deepEqual(await shown(engine, "count_over_time(svc_instance_up[1m])", now), [["", "2"]]);
-    // How a machine ended is told once, and stays told.
+    // An exit is sampled once, and its series does not end.
     assert.deepEqual(await shown(engine, "svc_instance_exit_code", now), [["", "0"]]);
   });
 

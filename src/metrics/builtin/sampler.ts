@@ -54,7 +54,7 @@ export class Sampler {
     this.#running ??= onGrid(clock, BUILTIN_LIMITS.interval_ms, this.#closing.signal, (at_ms) => this.sample(at_ms));
   }
 
-  /** A round that is under way is broken off: with thousands of machines it takes seconds. */
+  /** Aborts a round in progress: with thousands of machines it takes seconds. */
   async close(): Promise<void> {
     this.#closing.abort();
     await this.#running;
@@ -81,7 +81,7 @@ export class Sampler {
     await Promise.all(Array.from(batches, ([org_id, batch]) => this.#append(org_id, batch)));
   }
 
-  /** Series open before a restart that are gone end with the first round, not after a lookback. */
+  /** Series from before a restart that no longer exist end with the first round, not after a lookback. */
   async #adopt(org_ids: ReadonlySet<string>, at_ms: number): Promise<void> {
     const fresh = [...org_ids].filter((org_id) => !this.#batches.knows(org_id));
     await Promise.all(
@@ -110,7 +110,7 @@ export class Sampler {
     try {
       await this.#parts.engine().append(org_id, batch);
     } catch (error) {
-      this.#parts.log.warn({ error, org_id }, "built-in metrics could not be kept");
+      this.#parts.log.warn({ error, org_id }, "built-in metrics could not be stored");
     }
   }
 

@@ -54,9 +54,9 @@ export class SeriesShapes {
 
   /** Drops all shapes but these. Returns the new numbers. */
   keep(used: ReadonlySet<number>): ReadonlyMap<number, number> {
-    const kept = [...used].flatMap((number) => this.#shapes[number] ?? []);
-    this.#shapes = kept;
-    this.#numbers = new Map(kept.map(({ key }, number) => [key, number]));
+    const used_shapes = [...used].flatMap((number) => this.#shapes[number] ?? []);
+    this.#shapes = used_shapes;
+    this.#numbers = new Map(used_shapes.map(({ key }, number) => [key, number]));
     return new Map([...used].map((number, place) => [number, place]));
   }
 }

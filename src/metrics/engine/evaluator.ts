@@ -51,7 +51,7 @@ function firstSeries(result: QueryResult, limit: number | undefined): QueryResul
 /** The module the worker loads by default. */
 export const evaluator: Evaluator = {
   evaluate(source, { query, start_ms, end_ms, step_ms, dialect, nocache, limits, limit }, isCancelled, memory) {
-    const asked = {
+    const input = {
       query,
       source,
       isCancelled,
@@ -60,7 +60,7 @@ export const evaluator: Evaluator = {
       ...(limits ? { limits } : {}),
     };
     const result =
-      step_ms === undefined ? instant({ ...asked, time_ms: end_ms }) : range({ ...asked, start_ms, end_ms, step_ms });
+      step_ms === undefined ? instant({ ...input, time_ms: end_ms }) : range({ ...input, start_ms, end_ms, step_ms });
     return writeResult(firstSeries(result, limit));
   },
 };

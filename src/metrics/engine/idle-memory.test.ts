@@ -6,32 +6,32 @@ import { IdleMemory, idleParts } from "./idle-memory.ts";
 
 const MB = 1024 * 1024;
 
-/** A thread whose time and memory are set by hand: collecting leaves `kept` and takes 30 ms. */
-function thread(kept = 20 * MB) {
-  const state = { now: 0, taken: kept, spent: 0, collected: [] as number[] };
-  let timer: { at: number; look: () => void } | undefined;
+/** A thread whose time and memory are set by hand: collecting leaves `live` bytes and takes 30 ms. */
+function thread(live = 20 * MB) {
+  const state = { now: 0, taken: live, spent: 0, collected: [] as number[] };
+  let timer: { at: number; check: () => void } | undefined;
   const idle = new IdleMemory({
     clock: { monotonic: () => state.now },
-    later(ms, look) {
-      assert.equal(timer, undefined, "one look at a time");
-      timer = { at: state.now + ms, look };
+    later(ms, check) {
+      assert.equal(timer, undefined, "one timer at a time");
+      timer = { at: state.now + ms, check };
     },
     taken: () => state.taken,
     spent: () => state.spent,
     async collect() {
       state.collected.push(state.now);
-      state.taken = kept;
+      state.taken = live;
       state.spent += 30;
     },
   });
-  /** Time passes, look by look; what a look began has ended before the next. */
+  /** Advances the clock, check by check; the work of a check ends before the next one. */
   const pass = async (ms: number): Promise<void> => {
     const end = state.now + ms;
     while (timer && timer.at <= end) {
-      const { at, look } = timer;
+      const { at, check } = timer;
       timer = undefined;
       state.now = at;
-      look();
+      check();
       await new Promise<void>((resolve) => setImmediate(resolve));
     }
     state.now = end;
@@ -63,16 +63,16 @@ suite("garbage collection of the idle metrics worker", () => {
   });
 
   test("memory is not collected for little garbage, nor for a small fraction", async () => {
-    for (const [kept, worth] of [
+    for (const [live, worth] of [
       [20 * MB, 8 * MB],
       [200 * MB, 50 * MB],
     ] as const) {
-      const { idle, state, pass } = thread(kept);
+      const { idle, state, pass } = thread(live);
       for (const more of [worth - 1, worth]) {
-        state.taken = kept + more;
+        state.taken = live + more;
         idle.worked(500);
         await pass(10_000);
-        assert.equal(state.collected.length, more < worth ? 0 : 1, `${more} more than ${kept}`);
+        assert.equal(state.collected.length, more < worth ? 0 : 1, `${more} more than ${live}`);
       }
     }
   });
@@ -84,7 +84,7 @@ suite("garbage collection of the idle metrics worker", () => {
       idle.worked(100);
       await pass(100);
     }
-    // 30 ms of work are 3 s of rest.
+    // After 30 ms of collecting there is a pause of 3 s.
     assert.deepEqual(state.collected, [100, 3100, 6100, 9100]);
   });
 
@@ -103,10 +103,10 @@ suite("garbage collection of the idle metrics worker", () => {
     for (let i = 0; i < 8; i++) slabs.add(new Uint8Array(200 * 1024), 0, 0, 0);
     const { bytes } = slabs;
     slabs.release();
-    const kept = process.memoryUsage().arrayBuffers;
+    const live = process.memoryUsage().arrayBuffers;
     freeSpareSlabs();
     assert.equal(bytes, 2 * MB);
-    assert.ok(kept - process.memoryUsage().arrayBuffers >= bytes);
+    assert.ok(live - process.memoryUsage().arrayBuffers >= bytes);
     assert.ok(new ChunkSlabs().add(new Uint8Array(8), 0, 1, 2) > 0, "new ones are made when they are needed");
   });
 });

@@ -1,7 +1,7 @@
 /**
- * The worker's memory goes back to the host when nothing is asked of it. V8 keeps the room it once needed, and what
- * was read and written lies there until something else needs the place: after a load of millions of samples that was
- * a tenth of the whole program.
+ * Returns the worker's memory to the host while it has no requests. V8 keeps the heap it once needed, with the garbage
+ * of past reads and writes, until it needs the space: after a load of millions of samples that was a tenth of the
+ * whole program.
  */
 import { Session } from "node:inspector";
 import { getHeapStatistics } from "node:v8";

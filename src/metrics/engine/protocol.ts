@@ -65,7 +65,7 @@ export interface Request<M extends Method = Method> {
 export interface CrossedError {
   name: string;
   message: string;
-  /** A full disk may be temporary; the caller is told. */
+  /** A full disk may be temporary, so the caller learns of it. */
   full?: boolean;
   details?: unknown;
 }

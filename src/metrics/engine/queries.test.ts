@@ -89,11 +89,11 @@ suite("queries through the engine", () => {
       }));
       if (round % 2 === 1) await engine.append("acme", seriesBatch(late));
       const start_ms = end_ms - (POINTS - 100 + Math.floor(dice() * 100)) * STEP;
-      const asked = { query, start_ms, end_ms: end_ms - Math.floor(dice() * 20) * STEP, step_ms: STEP };
-      const remembered = read(await engine.query("acme", asked));
-      // A matcher on a label that nothing has changes the text and not the meaning: the cache does not know it.
+      const request = { query, start_ms, end_ms: end_ms - Math.floor(dice() * 20) * STEP, step_ms: STEP };
+      const remembered = read(await engine.query("acme", request));
+      // A matcher on a label that no series has changes the text but not the result, so it misses the cache.
       const fresh = query.replace("requests", `requests{round${round}=""}`);
-      const computed = read(await engine.query("acme", { ...asked, query: fresh }));
+      const computed = read(await engine.query("acme", { ...request, query: fresh }));
       const values = (answer: Answer) =>
         answer.data.result.map(({ metric, values: list }) => [
           metric["app"],

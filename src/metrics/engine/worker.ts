@@ -1,4 +1,4 @@
-/** The thread that owns all metrics: it stores, it evaluates, it answers; nothing else touches the files. */
+/** The worker thread that owns all metrics: it stores samples and evaluates queries; no other thread uses the files. */
 import { parentPort, workerData } from "node:worker_threads";
 import { type Clock, systemClock } from "#core/clock.ts";
 import { QUERY_LIMITS } from "../promql/limits.ts";
@@ -34,9 +34,9 @@ type Handlers = {
 };
 
 /** The result, or `nothing` when the org has no metrics: a query does not create a directory. */
-async function ask<T>(org: string, question: (database: OrgDatabase) => T, nothing: T): Promise<T> {
+async function query<T>(org: string, read: (database: OrgDatabase) => T, nothing: T): Promise<T> {
   const database = await tsdb.existing(org);
-  return database ? question(database) : nothing;
+  return database ? read(database) : nothing;
 }
 
 async function done(work: Promise<unknown>): Promise<undefined> {
@@ -64,15 +64,15 @@ const handlers: Handlers = {
     if (!database) return evaluator.evaluate(EMPTY_SOURCE, request, cancelled, undefined);
     return evaluator.evaluate(database.source, request, cancelled, memories.of(database));
   },
-  series: (_, org, scope) => ask<Uint8Array>(org, ({ queries: questions }) => questions.series(scope), NO_SERIES),
-  labelNames: (_, org, scope) => ask(org, ({ queries: questions }) => questions.labelNames(scope), "[]"),
-  labelValues: (_, org, name, scope) => ask(org, ({ queries: questions }) => questions.labelValues(name, scope), "[]"),
-  metadata: (_, org) => ask(org, ({ metadata }) => metadata.list, []),
-  status: (_, org, request) => ask(org, (database) => database.status(request), EMPTY_STATUS),
+  series: (_, org, scope) => query<Uint8Array>(org, ({ queries: cache }) => cache.series(scope), NO_SERIES),
+  labelNames: (_, org, scope) => query(org, ({ queries: cache }) => cache.labelNames(scope), "[]"),
+  labelValues: (_, org, name, scope) => query(org, ({ queries: cache }) => cache.labelValues(name, scope), "[]"),
+  metadata: (_, org) => query(org, ({ metadata }) => metadata.list, []),
+  status: (_, org, request) => query(org, (database) => database.status(request), EMPTY_STATUS),
   federate: (_, org, { selector, at_ms, lookback_ms }) =>
-    ask(org, (database) => database.federate(selector, at_ms, lookback_ms), ""),
+    query(org, (database) => database.federate(selector, at_ms, lookback_ms), ""),
   flush: (_, org) => done(tsdb.flush(org)),
-  compact: (_, org) => done(ask(org, ({ partition }) => partition.compact(), Promise.resolve())),
+  compact: (_, org) => done(query(org, ({ partition }) => partition.compact(), Promise.resolve())),
   dropOrg: (_, org) => done(tsdb.drop(org)),
   close: () => {
     clearInterval(maintenance);
@@ -106,7 +106,7 @@ function free(body: unknown): void {
     body.buffer.transfer(0);
 }
 
-/** Dashboards repeat queries: the memory for results is kept for a while. */
+/** Dashboards repeat queries, so the memory for results is freed only after a while. */
 const LARGE_ANSWERS: ReadonlySet<Method> = new Set(["query", "series", "federate"]);
 const quietAfter = (method: Method): number => (LARGE_ANSWERS.has(method) ? 60_000 : 500);
 

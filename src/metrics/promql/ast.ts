@@ -201,7 +201,7 @@ export function rebuild(expr: Expr, change: (child: Expr) => Expr): Expr {
 
 export const NAME = "__name__";
 
-/** The metric name of a selector whose every alternative asks for the same one. */
+/** The metric name of a selector, if all its alternatives have the same one. */
 export function metricName(selector: SelectorExpr): string | undefined {
   let name: string | undefined;
   for (const group of selector.filters) {

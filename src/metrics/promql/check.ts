@@ -5,7 +5,7 @@ import { parseError } from "./errors.ts";
 import { nearest } from "./functions/names.ts";
 import { OPERATORS } from "./grammar.ts";
 
-/** What the strict dialect allows: every expression has a type, and every function says which ones it takes. */
+/** Type checker of the strict dialect: every expression has a type, and every function declares which ones it takes. */
 
 type Type = "scalar" | "vector" | "matrix" | "string";
 

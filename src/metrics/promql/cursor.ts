@@ -44,8 +44,8 @@ export function expectSign(c: Cursor, sign: string): Token {
 }
 
 /** Keywords are not case sensitive. */
-export function isWord(c: Cursor, word: string): boolean {
-  return c.token.type === "ident" && c.token.text.toLowerCase() === word;
+export function isKeyword(c: Cursor, keyword: string): boolean {
+  return c.token.type === "ident" && c.token.text.toLowerCase() === keyword;
 }
 
 export function isEnd(c: Cursor): boolean {

@@ -11,11 +11,11 @@ const MINUTE = 60_000;
 
 function series(count: number, points: number, next: () => number = () => 0.5): MemorySeries[] {
   return Array.from({ length: count }, (_, n) => {
-    const kept = Array.from({ length: points }, (_, i) => i).filter(() => next() < 0.9);
+    const steps = Array.from({ length: points }, (_, i) => i).filter(() => next() < 0.9);
     return {
       labels: ["__name__", "m", "app", `a${n % 3}`, "instance", `${n}`],
-      timestamps: Float64Array.from(kept, (i) => i * 15_000),
-      values: Float64Array.from(kept, (i) => Math.floor(next() * 100) + i * n),
+      timestamps: Float64Array.from(steps, (i) => i * 15_000),
+      values: Float64Array.from(steps, (i) => Math.floor(next() * 100) + i * n),
     };
   });
 }
@@ -70,10 +70,10 @@ suite("query limits and their names", () => {
   });
 
   test("a cancelled query stops at the next series", () => {
-    let asked = 0;
-    const refused = error(() => range({ query: "sum(m)", source: ten, ...grid, isCancelled: () => ++asked > 4 }));
+    let polls = 0;
+    const refused = error(() => range({ query: "sum(m)", source: ten, ...grid, isCancelled: () => ++polls > 4 }));
     assert.equal(refused.kind, "canceled");
-    assert.equal(asked, 5);
+    assert.equal(polls, 5);
   });
 
   test("a range query needs a positive step and an end after its start", () => {
@@ -192,9 +192,9 @@ suite("rollup cache", () => {
         }),
       );
       for (const query of queries) {
-        const asked = { query, source, start_ms: now - 25 * MINUTE, end_ms: now, step_ms: MINUTE };
-        const cached = range({ ...asked, cache, immutable_before_ms: now });
-        assert.deepEqual(text(cached), text(range(asked)), `${query} at ${now / MINUTE} min`);
+        const request = { query, source, start_ms: now - 25 * MINUTE, end_ms: now, step_ms: MINUTE };
+        const cached = range({ ...request, cache, immutable_before_ms: now });
+        assert.deepEqual(text(cached), text(range(request)), `${query} at ${now / MINUTE} min`);
       }
     }
     assert.ok(cache.bytes > 0);
@@ -202,12 +202,12 @@ suite("rollup cache", () => {
 
   test("a repeated query reads only samples that may still change", () => {
     const cache = new RollupCache(10_000_000);
-    const asked = { query: "sum(rate(m[1m]))", source: ten, ...grid, cache, immutable_before_ms: 15 * MINUTE };
-    const first = range(asked).samples;
-    const second = range(asked).samples;
+    const request = { query: "sum(rate(m[1m]))", source: ten, ...grid, cache, immutable_before_ms: 15 * MINUTE };
+    const first = range(request).samples;
+    const second = range(request).samples;
     assert.ok(second < first, `${second} of ${first} samples`);
     cache.clear();
-    assert.equal(range(asked).samples, first);
+    assert.equal(range(request).samples, first);
   });
 
   test("the cache stays within its size", () => {

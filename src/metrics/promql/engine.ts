@@ -27,7 +27,7 @@ interface QueryOptions {
   isCancelled?: () => boolean;
   /** How long a sample of an instant vector counts in the strict dialect: five minutes unless said otherwise. */
   lookback_ms?: number;
-  /** Results of rollups kept between queries, for the steps that lie before `immutable_before_ms`. */
+  /** Caches rollup results between queries, for the steps before `immutable_before_ms`. */
   cache?: RollupCache;
   immutable_before_ms?: number;
 }
@@ -79,7 +79,7 @@ function newQuery(options: QueryOptions, dialect: Dialect, limits: QueryLimits, 
     deadline: clock.monotonic() + limits.time_ms,
     isCancelled: options.isCancelled ?? (() => false),
     lookback_ms: options.lookback_ms ?? DEFAULT_STEP_MS,
-    asked: grid,
+    grid,
     cache: options.cache,
     immutable_before_ms: options.immutable_before_ms ?? Number.NEGATIVE_INFINITY,
     samples: 0,
@@ -101,7 +101,7 @@ function runMetricsql(query: Query, grid: Grid, expr: Expr, isInstant: boolean):
   return { type: isInstant ? "vector" : "matrix", series: rows.map((row) => present(row, times, shared)) };
 }
 
-/** `metric[5m]` alone, asked at one moment, gives the samples themselves. */
+/** `metric[5m]` alone, as an instant query, returns the raw samples. */
 function isRawRange(expr: Expr): expr is RollupExpr {
   if (expr.kind !== "rollup" || expr.arg.kind !== "selector") return false;
   return expr.window !== undefined && !expr.step && !expr.inheritStep && !expr.moment;
@@ -144,14 +144,14 @@ function present(row: Row, times: Float64Array, shared: Map<string, Float64Array
   shared.set(key, timestamps);
   const count = countOf(inner);
   if (count === inner.length) return { labels, timestamps, values: inner };
-  const kept = { labels, timestamps: new Float64Array(count), values: new Float64Array(count) };
+  const samples = { labels, timestamps: new Float64Array(count), values: new Float64Array(count) };
   for (let i = 0, at = 0; at < count; i++) {
     const value = inner[i] as number;
     if (Number.isNaN(value)) continue;
-    kept.values[at] = value;
-    kept.timestamps[at++] = timestamps[i] as number;
+    samples.values[at] = value;
+    samples.timestamps[at++] = timestamps[i] as number;
   }
-  return kept;
+  return samples;
 }
 
 /** How many are values. A plain loop: large answers have hundreds of thousands of points. */

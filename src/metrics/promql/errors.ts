@@ -1,6 +1,6 @@
 /**
- * What can go wrong with a query. The kinds are those of the Prometheus HTTP API, so that the edge only has to
- * look up a status; anything else thrown from this room is a mistake of ours.
+ * Errors of a query. The kinds are those of the Prometheus HTTP API, so that the API only has to look up a status;
+ * any other exception thrown from this folder is a bug.
  */
 export type QueryErrorKind = "bad_data" | "execution" | "timeout" | "canceled";
 
@@ -21,7 +21,7 @@ export class QueryError extends Error {
     this.place = place;
   }
 
-  /** What crosses from the worker besides the message. */
+  /** Sent from the worker besides the message. */
   get details(): { kind: QueryErrorKind; place?: Place } {
     return { kind: this.kind, ...(this.place ? { place: this.place } : {}) };
   }

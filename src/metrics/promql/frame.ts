@@ -14,7 +14,7 @@ export interface Row {
   text?: string;
 }
 
-/** What a running query has used up and who may stop it. One per query, shared by all its frames. */
+/** The resources a running query has used, and its cancellation. One per query, shared by all its frames. */
 export interface Query {
   readonly text: string;
   readonly dialect: Dialect;
@@ -24,10 +24,10 @@ export interface Query {
   readonly deadline: number;
   readonly isCancelled: () => boolean;
   readonly lookback_ms: number;
-  /** The grid that was asked for; subqueries and `@` have other grids, but start(), end() and step() mean this one. */
-  readonly asked: Grid;
+  /** The query's own grid; subqueries and `@` have other grids, but start(), end() and step() mean this one. */
+  readonly grid: Grid;
   readonly cache: RollupCache | undefined;
-  /** No sample older than this will be written any more; results before it can be kept. */
+  /** No sample older than this will be written any more; results before it can be cached. */
   readonly immutable_before_ms: number;
   samples: number;
   bytes: number;
@@ -81,7 +81,7 @@ export function copyRow(row: Row, labels: Labels = row.labels): Row {
   return { labels, values: row.values.slice() };
 }
 
-/** Called once per series: cheap, and often enough for a client that went away. */
+/** Called once per series: cheap, and often enough to stop soon after the client disconnects. */
 export function checkAlive(query: Query): void {
   if (query.isCancelled()) throw new QueryError("canceled", "the query was cancelled");
   if (query.clock.monotonic() > query.deadline) {

@@ -1,4 +1,4 @@
-/** The words of the grammar: operators with their priority, and keywords that are names everywhere else. */
+/** Operators with their precedence, and keywords that are names everywhere else. */
 
 export interface Operator {
   priority: number;
@@ -35,14 +35,14 @@ export const LOWEST = -1;
 export const MULTIPLY = 5;
 export const POWER = 6;
 
-export function operator(word: string): Operator | undefined {
-  const lower = word.toLowerCase();
+export function operator(name: string): Operator | undefined {
+  const lower = name.toLowerCase();
   return Object.hasOwn(OPERATORS, lower) ? OPERATORS[lower] : undefined;
 }
 
 const MODIFIERS = new Set(["on", "ignoring", "group_left", "group_right", "bool", "prefix"]);
 
-/** Words that mean something right after an operator, so a metric of that name needs parentheses there. */
-export function reservedAfterOperator(word: string): boolean {
-  return MODIFIERS.has(word.toLowerCase());
+/** Keywords after an operator; a metric of that name needs parentheses there. */
+export function reservedAfterOperator(name: string): boolean {
+  return MODIFIERS.has(name.toLowerCase());
 }

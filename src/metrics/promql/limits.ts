@@ -42,7 +42,7 @@ export const QUERY_LIMITS: QueryLimits = {
   cache_bytes: 32 * MIB,
 };
 
-/** What was too much, and which bound says so. */
+/** The error of an exceeded limit, with its name. */
 export function limitMessage(name: keyof QueryLimits, limit: number, what: string): string {
   return `${what}; the limit ${name} is ${limit}`;
 }

@@ -8,7 +8,7 @@ import { QueryError } from "./errors.ts";
 import { parse } from "./parse.ts";
 import { print } from "./printer.ts";
 
-/** What a query that must be refused is told. */
+/** The error message of an invalid query. */
 function refusal(query: string, dialect: Dialect = "metricsql"): string {
   try {
     parse(query, dialect);

@@ -86,7 +86,7 @@ function find(expr: Expr, wanted: (part: Expr) => boolean): Expr | undefined {
   return undefined;
 }
 
-/** What cannot be computed is told with the place, while it is known. */
+/** Reports a duration that cannot be computed with its position, which is known only here. */
 function known(c: Cursor, expr: Expr, at: number): number {
   try {
     return lengthMs(expr, { start_ms: 0, end_ms: 0, step_ms: 0 });

@@ -1,13 +1,13 @@
 import type { Matcher } from "../source.ts";
 import { NAME, type RawFilter, type StringPart } from "./ast.ts";
-import { advance, type Cursor, expectSign, isSign, isWord, unexpected } from "./cursor.ts";
+import { advance, type Cursor, expectSign, isKeyword, isSign, unexpected } from "./cursor.ts";
 
 /** Stands for the place of a quoted metric name, which unlike `__name__="x"` reaches over `or`. */
 const QUOTED_NAME = -1;
 
 /**
  * `{a="b", c=~"d" or e="f"}`. `named` is the metric name in front of the braces; it holds for every alternative.
- * A lone word is a WITH template, a lone string the metric name.
+ * A lone identifier is a WITH template, a lone string the metric name.
  */
 export function parseFilters(c: Cursor, named: RawFilter | undefined): RawFilter[][] {
   expectSign(c, "{");
@@ -26,7 +26,7 @@ export function parseFilters(c: Cursor, named: RawFilter | undefined): RawFilter
     }
     groups.push(group);
     if (isSign(c, "}")) break;
-    if (!isWord(c, "or") || c.dialect === "promql") throw unexpected(c, '"," or "}"');
+    if (!isKeyword(c, "or") || c.dialect === "promql") throw unexpected(c, '"," or "}"');
     advance(c);
     group = start();
   }

@@ -1,5 +1,5 @@
 import type { AggregateExpr, BinaryExpr, Dialect, Expr, Modifier, RollupExpr, Template } from "./ast.ts";
-import { advance, type Cursor, expectSign, isEnd, isSign, isWord, peek, unexpected } from "./cursor.ts";
+import { advance, type Cursor, expectSign, isEnd, isKeyword, isSign, peek, unexpected } from "./cursor.ts";
 import { parseError } from "./errors.ts";
 import { isAggregate } from "./functions/names.ts";
 import { LOWEST, MULTIPLY, operator, POWER, reservedAfterOperator } from "./grammar.ts";
@@ -62,14 +62,14 @@ function parseBinary(
   if (c.operators > most) throw parseError(c.text, c.token.at, `the query has more than ${most} operators`);
   const at = advance(c).at;
   const binary: BinaryExpr = { kind: "binary", at, op: op.name, left, right: left };
-  if (isWord(c, "bool")) {
+  if (isKeyword(c, "bool")) {
     if (op.kind !== "compare") throw parseError(c.text, c.token.at, `bool cannot be used with ${op.name}`);
     advance(c);
     binary.bool = true;
   }
   parseMatching(c, binary, op.kind);
   binary.right = parseExpr(c, op.right ? op.priority : op.priority + 1);
-  if (c.dialect === "metricsql" && isWord(c, "keep_metric_names")) {
+  if (c.dialect === "metricsql" && isKeyword(c, "keep_metric_names")) {
     advance(c);
     binary.keepMetricNames = true;
   }
@@ -78,11 +78,11 @@ function parseBinary(
 
 /** `on (a) group_left (b) prefix "c"`, each part only after the one before it. */
 function parseMatching(c: Cursor, binary: BinaryExpr, kind: string): void {
-  if (isWord(c, "on") || isWord(c, "ignoring")) binary.group = parseModifier(c, false);
-  if (binary.group && (isWord(c, "group_left") || isWord(c, "group_right"))) {
+  if (isKeyword(c, "on") || isKeyword(c, "ignoring")) binary.group = parseModifier(c, false);
+  if (binary.group && (isKeyword(c, "group_left") || isKeyword(c, "group_right"))) {
     if (kind === "set") throw parseError(c.text, c.token.at, `${c.token.text} cannot be used with ${binary.op}`);
     binary.join = parseModifier(c, c.dialect === "metricsql");
-    if (isWord(c, "prefix") && c.dialect === "metricsql" && prefixFollows(c)) {
+    if (isKeyword(c, "prefix") && c.dialect === "metricsql" && prefixFollows(c)) {
       advance(c);
       binary.prefixParts = parseStringParts(c);
     }
@@ -147,9 +147,9 @@ function parseNames(c: Cursor): string[] {
 /** An operand with what may follow it: brackets, offset, @. */
 function parseOperand(c: Cursor, lowest: number): Expr {
   if (isSign(c, "-") || isSign(c, "+")) return parseSigned(c, lowest);
-  if (c.dialect === "metricsql" && isWord(c, "with") && peekSign(c, "(")) return parseWith(c);
+  if (c.dialect === "metricsql" && isKeyword(c, "with") && peekSign(c, "(")) return parseWith(c);
   let expr = parseAtom(c);
-  while (isSign(c, "[") || isSign(c, "@") || isWord(c, "offset")) {
+  while (isSign(c, "[") || isSign(c, "@") || isKeyword(c, "offset")) {
     const rolled: RollupExpr = parseSuffixes(c, expr);
     expr = rolled;
     if (c.dialect === "metricsql") break;
@@ -178,7 +178,7 @@ function parseSuffixes(c: Cursor, arg: Expr): RollupExpr {
     if (isSign(c, "@") && !rollup.moment) {
       advance(c);
       rollup.moment = parseSignedAtom(c);
-    } else if (isWord(c, "offset") && !rollup.offset) {
+    } else if (isKeyword(c, "offset") && !rollup.offset) {
       advance(c);
       rollup.offset = c.dialect === "promql" ? parseLength(c, () => parseSignedAtom(c)) : parseDuration(c, true);
     } else return rollup;
@@ -223,7 +223,7 @@ function parseParens(c: Cursor): Expr {
   const args = parseArgs(c);
   const [only] = args;
   if (c.dialect === "promql" && args.length !== 1) throw parseError(c.text, at, "parentheses hold one expression");
-  if (only?.kind === "binary" && args.length === 1 && isWord(c, "keep_metric_names")) {
+  if (only?.kind === "binary" && args.length === 1 && isKeyword(c, "keep_metric_names")) {
     advance(c);
     only.keepMetricNames = true;
   }
@@ -231,8 +231,8 @@ function parseParens(c: Cursor): Expr {
 }
 
 /**
- * A name begins a call, an aggregation or a selector; what follows it tells. Keywords are names wherever they cannot be
- * anything else, because metrics called `by` or `with` exist.
+ * A name begins a call, an aggregation or a selector, depending on the next token. Keywords are names wherever they
+ * cannot be anything else, because metrics called `by` or `with` exist.
  */
 function parseIdent(c: Cursor): Expr {
   const next = peek(c);
@@ -259,7 +259,7 @@ function parseCall(c: Cursor): Expr {
     throw parseError(c.text, at, `${name} is a keyword and cannot be called`);
   }
   const args = parseArgs(c);
-  if (c.dialect === "promql" || !isWord(c, "keep_metric_names")) return { kind: "call", at, name, args };
+  if (c.dialect === "promql" || !isKeyword(c, "keep_metric_names")) return { kind: "call", at, name, args };
   advance(c);
   return { kind: "call", at, name, args, keepMetricNames: true };
 }
@@ -270,8 +270,9 @@ function parseAggregate(c: Cursor): AggregateExpr {
   const aggregate: AggregateExpr = { kind: "aggregate", at, name: text.toLowerCase(), args: [] };
   if (!isSign(c, "(")) aggregate.modifier = parseModifier(c, false);
   aggregate.args = parseArgs(c);
-  if (!aggregate.modifier && (isWord(c, "by") || isWord(c, "without"))) aggregate.modifier = parseModifier(c, false);
-  if (c.dialect === "metricsql" && isWord(c, "limit")) {
+  if (!aggregate.modifier && (isKeyword(c, "by") || isKeyword(c, "without")))
+    aggregate.modifier = parseModifier(c, false);
+  if (c.dialect === "metricsql" && isKeyword(c, "limit")) {
     advance(c);
     const limit = Number(c.token.text);
     if (c.token.type !== "number" || !Number.isInteger(limit)) throw unexpected(c, "a whole number");

@@ -1,6 +1,6 @@
 import type { Labels } from "../source.ts";
 
-/** What a query gives, in columns. */
+/** Query results, in columns. */
 
 export interface ResultSeries {
   labels: Labels;

@@ -115,7 +115,7 @@ suite("MetricsQL rollups", () => {
     assert.ok(data.type === "matrix" && data.series[0]?.values.every((v) => Math.abs(v - 0.4) < 1e-12));
   });
 
-  test("an ended series is gone at once; rollups still see its samples", () => {
+  test("an ended series disappears at once; rollups still see its samples", () => {
     assert.equal(at("ended", 65), 30);
     assert.equal(at("ended", 71), undefined);
     assert.equal(at("sum_over_time(ended[60s])", 70), 4 + 8 + 12 + 20 + 30);

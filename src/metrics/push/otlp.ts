@@ -176,8 +176,8 @@ const PER: Record<string, string> = { s: "second", m: "minute", min: "minute", h
 function nameOf({ name = "", unit = "", gauge, sum }: Metric): string {
   const tokens = name.split(/[^a-zA-Z0-9:]+/).filter(Boolean);
   const [main = "", per] = unit.replaceAll(/\{[^}]*\}/g, "").split("/");
-  const word = UNITS[main] ?? main.replaceAll(/[^a-zA-Z0-9]+/g, "_").replaceAll(/^_+|_+$/g, "");
-  if (word !== "" && word !== "1" && !tokens.includes(word)) tokens.push(word);
+  const suffix = UNITS[main] ?? main.replaceAll(/[^a-zA-Z0-9]+/g, "_").replaceAll(/^_+|_+$/g, "");
+  if (suffix !== "" && suffix !== "1" && !tokens.includes(suffix)) tokens.push(suffix);
   if (per && !tokens.includes("per")) tokens.push("per", PER[per] ?? per);
   const isCounter = sum?.isMonotonic === true;
   if (isCounter) tokens.splice(0, tokens.length, ...tokens.filter((token) => token !== "total"), "total");

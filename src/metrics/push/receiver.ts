@@ -22,7 +22,7 @@ export interface PushParts {
   clock: Clock;
 }
 
-/** What a sender is answered. */
+/** The response to a sender. */
 interface PushAnswer {
   status: 200 | 204;
   type?: string;

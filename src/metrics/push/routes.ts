@@ -40,7 +40,7 @@ export function pushRoutes(parts: PushParts & { engine(): MetricsEngine }): Row[
   ];
 }
 
-/** Longest window of one query; a longer export is asked in parts. */
+/** Longest range of one export; a longer one takes several requests. */
 const MOST_DAYS = 31;
 const DAY_MS = 86_400_000;
 
@@ -63,7 +63,7 @@ function exportRoute({ engine, clock }: { engine(): MetricsEngine; clock: Clock 
       const end_ms = timeOf("end", query.end, clock.now());
       const start_ms = timeOf("start", query.start, end_ms - DAY_MS);
       if (!(start_ms < end_ms) || end_ms - start_ms > MOST_DAYS * DAY_MS)
-        fail("invalid_request", `start lies before end, by at most ${MOST_DAYS} days; ask for the rest in parts`);
+        fail("invalid_request", `start lies before end, by at most ${MOST_DAYS} days; export a longer range in parts`);
       const texts = query["match[]"] ?? [];
       return await answering(async () => {
         if (!(await selectorOf(texts)))

@@ -1,22 +1,22 @@
 /**
- * Where the engine is, from the setting `metrics_url`:
+ * The address of a remote engine, from the setting `metrics_url`:
  *
  *   http://127.0.0.1:8428                                       one VictoriaMetrics; an org is a label we add and enforce
  *   http://insert:8480/insert/{tenant}/prometheus,http://select:8481/select/{tenant}/prometheus
  *                                                               a cluster; an org is a tenant
  */
 export interface RemoteAddress {
-  /** Each org has a tenant of its own; otherwise it is told apart by a label. */
+  /** Each org has a tenant of its own; otherwise a label identifies it. */
   tenants: boolean;
   /** The base for writes, `/api/v1/write` below it. */
   write(tenant: number): string;
-  /** The base for questions, `/api/v1/query` below it. */
+  /** The base for queries, `/api/v1/query` below it. */
   read(tenant: number): string;
   /** The base for deleting an org's series. */
   remove(tenant: number): string;
 }
 
-/** The address in words of the setting, or undefined when it is not one. */
+/** Parses the setting; undefined when it is not a valid address. */
 export function parseRemoteAddress(text: string): RemoteAddress | undefined {
   const urls = text.split(",").map((url) => url.trim().replace(/\/+$/, ""));
   if (!urls.every(isHttp)) return undefined;

@@ -4,7 +4,7 @@ import type { RemoteAddress } from "./address.ts";
 import { ORG_LABEL, withoutOrg } from "./enforce.ts";
 import { REMOTE_LIMITS } from "./limits.ts";
 
-/** Whom a question is for. */
+/** The organization that a query is for. */
 export interface Tenant {
   org_id: string;
   tenant: number;
@@ -13,9 +13,9 @@ export interface Tenant {
 type Fields = readonly (readonly [name: string, value: string])[];
 
 /**
- * Asks the engine. Only the paths and the fields named in this folder ever reach it; the organization is enforced
- * three times: by the URL, which nothing in a body can undo, by the matcher in every selector, and by tenants where
- * there are any.
+ * Queries the remote engine. Only the paths and parameters named in this folder ever reach it; the organization is
+ * enforced three times: by the URL, which a body cannot override, by the matcher in every selector, and by tenants
+ * where there are any.
  */
 export class RemoteClient {
   readonly #address: RemoteAddress;
@@ -25,18 +25,18 @@ export class RemoteClient {
     this.#address = address;
   }
 
-  /** The text of an answer, without the label of the organization. */
-  async ask(asker: Tenant, path: string, fields: Fields, signal?: AbortSignal): Promise<string> {
+  /** Returns the text of a response, without the label of the organization. */
+  async query(tenant: Tenant, path: string, fields: Fields, signal?: AbortSignal): Promise<string> {
     await this.#trust();
-    return withoutOrg(await this.#send(asker, path, fields, signal), asker.org_id);
+    return withoutOrg(await this.#send(tenant, path, fields, signal), tenant.org_id);
   }
 
-  /** The `data` of a JSON answer. */
-  async data<T>(asker: Tenant, path: string, fields: Fields, signal?: AbortSignal): Promise<T> {
-    return (JSON.parse(await this.ask(asker, path, fields, signal)) as { data: T }).data;
+  /** Returns the `data` of a JSON response. */
+  async data<T>(tenant: Tenant, path: string, fields: Fields, signal?: AbortSignal): Promise<T> {
+    return (JSON.parse(await this.query(tenant, path, fields, signal)) as { data: T }).data;
   }
 
-  /** Everything of the organization goes. */
+  /** Deletes all series of the organization. */
   async remove({ org_id, tenant }: Tenant): Promise<void> {
     const match = this.#address.tenants ? '{__name__!=""}' : `{${ORG_LABEL}="${org_id}"}`;
     const url = `${this.#address.remove(tenant)}/api/v1/admin/tsdb/delete_series?match[]=${encodeURIComponent(match)}`;
@@ -59,7 +59,7 @@ export class RemoteClient {
     return text;
   }
 
-  /** An engine that ignores what enforces the organization is not asked at all. */
+  /** Refuses to query an engine that ignores the label that enforces the organization. */
   async #trust(): Promise<void> {
     if (this.#address.tenants) return;
     this.#trusted ??= this.#probe().catch((thrown: unknown) => {
@@ -70,10 +70,10 @@ export class RemoteClient {
   }
 
   async #probe(): Promise<void> {
-    const nobody = { org_id: "-nobody-", tenant: 0 };
+    const unknown = { org_id: "-none-", tenant: 0 };
     for (const path of ["/api/v1/labels", "/api/v1/label/__name__/values"]) {
-      const { data } = JSON.parse(await this.#send(nobody, path, [])) as { data: unknown[] };
-      // Some versions name the name's label even when there is nothing.
+      const { data } = JSON.parse(await this.#send(unknown, path, [])) as { data: unknown[] };
+      // Some versions return `__name__` even without any series.
       if (data.some((found) => found !== "__name__")) {
         fail(
           "storage_failed",
@@ -88,7 +88,7 @@ export class RemoteClient {
 const timeout = (signal: AbortSignal | undefined): AbortSignal =>
   AbortSignal.any([AbortSignal.timeout(REMOTE_LIMITS.read_ms), ...(signal ? [signal] : [])]);
 
-/** Counted as it comes: a large answer comes in chunks, and does not say beforehand how long it is. */
+/** Counts the bytes as they arrive: a large response is chunked, without a content length. */
 export async function textWithin({ body }: Response, most_bytes: number): Promise<string> {
   const pieces: Uint8Array[] = [];
   let bytes = 0;
@@ -108,17 +108,17 @@ async function reach<T>(work: () => Promise<T>): Promise<T> {
     if (thrown instanceof Error && thrown.name === "TimeoutError") {
       throw new ApiError("query_timeout", `the metrics engine took longer than ${REMOTE_LIMITS.read_ms / 1000} s`);
     }
-    throw new ApiError("storage_failed", "the metrics engine does not answer", { cause: thrown });
+    throw new ApiError("storage_failed", "the metrics engine does not respond", { cause: thrown });
   }
 }
 
-/** What the engine says is wrong with the question. Its address and its own words about itself stay here. */
+/** The engine's reason why the query failed, without the engine's address or messages about itself. */
 function refusal(status: number, text: string, org_id: string): Error {
   let message = text.slice(0, 500);
   try {
     message = (JSON.parse(text) as { error?: string }).error ?? message;
   } catch {
-    // Not JSON: then the text is what it says.
+    // Not JSON: the text itself is the message.
   }
   const kind = status === 400 ? "bad_data" : status === 503 ? "timeout" : "execution";
   return new QueryFailure({ name: "QueryError", message: withoutOrg(message, org_id), details: { kind } });

@@ -3,10 +3,10 @@ import { parse } from "../promql/parse.ts";
 import { print } from "../promql/printer.ts";
 import type { Matcher } from "../source.ts";
 
-/** The label that tells organizations apart in an engine without tenants. It never leaves the platform. */
+/** The label that identifies organizations in an engine without tenants. It never leaves the platform. */
 export const ORG_LABEL = "hangar_org";
 
-/** The query with every selector narrowed to the organization; what we cannot read is refused and goes nowhere. */
+/** Restricts every selector of the query to the organization; a query that cannot be parsed is refused and not sent. */
 export function narrowedQuery(text: string, org_id: string | undefined): string {
   if (org_id === undefined) return print(parse(text, "metricsql"));
   return narrowed(text, "metricsql", { name: ORG_LABEL, op: "=", value: org_id });
@@ -22,7 +22,7 @@ export function narrowedSelectors(
   return groups.map((group) => print({ kind: "selector", at: 0, filters: [group.length > 0 ? group : ANY] }));
 }
 
-/** Every selector matches something by name, so this narrows nothing. */
+/** Matches every series, because all have a name. */
 const ANY: Matcher[] = [{ name: "__name__", op: "!=", value: "" }];
 
 function narrow(groups: Matcher[][], org_id: string): void {

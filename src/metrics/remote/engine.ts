@@ -23,7 +23,7 @@ import { RemoteIntake } from "./intake.ts";
 import { Sender } from "./sender.ts";
 
 export interface RemoteEngineOptions {
-  /** Where samples wait for the engine. */
+  /** Directory of the samples queued for the engine. */
   dir: string;
   address: RemoteAddress;
   clock: Clock;
@@ -49,7 +49,7 @@ export function openRemoteEngine(options: RemoteEngineOptions): RemoteEngine {
 
 type Field = [name: string, value: string];
 
-/** The same engine, elsewhere: everything is sent to VictoriaMetrics and asked from it. See RemoteClient for whom. */
+/** A MetricsEngine on VictoriaMetrics: samples and queries go there. See RemoteClient for the isolation of orgs. */
 class VictoriaEngine implements RemoteEngine {
   readonly #options: RemoteEngineOptions;
   readonly #sender: Sender;
@@ -96,7 +96,7 @@ class VictoriaEngine implements RemoteEngine {
 
   async query(org_id: string, request: QueryRequest, signal?: AbortSignal): Promise<Uint8Array> {
     const { path, fields } = queryOf(request, this.#labelled(org_id));
-    const answer = await this.#client.ask(await this.#asker(org_id), path, fields, signal);
+    const answer = await this.#client.query(await this.#tenantOf(org_id), path, fields, signal);
     return Buffer.from(truncateResponse(answer, request.limit));
   }
 
@@ -126,7 +126,7 @@ class VictoriaEngine implements RemoteEngine {
       ...this.#matches(org_id, request.selector),
     ];
     const status = await this.#client.data<Partial<TsdbStatus>>(
-      await this.#asker(org_id),
+      await this.#tenantOf(org_id),
       "/api/v1/status/tsdb",
       fields,
     );
@@ -134,7 +134,7 @@ class VictoriaEngine implements RemoteEngine {
   }
 
   async federate(org_id: string, { selector }: FederateRequest, signal?: AbortSignal): Promise<string> {
-    return await this.#client.ask(await this.#asker(org_id), "/federate", this.#matches(org_id, selector), signal);
+    return await this.#client.query(await this.#tenantOf(org_id), "/federate", this.#matches(org_id, selector), signal);
   }
 
   async flush(): Promise<void> {
@@ -146,7 +146,7 @@ class VictoriaEngine implements RemoteEngine {
 
   async dropOrg(org_id: string): Promise<void> {
     this.#orgs.delete(org_id);
-    await this.#client.remove(await this.#asker(org_id));
+    await this.#client.remove(await this.#tenantOf(org_id));
   }
 
   async drained(): Promise<void> {
@@ -157,7 +157,7 @@ class VictoriaEngine implements RemoteEngine {
     await this.#sender.close();
   }
 
-  async #asker(org_id: string): Promise<Tenant> {
+  async #tenantOf(org_id: string): Promise<Tenant> {
     const { address, tenant } = this.#options;
     return { org_id, tenant: address.tenants ? await tenant(org_id) : 0 };
   }
@@ -168,7 +168,7 @@ class VictoriaEngine implements RemoteEngine {
   }
 
   async #orgOf(org_id: string): Promise<Org> {
-    const { tenant } = await this.#asker(org_id);
+    const { tenant } = await this.#tenantOf(org_id);
     let org = this.#orgs.get(org_id);
     if (!org) {
       const added = this.#labelled(org_id) === undefined ? [] : [ORG_LABEL, org_id];
@@ -205,7 +205,7 @@ class VictoriaEngine implements RemoteEngine {
       ["start", seconds(scope.start_ms)],
       ["end", seconds(scope.end_ms)],
     ];
-    const list = await this.#client.data<T[]>(await this.#asker(org_id), path, fields, signal);
+    const list = await this.#client.data<T[]>(await this.#tenantOf(org_id), path, fields, signal);
     // The engine may know no limit, or take it for a hint.
     return scope.limit ? list.slice(0, scope.limit) : list;
   }
@@ -223,7 +223,7 @@ function queryOf(request: QueryRequest, org_id: string | undefined): { path: str
   }
   const fields: Field[] = [
     ["query", narrowedQuery(query, org_id)],
-    // The grid stays as it was asked for, and the newest samples are shown: we know when ours are complete.
+    // Keeps the requested grid and shows the newest samples: the platform knows when its own are complete.
     ["nocache", "1"],
     ["latency_offset", "1ms"],
     ...(limits?.time_ms ? [["timeout", `${limits.time_ms}ms`] as Field] : []),
@@ -237,7 +237,7 @@ function queryOf(request: QueryRequest, org_id: string | undefined): { path: str
   return { path: "/api/v1/query_range", fields: [...fields, ...grid] };
 }
 
-/** What the engine tells about an org, with what waits here on the way to it. */
+/** The engine's status of an org, with the samples that are queued for it here. */
 function statusOf(status: Partial<TsdbStatus>, intake: RemoteIntake | undefined, sender: Sender): TsdbStatus {
   const without = (counts: TsdbStatus["seriesCountByLabelName"] | undefined) =>
     (counts ?? []).filter(({ name }) => name !== ORG_LABEL && !name.startsWith(`${ORG_LABEL}=`));

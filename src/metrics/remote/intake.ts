@@ -16,12 +16,12 @@ const FIELD_TIME = 0x10;
 interface IntakeParts {
   limits: TsdbLimits;
   clock: Clock;
-  /** The labels that tell the org apart at the engine; nobody else may say them. */
+  /** The labels that identify the org at the engine; senders may not set them. */
   added: Labels;
   put(series: Uint8Array): void;
 }
 
-/** One org's samples on their way to the engine: each becomes a series of a write request. */
+/** Encodes one org's samples for the engine: each becomes a series of a write request. */
 export class RemoteIntake implements Intake {
   readonly limits: TsdbLimits;
   generation = 1;
@@ -82,8 +82,8 @@ export class RemoteIntake implements Intake {
       out.byte(FIELD_SAMPLE);
       out.varint(sample_bytes);
       out.byte(FIELD_VALUE);
-      putWord(out, bits[2 * i] as number);
-      putWord(out, bits[2 * i + 1] as number);
+      putU32(out, bits[2 * i] as number);
+      putU32(out, bits[2 * i + 1] as number);
       out.byte(FIELD_TIME);
       out.varint(time);
     }
@@ -100,7 +100,7 @@ export class RemoteIntake implements Intake {
     return [...own].flat();
   }
 
-  /** What is still written is learned again: an app that replaces its machines every day has not all of their series. */
+  /** Forgets all series; active ones are added again, so series of an app's replaced machines do not count for ever. */
   #forget(): void {
     const now = this.#parts.clock.monotonic();
     const { series_known, series_known_ms } = REMOTE_LIMITS;
@@ -113,8 +113,8 @@ export class RemoteIntake implements Intake {
   }
 }
 
-function putWord(out: ByteWriter, word: number): void {
-  for (let shift = 0; shift < 32; shift += 8) out.byte((word >>> shift) & 255);
+function putU32(out: ByteWriter, value: number): void {
+  for (let shift = 0; shift < 32; shift += 8) out.byte((value >>> shift) & 255);
 }
 
 function varintBytes(value: number): number {

@@ -61,7 +61,7 @@ export class DiskQueue {
     return this.#segments.reduce((sum, { bytes }) => sum + bytes, 0) - this.#at;
   }
 
-  /** Throws StorageError when the disk refuses: then nothing was put in. */
+  /** Throws StorageError when the write fails: then nothing was added. */
   put(tenant: number, bytes: Uint8Array): void {
     const header = Buffer.alloc(HEADER_BYTES);
     header.writeUInt32LE(bytes.length, 0);
@@ -74,7 +74,7 @@ export class DiskQueue {
     } catch (thrown) {
       // Half an entry may be there; nothing follows it, so the rest of the file is not read.
       this.#finishWriting();
-      throw new StorageError("samples for the metrics engine cannot be kept on the disk", thrown);
+      throw new StorageError("samples for the metrics engine cannot be queued on disk", thrown);
     }
     this.#dropOldest();
   }

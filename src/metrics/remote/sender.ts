@@ -14,8 +14,8 @@ interface Parts {
 }
 
 /**
- * Carries samples to the engine by remote write, through a queue on the disk: an engine that is down for hours costs
- * nothing but the delay, as long as the queue has room.
+ * Sends samples to the engine by remote write, through a queue on disk: an outage of hours only delays them, as long as
+ * the queue has room.
  */
 export class Sender {
   readonly #parts: Parts;
@@ -23,7 +23,7 @@ export class Sender {
   readonly #closing = new AbortController();
   #running: Promise<void> | undefined;
   #synced: Promise<void> | undefined;
-  /** Why the engine does not take samples just now. */
+  /** Why the engine does not accept samples at present. */
   failure: string | undefined;
   /** Bytes the engine refused for good. */
   refused_bytes = 0;
@@ -53,12 +53,12 @@ export class Sender {
     this.#synced ??= this.#syncSoon();
   }
 
-  /** Everything put in before is on the disk. */
+  /** Resolves when everything added before is durable. */
   sync(): void {
     this.#queue.sync();
   }
 
-  /** Resolves when the engine has everything that was put in before, or rejects when it does not take it. */
+  /** Resolves when the engine has everything that was added before; rejects when it does not accept it. */
   async drained(): Promise<void> {
     await this.#running;
     if (this.#queue.bytes > 0) throw new Error(this.failure ?? "the sender was stopped");
@@ -74,7 +74,7 @@ export class Sender {
   #wake(): void {
     this.#running ??= this.#send().finally(() => {
       this.#running = undefined;
-      // Put in after the last look and before the end: nobody else would send it before the next one comes.
+      // Added after the last check of the queue: nothing else would send it before the next sample.
       if (this.#queue.bytes > 0 && !this.#closing.signal.aborted) this.#wake();
     });
   }
@@ -89,7 +89,7 @@ export class Sender {
     }
   }
 
-  /** Until the queue is empty; while the engine takes nothing, ever less often. */
+  /** Sends until the queue is empty, with back-off while the engine accepts nothing. */
   async #send(): Promise<void> {
     const { signal } = this.#closing;
     let wait: number = REMOTE_LIMITS.gather_ms;
@@ -100,7 +100,7 @@ export class Sender {
     }
   }
 
-  /** False when it shall be tried again. */
+  /** Returns false when it must be retried. */
   async #sendAll(): Promise<boolean> {
     const { log } = this.#parts;
     const { signal } = this.#closing;
@@ -118,7 +118,7 @@ export class Sender {
     }
   }
 
-  /** False when there is nothing to send; throws when it shall be tried again. */
+  /** Returns false when there is nothing to send; throws when it must be retried. */
   async #sendOne(): Promise<boolean> {
     const first = this.#queue.peek(REMOTE_LIMITS.request_bytes);
     if (!first) return false;

@@ -1,9 +1,9 @@
-/** Bytes that an answer gathers. Given back, they are used for another: as garbage they cost more than reading them. */
+/** A growing buffer for a response, reused after `giveBack`: as garbage it would cost more than the reading does. */
 export class Body {
   #bytes = Buffer.allocUnsafeSlow(FIRST_BYTES);
   length = 0;
 
-  /** Good until more is added or the body is given back. */
+  /** Valid until more is added or the body is given back. */
   get view(): Buffer {
     return this.#bytes.subarray(0, this.length);
   }
@@ -15,7 +15,7 @@ export class Body {
     this.length = needed;
   }
 
-  /** Whoever gives it back has no view of it any more. */
+  /** The caller must hold no view of it any more. */
   giveBack(): void {
     this.length = 0;
     if (this.#bytes.length <= SPARE_BYTES && spare.length < SPARE_MOST) spare.push(this);
@@ -29,7 +29,7 @@ export class Body {
 }
 
 const FIRST_BYTES = 64 * 1024;
-/** Larger ones, and more than this many, are left to the collector. */
+/** Larger buffers, and more than this many, are left to the garbage collector. */
 const SPARE_BYTES = 1024 * 1024;
 const SPARE_MOST = 64;
 const spare: Body[] = [];

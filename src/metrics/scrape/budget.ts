@@ -1,11 +1,11 @@
 import { SCRAPE_LIMITS } from "./limits.ts";
 
-/** Memory for answers on their way in, shared by all targets: a hundred that send too much must not be too much. */
+/** Memory for responses being received, shared by all targets, so that a hundred oversized ones do not exhaust it. */
 export class Budget {
   readonly #byOrg = new Map<string, number>();
   #all = 0;
 
-  /** Room for one answer, given back with `release`. */
+  /** Opens the allowance of one response, returned with `release`. */
   open(org_id: string): Allowance {
     return new Allowance((bytes) => this.#take(org_id, bytes));
   }

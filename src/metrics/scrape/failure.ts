@@ -1,9 +1,9 @@
 import { SCRAPE_LIMITS } from "./limits.ts";
 
-/** Why a target gave nothing that can be used, in words for its owner. */
+/** A failed scrape; the message is for the target's owner. */
 export class ScrapeFailure extends Error {
   override readonly name = "ScrapeFailure";
-  /** The answer was larger than a target may send. */
+  /** The response exceeded the size limit. */
   readonly too_large: boolean;
 
   constructor(message: string, too_large = false) {
@@ -17,5 +17,5 @@ export const noRoom = (): ScrapeFailure =>
 
 export function tooLarge(): ScrapeFailure {
   const most = SCRAPE_LIMITS.body_bytes / 2 ** 20;
-  return new ScrapeFailure(`its answer is larger than ${most} MB (body_bytes) and was dropped`, true);
+  return new ScrapeFailure(`its response is larger than ${most} MB (body_bytes) and was dropped`, true);
 }

@@ -14,7 +14,7 @@ import { KeepAliveConnection } from "./fetch.ts";
 const TEXT = "jobs 1\n";
 const ANSWER = `HTTP/1.1 200 OK\r\ncontent-length: ${TEXT.length}\r\n\r\n${TEXT}`;
 
-/** A target of our own, which does to each request what it is told, and remembers connections and requests. */
+/** A scriptable target that records its connections and requests. */
 class Target {
   readonly connections: Socket[] = [];
   readonly requests: string[] = [];
@@ -110,9 +110,9 @@ suite("connection to a scrape target", () => {
       if (!silent) socket.write(ANSWER);
     });
     const connection = lineTo(t, target.port);
-    const asked = fetched(connection);
+    const response = fetched(connection);
     connection.close(new Error("late"));
-    await assert.rejects(asked, { message: "late" });
+    await assert.rejects(response, { message: "late" });
     silent = false;
     assert.equal(await fetched(connection), TEXT);
   });

@@ -24,21 +24,21 @@ const HEADERS = Object.entries({
 
 const unpack = promisify(gunzip);
 
-/** All connections read into this: what a read brought is copied out of it before the next. */
+/** Read buffer of all connections: its bytes are copied out before the next read. */
 const received = Buffer.allocUnsafeSlow(64 * 1024);
 
 interface PendingScrape {
   reader: ResponseReader;
   allowance: Allowance;
-  /** Nothing of an answer has come yet, on a connection that was used before: the target may just have closed it. */
+  /** It may be retried: no byte of a response came on a reused connection, so the target may just have closed it. */
   again: boolean;
   resolve(reader: ResponseReader): void;
   reject(reason: Error): void;
 }
 
 /**
- * The connection to one target, kept from one time to the next. What a target sends is never trusted: not its length,
- * not its packing, not where it points.
+ * The keep-alive connection to one target. Nothing that a target sends is trusted: not its length, not its compression,
+ * not its redirects.
  */
 export class KeepAliveConnection {
   readonly #endpoint: Endpoint;
@@ -47,7 +47,7 @@ export class KeepAliveConnection {
   #socket: Socket | undefined;
   /** Ends the attempt to connect, while there is one. */
   #giveUp: (() => void) | undefined;
-  #asking: PendingScrape | undefined;
+  #pending: PendingScrape | undefined;
 
   constructor(address: Address, path: string, https: boolean) {
     this.#endpoint = new Endpoint(address);
@@ -55,11 +55,11 @@ export class KeepAliveConnection {
     this.#request = requestOf(address, path);
   }
 
-  /** One at a time. Throws ScrapeFailure, or what the network says. */
+  /** Fetches the metrics; one call at a time. Throws ScrapeFailure or a network error. */
   async fetch(allowance: Allowance): Promise<Fetched> {
     const { head, body } = await new Promise<ResponseReader>((resolve, reject) => {
       const again = this.#socket !== undefined;
-      this.#asking = { reader: new ResponseReader(allowance), allowance, again, resolve, reject };
+      this.#pending = { reader: new ResponseReader(allowance), allowance, again, resolve, reject };
       this.#send();
     });
     const format = head?.format ?? "prometheus";
@@ -71,13 +71,13 @@ export class KeepAliveConnection {
     }
   }
 
-  /** Ends what is being asked, with the reason, and the connection. */
+  /** Aborts the request in progress with the reason, and closes the connection. */
   close(reason: Error): void {
-    const asking = this.#asking;
-    this.#asking = undefined;
+    const pending = this.#pending;
+    this.#pending = undefined;
     this.#drop();
-    asking?.reader.body.giveBack();
-    asking?.reject(reason);
+    pending?.reader.body.giveBack();
+    pending?.reject(reason);
   }
 
   #send(): void {
@@ -104,7 +104,7 @@ export class KeepAliveConnection {
   }
 
   #secured(plain: Socket): Socket {
-    // A machine's certificate is its own affair: who answers on its private address is that machine.
+    // Any certificate is accepted: the private address already identifies the machine.
     const socket: Socket = tlsConnect({ socket: plain, rejectUnauthorized: false });
     socket.on("data", (part: Buffer) => {
       if (this.#socket === socket) this.#take(part, part.length);
@@ -114,7 +114,7 @@ export class KeepAliveConnection {
 
   #follow(socket: Socket): void {
     this.#socket = socket;
-    // Whatever a connection says that is no longer ours is nobody's business.
+    // Events of an earlier connection are ignored.
     const mine = (what: () => void) => () => {
       if (this.#socket === socket) what();
     };
@@ -133,41 +133,41 @@ export class KeepAliveConnection {
   }
 
   #take(bytes: Buffer, count: number): void {
-    const asking = this.#asking;
-    if (!asking) {
-      // Nobody asked for anything.
+    const pending = this.#pending;
+    if (!pending) {
+      // Unrequested bytes.
       this.#drop();
       return;
     }
-    asking.again = false;
-    this.#progress(asking, () => asking.reader.take(bytes, count));
+    pending.again = false;
+    this.#progress(pending, () => pending.reader.take(bytes, count));
   }
 
-  /** The target ended the connection: after the answer, instead of one, or in the middle. */
+  /** The target closed the connection: after the response, instead of one, or in the middle. */
   #ended(error?: Error): void {
     this.#drop();
-    const asking = this.#asking;
-    if (asking?.again) {
-      asking.again = false;
+    const pending = this.#pending;
+    if (pending?.again) {
+      pending.again = false;
       this.#send();
     } else if (error) this.close(error);
-    else if (asking) this.#progress(asking, () => asking.reader.end());
+    else if (pending) this.#progress(pending, () => pending.reader.end());
   }
 
-  #progress(asking: PendingScrape, step: () => void): void {
+  #progress(pending: PendingScrape, step: () => void): void {
     try {
       step();
     } catch (thrown) {
       this.close(thrown as Error);
       return;
     }
-    if (asking.reader.done) this.#finish(asking);
+    if (pending.reader.done) this.#finish(pending);
   }
 
-  #finish(asking: PendingScrape): void {
-    this.#asking = undefined;
-    if (!asking.reader.keeps) this.#drop();
-    asking.resolve(asking.reader);
+  #finish(pending: PendingScrape): void {
+    this.#pending = undefined;
+    if (!pending.reader.keeps) this.#drop();
+    pending.resolve(pending.reader);
   }
 
   #drop(): void {

@@ -7,11 +7,11 @@ suite("health reports of scrape targets", () => {
   test("close waits for reports being sent", async () => {
     const clock = virtualClock();
     let done = (): void => undefined;
-    const told = new Promise<void>((resolve) => {
+    const sent = new Promise<void>((resolve) => {
       done = resolve;
     });
     const append = async () => {
-      await told;
+      await sent;
       return { samples: 4, dropped: 0, problems: [], problem_count: 0 };
     };
     const reports = new HealthReports({ clock, engine: () => ({ append }), onError: assert.ifError });

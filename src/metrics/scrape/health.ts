@@ -2,11 +2,11 @@ import type { Clock } from "#core/clock.ts";
 import { BatchBuilder, spell } from "../batch-builder.ts";
 import type { MetricsEngine } from "../engine/engine.ts";
 
-/** The series that say how asking a target went, by the names Prometheus uses where it has one. */
+/** Series about each scrape, with Prometheus' names where it has one. */
 const NAMES = ["up", "scrape_duration_seconds", "scrape_samples_scraped", "scrape_body_too_large_total"] as const;
 export type HealthReport = Record<(typeof NAMES)[number], number>;
 
-/** Gathered for so long and then appended together. */
+/** Time for which reports are batched. */
 const GATHER_MS = 1000;
 
 interface Parts {
@@ -15,12 +15,12 @@ interface Parts {
   onError(error: unknown): void;
 }
 
-/** The spelled series of one target; worth keeping as long as there is the target. */
+/** The encoded series of one target, reusable as long as the target exists. */
 export function healthSeries(labels: Readonly<Record<string, string>>): Uint8Array[] {
   return NAMES.map((name) => spell(name, labels));
 }
 
-/** Tells the engine how targets are. A thousand targets are one call a second, and not a thousand. */
+/** Appends the health of targets to the engine, batched: a thousand targets are one call a second, not a thousand. */
 export class HealthReports {
   readonly #parts: Parts;
   readonly #waiting = new Map<string, BatchBuilder>();
@@ -36,13 +36,13 @@ export class HealthReports {
     for (const [i, name] of NAMES.entries()) builder.push(series[i] ?? EMPTY, timestamp_ms, report[name]);
   }
 
-  /** The target is gone, and so are its series. */
+  /** Ends the series of a removed target. */
   end(org_id: string, series: readonly Uint8Array[], timestamp_ms: number): void {
     const builder = this.#builderOf(org_id);
     for (const spelled of series) builder.end(spelled, timestamp_ms);
   }
 
-  /** What was gathered is still told. */
+  /** Appends what is batched, then resolves. */
   async close(): Promise<void> {
     this.#closing.abort();
     await this.#sending;
@@ -58,7 +58,7 @@ export class HealthReports {
     return builder;
   }
 
-  /** Until nothing waits: whoever closes waits for what is under way, too. */
+  /** Sends until nothing is batched; `close` also waits for calls in progress. */
   async #send(): Promise<void> {
     try {
       while (this.#waiting.size > 0) {

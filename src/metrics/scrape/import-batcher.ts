@@ -3,16 +3,16 @@ import type { MetricsEngine } from "../engine/engine.ts";
 import type { OrgText, TextOptions } from "../engine/protocol.ts";
 import type { ImportResult } from "../tsdb/ingest/importer.ts";
 
-/** Gathered for so long and then handed over together. */
+/** Time for which responses are batched. */
 const GATHER_MS = 100;
-/** So much goes together; more than that, or one answer that is larger, at once. */
+/** Size of a batch; a fuller one, or one larger response, is sent at once. */
 const GATHER_BYTES = 1024 * 1024;
 
 type Outcome = PromiseSettledResult<ImportResult>;
 
 /**
- * What targets answered, on its way to the engine. Waking the engine's thread and being woken by it costs as much as
- * reading an answer of a few hundred series, so answers go together; and the memory they go in comes back.
+ * Batches the responses of targets for the engine. Waking the engine's thread and being woken by it costs as much as
+ * parsing a response of a few hundred series, so responses are sent together, in memory that is returned for reuse.
  */
 export class ImportBatcher {
   readonly #engine: () => Pick<MetricsEngine, "importTexts">;
@@ -57,7 +57,7 @@ export class ImportBatcher {
     void hand().then(
       ({ outcomes, bytes: back }) => {
         for (const [i, outcome] of outcomes.entries()) settle[i]?.(outcome);
-        // The usual size, and not the largest there ever was.
+        // The usual size, not the largest ever seen.
         if (this.#bytes.length === 0 && back.length === GATHER_BYTES) this.#bytes = back;
       },
       (thrown: unknown) => {

@@ -1,7 +1,7 @@
 import { ScrapeFailure, tooLarge } from "./failure.ts";
 import { SCRAPE_LIMITS } from "./limits.ts";
 
-/** What the head of an answer says about the body behind it. */
+/** What a response head says about its body. */
 export interface ResponseHead {
   /** Bytes of the body; undefined when it comes in chunks or ends with the connection. */
   length?: number;
@@ -30,7 +30,7 @@ export function readHead(text: string): ResponseHead | undefined {
     chunked,
     gzip: headers.get("content-encoding") === "gzip",
     format: headers.get("content-type")?.startsWith("application/openmetrics-text") ? "openmetrics" : "prometheus",
-    // One that says two lengths is not asked again on the same connection.
+    // With two lengths the framing is ambiguous, so the connection is not reused.
     keeps: !connection.includes("close") && (length !== undefined || (chunked && !headers.has("content-length"))),
   };
 }
@@ -47,7 +47,7 @@ function addHeader(headers: Map<string, string>, connection: string): void {
   headers.set(name, value);
 }
 
-/** What is wrong with an answer before any of its body is read. */
+/** Refuses a response before any of its body is read. */
 function refuse(status: number, headers: ReadonlyMap<string, string>): void {
   if (status >= 300 && status < 400) {
     throw new ScrapeFailure(`it answered ${status}, and a redirect is not followed`);
@@ -68,7 +68,7 @@ function lengthOf(headers: ReadonlyMap<string, string>): number | undefined {
   const text = headers.get("content-length");
   if (text === undefined) return undefined;
   if (!/^\d+$/.test(text)) throw new ScrapeFailure("the length of its answer is not a number");
-  // Its own word is enough to refuse it, and not enough to believe it.
+  // The content length is enough to refuse a response, but not trusted otherwise.
   if (Number(text) > SCRAPE_LIMITS.body_bytes) throw tooLarge();
   return Number(text);
 }

@@ -7,7 +7,7 @@ import { ResponseReader } from "./response.ts";
 const TEXT = "jobs 1\nup 2\n";
 const OK = "HTTP/1.1 200 OK\r\n";
 
-/** The answer after these pieces, and after the end of the connection. */
+/** The response after these chunks, and after the end of the connection. */
 function read(pieces: readonly Buffer[], ends = true): ResponseReader {
   const reader = new ResponseReader(new Budget().open("org"));
   for (const piece of pieces) reader.take(piece, piece.length);
@@ -18,7 +18,7 @@ function read(pieces: readonly Buffer[], ends = true): ResponseReader {
 const whole = (text: string): ResponseReader => read([Buffer.from(text, "latin1")]);
 const chunked = (...lines: string[]): string => `${OK}transfer-encoding: chunked\r\n\r\n${lines.join("")}`;
 
-/** Everything a target may answer with that means the same text. */
+/** Encodings of a response that all mean the same text. */
 const SAME: Record<string, { answer: string; keeps: boolean }> = {
   "a length": { answer: `${OK}Content-Length: ${TEXT.length}\r\n\r\n${TEXT}`, keeps: true },
   "the same length twice": {

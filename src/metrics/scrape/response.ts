@@ -18,9 +18,9 @@ type Next = "head" | "body" | "size" | "extension" | "chunk" | "chunk-end" | "tr
 const SIZE_DIGITS = 8;
 
 /**
- * Reads one HTTP/1.1 answer from the pieces of a connection. Its own reader, because Node's makes garbage of every
- * piece, and collecting that took more time than everything else a scrape does. Whatever is wrong with the answer is
- * thrown as a ScrapeFailure.
+ * Parses one HTTP/1.1 response from the chunks of a connection. Not Node's parser, because that makes garbage of every
+ * chunk, and collecting it took more time than everything else a scrape does. An invalid response is thrown as a
+ * ScrapeFailure.
  */
 export class ResponseReader {
   readonly #allowance: Allowance;
@@ -28,7 +28,7 @@ export class ResponseReader {
   #next: Next = "head";
   #text = "";
   #head: ResponseHead | undefined;
-  /** Bytes of the body, or of the chunk, that are still to come. */
+  /** Remaining bytes of the body or chunk. */
   #left = 0;
   /** Of a size that is being read. */
   #digits = 0;

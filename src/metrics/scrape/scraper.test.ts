@@ -17,7 +17,7 @@ const ORG = "org";
 const SECONDS = SCRAPE_LIMITS.interval_ms / 1000;
 const PATIENCE = SCRAPE_LIMITS.timeout_ms / 1000;
 
-/** A scraper, an engine that keeps what it gets, and targets on loopback instead of a private network. */
+/** A scraper, a real engine, and targets on loopback instead of a private network. */
 class Rig {
   readonly clock: VirtualClock = virtualClock(systemClock.now());
   readonly engine: MetricsEngine;
@@ -50,7 +50,7 @@ class Rig {
     return await this.#listen(createServer(answer));
   }
 
-  /** A target that speaks no HTTP, or speaks it falsely. */
+  /** A target that does not speak HTTP, or speaks it incorrectly. */
   async serveRaw(answer: (socket: Socket) => void): Promise<number> {
     return await this.#listen(
       createTcpServer((socket) => {
@@ -64,15 +64,15 @@ class Rig {
     this.scraper.started(machineOf(id, { port, path }));
   }
 
-  /** An interval, second by second: whoever is asked has answered before the clock moves on, but for the `patient`. */
+  /** Advances one interval, second by second: every scrape ends before the clock moves, except those of `patient`. */
   async round(patient: readonly string[] = []): Promise<TargetState[]> {
     const seconds = SECONDS + (patient.length > 0 ? PATIENCE : 0);
-    // One more, for which the reports are gathered; in it some may be asked for the second time.
+    // One more second, in which reports are batched; some targets may be scraped again in it.
     for (let second = 0; second <= seconds; second++) {
       await this.clock.advance(1000);
-      await this.#until(() => !this.#asking(patient));
+      await this.#until(() => !this.#scraping(patient));
     }
-    // The patient may be asked again by now; what became of them the first time is known all the same.
+    // The patient targets may be scraped again by now; the result of their first scrape is known all the same.
     await this.#until(() => this.scraper.targets(ORG).every(({ last_scrape_ms }) => last_scrape_ms !== undefined));
     return this.scraper.targets(ORG);
   }
@@ -85,8 +85,8 @@ class Rig {
     }
   }
 
-  #asking(patient: readonly string[]): boolean {
-    return this.scraper.targets(ORG).some(({ machine, asking }) => asking && !patient.includes(machine.id));
+  #scraping(patient: readonly string[]): boolean {
+    return this.scraper.targets(ORG).some(({ machine, scraping }) => scraping && !patient.includes(machine.id));
   }
 
   async query(query: string): Promise<[labels: Record<string, string>, value: string][]> {
@@ -136,17 +136,17 @@ function machineOf(id: string, metrics: MeasuredMachine["metrics"]): MeasuredMac
 suite("scraper", () => {
   test("scraped samples get the platform's labels and timestamps on a fixed grid (T4)", async (t) => {
     const rig = new Rig(t);
-    let asked = "";
+    let requested = "";
     let n = 0;
     const port = await rig.serve((request, response) => {
-      asked = `${request.url} ${request.headers.accept}`;
+      requested = `${request.url} ${request.headers.accept}`;
       response.end(`# TYPE jobs counter\njobs{app="forged",queue="q"} ${++n}\nwrong line {\n`);
     });
     rig.add("m1", port, "/stats?all=1");
     const [first] = await rig.round();
-    assert.match(asked, /^\/stats\?all=1 application\/openmetrics-text/);
+    assert.match(requested, /^\/stats\?all=1 application\/openmetrics-text/);
     assert.deepEqual([first?.health, first?.samples], ["up", 1]);
-    assert.match(first?.last_error ?? "", /^1 line was not taken; line 3/);
+    assert.match(first?.last_error ?? "", /^1 line was not parsed; line 3/);
     const labels = { __name__: "jobs", app: "web", host: "0001", instance: "instance-m1", queue: "q", region: "local" };
     assert.deepEqual(await rig.query("jobs"), [[labels, String(n)]]);
     const [second] = await rig.round();
@@ -200,7 +200,7 @@ suite("scraper", () => {
     await systemClock.sleep(300);
     await rig.clock.advance(1000);
     await rig.engine.flush();
-    assert.equal((await rig.query("count_over_time(jobs[5m])")).length, 1, "the answer was kept");
+    assert.equal((await rig.query("count_over_time(jobs[5m])")).length, 1, "the samples were stored");
     assert.deepEqual([await rig.query("jobs"), await rig.query("up")], [[], []]);
   });
 
@@ -209,8 +209,8 @@ suite("scraper", () => {
     const endless = Buffer.alloc(1 << 16, "a 1\n");
     const raw = (text: string) => (socket: Socket) => void socket.write(text);
     const hostile: [id: string, port: number, says: RegExp][] = [
-      ["silent", await rig.serveRaw(() => undefined), /no whole answer within 10 s/],
-      ["slow", await rig.serveRaw(raw("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\na 1\n")), /no whole answer/],
+      ["silent", await rig.serveRaw(() => undefined), /no complete response within 10 s/],
+      ["slow", await rig.serveRaw(raw("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\na 1\n")), /no complete response/],
       [
         "huge",
         await rig.serve((_, out) => out.writeHead(200, { "content-length": 2 ** 40 }).end()),
@@ -256,7 +256,7 @@ suite("scraper", () => {
 const GZIP = { "content-encoding": "gzip" };
 const BOMB = gzipSync(Buffer.alloc(64 * 2 ** 20, "a 1\n"));
 
-/** Sends the same again and again, as fast as it is taken. */
+/** Sends the same bytes repeatedly, as fast as they are read. */
 function pour(out: ServerResponse, bytes: Buffer): void {
   const more = (): void => {
     while (!out.destroyed && out.write(bytes));

@@ -19,17 +19,17 @@ export interface ScraperParts {
   clock: Clock;
   log: Log;
   engine(): Pick<MetricsEngine, "append" | "importTexts" | "endTarget">;
-  /** How a machine's port is reached from here; undefined when this driver's machines cannot be. */
+  /** The address of a machine's port; undefined when this driver's machines cannot be reached. */
   reach(machine: MeasuredMachine, port: number): Address | undefined;
 }
 
-/** How a target is, for its owner. */
+/** The state of a target, for its owner. */
 export interface TargetState {
   machine: MeasuredMachine;
   url: string;
   health: "up" | "down" | "unknown";
-  /** It is being asked at the moment. */
-  asking: boolean;
+  /** A scrape is in progress. */
+  scraping: boolean;
   last_error: string;
   last_scrape_ms: number | undefined;
   last_duration_ms: number;
@@ -47,9 +47,9 @@ interface Target extends TargetState {
 }
 
 /**
- * Asks every machine that shows metrics of its own for them, each every 15 seconds at a moment of its own: samples are
- * exactly one interval apart, and a thousand machines are not asked at once. A target can harm only itself: see the
- * limits, and Line.
+ * Scrapes every machine that has a metrics endpoint every 15 seconds, each at its own offset: samples are exactly one
+ * interval apart, and a thousand machines are not scraped at once. A target can harm only itself: see the limits, and
+ * KeepAliveConnection.
  */
 export class Scraper {
   readonly #parts: ScraperParts;
@@ -57,7 +57,7 @@ export class Scraper {
   readonly #budget = new Budget();
   readonly #outbox: ImportBatcher;
   readonly #health: HealthReports;
-  /** What is being asked now, and when it must be over. */
+  /** Scrapes in progress, with their deadlines. */
   readonly #inFlight = new Map<Target, number>();
   #watching = false;
 
@@ -68,7 +68,7 @@ export class Scraper {
     this.#health = new HealthReports({ clock: parts.clock, engine: parts.engine, onError });
   }
 
-  /** A machine runs now. Nothing happens when it shows no metrics. */
+  /** Adds a machine that now runs, if it has a metrics endpoint. */
   started(machine: MeasuredMachine): void {
     this.ended(machine.id);
     if (!machine.metrics) return;
@@ -83,7 +83,7 @@ export class Scraper {
       labels: Object.entries(labels).flat(),
       series: healthSeries(labels),
       health: "unknown",
-      asking: false,
+      scraping: false,
       last_error: "",
       last_scrape_ms: undefined,
       last_duration_ms: 0,
@@ -103,7 +103,7 @@ export class Scraper {
     target.running = onGrid(clock, SCRAPE_LIMITS.interval_ms, signal, work, momentOf(machine.id));
   }
 
-  /** The machine runs no more: its series end. */
+  /** Removes a machine that no longer runs: its series end. */
   ended(machine_id: string): void {
     const target = this.#targets.get(machine_id);
     if (!target) return;
@@ -133,20 +133,20 @@ export class Scraper {
   }
 
   async #scrape(target: Target, at_ms: number): Promise<void> {
-    target.asking = true;
+    target.scraping = true;
     try {
-      await this.#ask(target, at_ms);
+      await this.#scrapeOnce(target, at_ms);
     } finally {
-      target.asking = false;
+      target.scraping = false;
     }
   }
 
-  async #ask(target: Target, at_ms: number): Promise<void> {
+  async #scrapeOnce(target: Target, at_ms: number): Promise<void> {
     let error = "";
     let samples = 0;
     try {
       const result = await this.#import(target, at_ms);
-      // It ended while its answer was on the way to the engine: what that brought ends as well.
+      // The target was removed while its response was being imported: the imported series end as well.
       if (this.#isGone(target)) return await this.#endSeries(target);
       samples = result.samples;
       error = complaint(result);
@@ -196,7 +196,7 @@ export class Scraper {
     }
   }
 
-  /** One timer for all that are being asked: it ends those that take too long. */
+  /** One timer for all scrapes in progress: it aborts those past their deadline. */
   async #watch(): Promise<void> {
     const { clock } = this.#parts;
     this.#watching = true;
@@ -207,7 +207,7 @@ export class Scraper {
     this.#watching = false;
   }
 
-  /** What it had the last time ends now, and not five minutes later. */
+  /** Ends the series of its last scrape now, not five minutes later. */
   async #down(target: Target, at_ms: number): Promise<void> {
     target.health = "down";
     const { org_id, id } = target.machine;
@@ -231,27 +231,27 @@ export class Scraper {
   }
 
   #complain(error: unknown): void {
-    this.#parts.log.warn({ error }, "metrics of machines could not be kept");
+    this.#parts.log.warn({ error }, "scraped metrics could not be stored");
   }
 }
 
-/** How often it is looked whether one takes too long. */
+/** Interval at which deadlines are checked. */
 const WATCH_MS = 500;
-const late = (): ScrapeFailure => new ScrapeFailure(`no whole answer within ${SCRAPE_LIMITS.timeout_ms / 1000} s`);
+const late = (): ScrapeFailure => new ScrapeFailure(`no complete response within ${SCRAPE_LIMITS.timeout_ms / 1000} s`);
 
 const bracketed = (ip: string): string => (ip.includes(":") ? `[${ip}]` : ip);
 
-/** Lines that were not understood cost only themselves; their owner should know. */
+/** The error shown to the owner when lines could not be parsed; the other lines are stored. */
 function complaint({ problem_count, problems, dropped }: ImportResult): string {
   const [first] = problems;
   const lines = problem_count === 1 ? "1 line was" : `${problem_count} lines were`;
-  if (first) return `${lines} not taken; line ${first.line}: ${first.problem}`;
-  return dropped > 0 ? `${dropped} samples were not taken; api/v1/status/tsdb says why` : "";
+  if (first) return `${lines} not parsed; line ${first.line}: ${first.problem}`;
+  return dropped > 0 ? `${dropped} samples were dropped; api/v1/status/tsdb says why` : "";
 }
 
 /**
- * Always the same moment of the interval for one machine, whatever other machines there are. Those of one moment are
- * asked together, so that the process wakes up a few times a second and not once for each.
+ * A machine's offset in the interval, which does not depend on other machines. Machines with the same offset are
+ * scraped together, so that the process wakes up a few times a second and not once for each.
  */
 function momentOf(machine_id: string): number {
   const hash = createHash("sha256").update(machine_id).digest().readUInt32LE(0);

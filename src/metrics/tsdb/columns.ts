@@ -38,7 +38,7 @@ export function clip(columns: Columns, from: number, start_ms: number, end_ms: n
   columns.length = from + end - first;
 }
 
-/** Sorts by time and, where two samples have the same time, keeps the one that was written later. */
+/** Sorts by time; of two samples with the same time the later write wins. */
 export function settle(columns: Columns): void {
   if (!columns.unsure) return;
   columns.unsure = false;

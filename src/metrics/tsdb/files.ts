@@ -1,12 +1,12 @@
 import { closeSync, fsyncSync, linkSync, mkdirSync, openSync, renameSync, writeSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 
-/** What the database asks of a file system besides reading: that what was promised is really there. */
+/** File system operations of the database besides reading: durable writes and quarantine. */
 
-/** The disk refused: full, or broken. Nothing of the write counts. */
+/** A write failed: the disk is full or broken. Nothing of the write counts. */
 export class StorageError extends Error {
   override readonly name = "StorageError";
-  /** Full can pass; anything else needs someone to look. */
+  /** A full disk may be temporary; any other error needs an operator. */
   readonly full: boolean;
 
   constructor(message: string, cause: unknown) {
@@ -16,7 +16,7 @@ export class StorageError extends Error {
   }
 }
 
-/** A new, renamed or removed name lasts only once its folder was synced. */
+/** A new, renamed or removed name is durable only once its directory is synced. */
 export function syncDir(dir: string): void {
   const fd = openSync(dir, "r");
   try {
@@ -34,17 +34,17 @@ export function writeAll(fd: number, bytes: Uint8Array): void {
   for (let at = 0; at < bytes.length; ) at += writeSync(fd, bytes, at);
 }
 
-/** What cannot be read is put aside under its own name, never deleted. */
+/** Moves unreadable files aside under their own names; they are never deleted. */
 export class Quarantine {
   readonly #dir: string;
-  /** Files put aside since opening, with the reason. */
+  /** Quarantined files since opening, with the reason. */
   readonly found: { file: string; reason: string }[] = [];
 
   constructor(dir: string) {
     this.#dir = dir;
   }
 
-  /** The file goes away from where it was. */
+  /** Moves the file to quarantine. */
   move(path: string, reason: string): void {
     makeDir(this.#dir);
     renameSync(path, join(this.#dir, basename(path)));
@@ -52,7 +52,7 @@ export class Quarantine {
     this.found.push({ file: basename(path), reason });
   }
 
-  /** The file stays in use as far as it is readable; a second name keeps the whole of it. */
+  /** Keeps the readable part of the file in use; a hard link in quarantine preserves the whole of it. */
   keep(path: string, reason: string): void {
     makeDir(this.#dir);
     try {

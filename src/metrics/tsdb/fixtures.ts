@@ -1,4 +1,4 @@
-/** What the database's tests share: a clock they turn by hand, samples put in, and all that is stored, to compare with. */
+/** Fixtures of the database's tests: a manual clock, appended samples, and all stored samples for comparison. */
 import type { Clock } from "#core/clock.ts";
 import type { Columns, Labels, Matcher, SampleSource } from "../source.ts";
 import { newColumns } from "./chunk/chunk.ts";
@@ -62,7 +62,7 @@ export function put(partition: Partition, samples: readonly Sample[]): number {
   return partition.append(batch);
 }
 
-/** A value as its 64 bits: the only way to tell NaNs, and 0 from -0. */
+/** A value as its 64 bits: the only way to distinguish NaNs, and 0 from -0. */
 export function bitsOf(value: number): string {
   word[0] = value;
   return `${(halves[1] ?? 0).toString(16)}:${(halves[0] ?? 0).toString(16)}`;

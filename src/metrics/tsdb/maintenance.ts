@@ -15,7 +15,7 @@ import type { Wal, WalPosition } from "./wal/wal.ts";
 import type { HeadWindow } from "./window.ts";
 
 const QUICK_ZSTD = 3;
-/** Compression level of merged blocks, which are kept for weeks. */
+/** Compression level of merged blocks, which stay for weeks. */
 const THOROUGH_ZSTD = 9;
 /** Blocks of the same two hours, from late samples, that are merged without waiting for the end of the day. */
 const SAME_SPAN_BLOCKS = 4;

@@ -20,7 +20,7 @@ async function open(t: TestContext) {
     [labelsOf({ __name__: "new", app: "web" }), NOON, 2],
     [labelsOf({ __name__: "new", app: 'd"b\\' }), NOON, 3],
   ]);
-  return { db, ask: new MetadataQueries(db) };
+  return { db, queries: new MetadataQueries(db) };
 }
 
 const EVER = { start_ms: 0, end_ms: NOON + HOUR };
@@ -28,9 +28,9 @@ const NOW = { start_ms: NOON - HOUR, end_ms: NOON };
 
 suite("label queries", () => {
   test("label queries respect time range, selector and limit", async (t) => {
-    const { ask } = await open(t);
-    const names = (scope: Scope): unknown => JSON.parse(ask.labelNames(scope));
-    const values = (name: string, scope: Scope): unknown => JSON.parse(ask.labelValues(name, scope));
+    const { queries } = await open(t);
+    const names = (scope: Scope): unknown => JSON.parse(queries.labelNames(scope));
+    const values = (name: string, scope: Scope): unknown => JSON.parse(queries.labelValues(name, scope));
     assert.deepEqual(names(EVER), ["__name__", "app", "gone"]);
     assert.deepEqual(names(NOW), ["__name__", "app"]);
     assert.deepEqual(names({ ...EVER, selector: [[is("__name__", "new")]] }), ["__name__", "app"]);
@@ -39,7 +39,7 @@ suite("label queries", () => {
     assert.deepEqual(values("__name__", NOW), ["new"]);
     assert.deepEqual(values("app", { ...EVER, selector: [[is("gone", "yes")]] }), ["web"]);
     assert.deepEqual(values("nowhere", EVER), []);
-    const series = (scope: Scope): unknown => JSON.parse(Buffer.from(ask.series(scope)).toString());
+    const series = (scope: Scope): unknown => JSON.parse(Buffer.from(queries.series(scope)).toString());
     assert.deepEqual(series({ ...NOW, selector: [[is("app", 'd"b\\')]] }), [{ __name__: "new", app: 'd"b\\' }]);
     assert.deepEqual(series({ ...NOW, selector: [[is("__name__", "old")]] }), []);
     assert.equal((series({ ...EVER, limit: 1 }) as unknown[]).length, 1);

@@ -17,42 +17,42 @@ suite("label query cache", () => {
     t.after(() => db.close());
     const answers = new QueryCache<string>(db);
     let made = 0;
-    const ask = (scope: Partial<Scope> = {}): number => {
+    const read = (scope: Partial<Scope> = {}): number => {
       answers.of("app", { start_ms: NOON, end_ms: NOON + HOUR, ...scope }, () => String(++made));
       return made;
     };
     put(db, [[up("web"), NOON, 1]]);
-    assert.equal(ask(), 1);
-    assert.equal(ask({ start_ms: NOON + 1, end_ms: NOON + MINUTE }), 1, "the same window");
+    assert.equal(read(), 1);
+    assert.equal(read({ start_ms: NOON + 1, end_ms: NOON + MINUTE }), 1, "the same window");
     put(db, [[up("web"), NOON + 1, 2]]);
-    assert.equal(ask(), 1, "a sample more of a series that was there");
-    assert.equal(ask({ limit: 1 }), 2);
-    assert.equal(ask({ selector: [[{ name: "app", op: "=", value: "web" }]] }), 3);
+    assert.equal(read(), 1, "a sample more of a series that was there");
+    assert.equal(read({ limit: 1 }), 2);
+    assert.equal(read({ selector: [[{ name: "app", op: "=", value: "web" }]] }), 3);
     put(db, [[up("db"), NOON, 1]]);
-    assert.equal(ask(), 4, "a new series");
+    assert.equal(read(), 4, "a new series");
     put(db, [[up("db"), NOON - 3 * HOUR, 1]]);
-    assert.equal(ask(), 5, "a known series in another window");
+    assert.equal(read(), 5, "a known series in another window");
     put(db, [[up("web"), NOON + 2 * HOUR, 1]]);
     const later = { start_ms: NOON + 2 * HOUR, end_ms: NOON + 3 * HOUR };
-    assert.equal(ask(later), 6);
+    assert.equal(read(later), 6);
     put(db, [[up("db"), NOON + 2 * HOUR, 1]]);
-    assert.equal(ask(later), 7, "a known series in a window that was there");
+    assert.equal(read(later), 7, "a known series in a window that was there");
     await db.compact();
-    assert.equal(ask(), 8, "a block instead of the window");
+    assert.equal(read(), 8, "a block instead of the window");
   });
 
   test("entries are evicted when there are too many, and not cached when too long", () => {
     const db = openPartition(tempDir(), new HandClock());
     const answers = new QueryCache<string>(db);
     const made: string[] = [];
-    const ask = (label: string, length: number): void => {
+    const read = (label: string, length: number): void => {
       const answer = answers.of(label, { start_ms: 0, end_ms: 1 }, () => {
         made.push(label);
         return "x".repeat(length);
       });
       assert.equal(answer.length, length);
     };
-    for (const label of ["a", "a", "long", "long", "a", "b", "a"]) ask(label, label === "long" ? 2e6 : 6e5);
+    for (const label of ["a", "a", "long", "long", "a", "b", "a"]) read(label, label === "long" ? 2e6 : 6e5);
     assert.deepEqual(made, ["a", "long", "long", "a", "b", "a"]);
   });
 
@@ -72,7 +72,7 @@ suite("label query cache", () => {
     ];
     for (let round = 0; round < runs(300); round++) {
       await happen[pick(happen.length)]?.();
-      // Few and the same, so that most questions were asked before.
+      // Few different ranges, so that most queries are repeated.
       const hours = [1, 6, 24, 60][pick(4)] ?? 0;
       const scope: Scope = {
         start_ms: clock.now() - hours * HOUR,

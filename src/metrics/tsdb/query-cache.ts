@@ -1,25 +1,25 @@
 import type { Scope } from "./index/scope.ts";
 import type { Readable } from "./select.ts";
 
-/** Characters and bytes of answers kept. Past it all are forgotten; a longer answer is made anew each time. */
+/** Characters and bytes of cached results. Past it the cache is cleared; a longer result is not cached. */
 const KEPT_MOST = 1024 * 1024;
 
 /**
- * Answers about labels and series, as JSON, until they are no longer true. Dashboards ask the same few questions over
- * and over. The span they ask about moves with the clock, but an answer depends only on the windows and blocks that the
- * span touches and on the series in them. Blocks never change, so it holds until a series comes into a window.
+ * Caches results about labels and series, as JSON, while they are valid. Dashboards repeat the same few queries. Their
+ * range moves with the clock, but a result depends only on the windows and blocks that overlap the range and on the
+ * series in them. Blocks never change, so a result is valid until a series enters a window.
  */
 export class QueryCache<Answer extends { length: number }> {
   readonly #parts: Readable;
   readonly #known = new Map<string, Answer>();
-  #kept = 0;
+  #size = 0;
   #changes = 0;
 
   constructor(parts: Readable) {
     this.#parts = parts;
   }
 
-  /** What `make` says about `label` (or about all), made only when it was not known. */
+  /** The result of `make` for `label` (or for all), computed only when it is not cached. */
   of(label: string | undefined, scope: Scope, make: () => Answer): Answer {
     const { changes } = this.#parts.head;
     if (changes !== this.#changes) this.#forget();
@@ -42,14 +42,14 @@ export class QueryCache<Answer extends { length: number }> {
 
   #keep(key: string, answer: Answer): void {
     const size = key.length + answer.length;
-    if (this.#kept + size > KEPT_MOST) this.#forget();
+    if (this.#size + size > KEPT_MOST) this.#forget();
     if (size > KEPT_MOST) return;
     this.#known.set(key, answer);
-    this.#kept += size;
+    this.#size += size;
   }
 
   #forget(): void {
     this.#known.clear();
-    this.#kept = 0;
+    this.#size = 0;
   }
 }

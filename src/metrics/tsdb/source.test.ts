@@ -1,4 +1,4 @@
-/** The database as a source of samples, and what it makes of a damaged length in its log. */
+/** The database as a source of samples, and a damaged length in its WAL. */
 import assert from "node:assert/strict";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -33,7 +33,7 @@ for (const compacted of [false, true]) {
 }
 
 suite("WAL damage", () => {
-  test("a damaged length is reported as damage: records before it are read, the file is kept", async () => {
+  test("a damaged length is reported as damage: records before it are read, the file is quarantined", async () => {
     const dir = tempDir();
     let db = openPartition(dir, new HandClock());
     for (let n = 0; n < 3; n++) put(db, [[labelsOf({ __name__: "up" }), NOON + n * 15_000, n]]);

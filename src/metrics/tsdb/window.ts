@@ -13,7 +13,7 @@ export class HeadWindow {
   readonly id: number;
   readonly start_ms: number;
   readonly end_ms: number;
-  /** The head's newest sample when this window was opened: tells whether it is late. */
+  /** The head's newest sample when this window was opened: decides whether it is late. */
   readonly opened_at_newest_ms: number;
   /** Frozen: being written as a block, without further appends. */
   frozen = false;

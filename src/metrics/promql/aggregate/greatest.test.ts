@@ -21,7 +21,7 @@ function bySorting(rows: readonly Row[], k: number, sign: 1 | -1): Row[] {
 }
 
 suite("topk at each step", () => {
-  test("of equal values the later rows are kept, and missing values do not count", () => {
+  test("of equal values those of later rows win, and missing values do not count", () => {
     const rows = rowsOf([3, 1, NONE], [2, 1, NONE], [1, 1, -Infinity]);
     assert.deepEqual(shown(keepGreatest(rows, 2, 1)), [
       [3, NONE, NONE],
@@ -41,7 +41,7 @@ suite("topk at each step", () => {
       const lists = Array.from({ length: pick(12) }, values);
       const [k, sign] = [1 + pick(6), pick(2) === 0 ? 1 : -1] as const;
       const expected = shown(bySorting(rowsOf(...lists), k, sign));
-      // What was taken away and what is zero with a sign are shown alike.
+      // A removed value and a zero with a sign are printed alike.
       assert.deepEqual(
         shown(keepGreatest(rowsOf(...lists), k, sign))
           .flat()

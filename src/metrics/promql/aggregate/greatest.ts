@@ -14,8 +14,8 @@ interface Places {
 }
 
 /**
- * Leaves at each step only the `k` greatest values of all rows, or the least with `sign` -1; of equal ones, those of later
- * rows. Answers the rows that have some left. One row after the other, so that memory is read in its order.
+ * Leaves at each step only the `k` greatest values of all rows, or the least with `sign` -1; of equal ones, those of
+ * later rows. Answers the rows that have some left. One row after the other, so that memory is read in its order.
  */
 export function keepGreatest(rows: readonly Row[], k: number, sign: 1 | -1): Row[] {
   const points = rows[0]?.values.length ?? 0;
@@ -26,11 +26,11 @@ export function keepGreatest(rows: readonly Row[], k: number, sign: 1 | -1): Row
     taken: new Uint8Array(points),
   };
   for (const [owner, { values }] of rows.entries()) takeRow(places, values, owner, sign);
-  const kept = new Uint8Array(rows.length);
+  const remaining = new Uint8Array(rows.length);
   eachPlace(places, (_, at) => {
-    kept[places.owners[at] as number] = 1;
+    remaining[places.owners[at] as number] = 1;
   });
-  const some = rows.filter((_, owner) => kept[owner] === 1);
+  const some = rows.filter((_, owner) => remaining[owner] === 1);
   for (const { values } of some) values.fill(Number.NaN);
   eachPlace(places, (step, at) => {
     (rows[places.owners[at] as number] as Row).values[step] = sign * (places.values[at] as number);

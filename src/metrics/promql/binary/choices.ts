@@ -66,8 +66,8 @@ const or: Choice = (left, right) => {
   const lefts = [...left.values()].flat();
   const rights = [...right].flatMap(([key, rows]) => {
     const others = left.get(key) ?? [];
-    const kept = filterLeft(rows, others, false);
-    return kept.filter((row) => {
+    const remaining = filterLeft(rows, others, false);
+    return remaining.filter((row) => {
       const same = others.find((other) => labelsKey(other.labels) === labelsKey(row.labels));
       if (same) fillGaps([same], [row]);
       return !same;

@@ -39,7 +39,7 @@ function estimate(
 const valueAt = (bucket: Bucket | undefined, i: number): number =>
   bucket ? (bucket.row.values[i] as number) : Number.NaN;
 
-/** The value below which the share `phi` lies, on a straight line within its bucket. */
+/** The value below which the fraction `phi` lies, interpolated linearly within its bucket. */
 function quantileAt(buckets: Bucket[], phi: number, i: number): Estimate {
   const total = valueAt(buckets.at(-1), i);
   if (Number.isNaN(phi) || total === 0 || Number.isNaN(total)) return NONE;
@@ -60,7 +60,7 @@ function quantileAt(buckets: Bucket[], phi: number, i: number): Estimate {
   return [from + ((bucket.le - from) * (wanted - below)) / (value - below), from, bucket.le];
 }
 
-/** The share of all that is at most `le`. */
+/** The fraction of observations that is at most `le`. */
 function shareAt(buckets: Bucket[], le: number, i: number): Estimate {
   if (Number.isNaN(le) || buckets.length === 0) return NONE;
   if (le < 0) return [0, 0, 0];
@@ -157,9 +157,9 @@ function aboutMoments(compute: (average: number, variance: number) => number): D
 
 /** Fewer buckets: neighbours that hold least are joined, the first and the last stay. */
 function bucketsLimit(call: Call): Row[] {
-  const asked = wholeOf(call, 0);
-  if (asked <= 0) return [];
-  const limit = Math.max(3, asked);
+  const requested = wholeOf(call, 0);
+  if (requested <= 0) return [];
+  const limit = Math.max(3, requested);
   return groupBuckets(toCumulative(call.frame, rowsOf(call, 1)), true).flatMap((group) => {
     const hits = group.map(({ row }, n) =>
       row.values.reduce((sum, value, i) => sum + value - (n === 0 ? 0 : valueAt(group[n - 1], i)), 0),

@@ -1,12 +1,12 @@
 import type { Dialect } from "../ast.ts";
 
-/** Which names are functions, for the parser and for "did you mean". What they do is in the tables beside this file. */
+/** Names of functions, for the parser and for "did you mean". Implementations are in the tables of this folder. */
 
-const words = (text: string): string[] => text.trim().split(/\s+/);
+const namesIn = (text: string): string[] => text.trim().split(/\s+/);
 
 /** Functions that look at raw samples in a window; the number is the place of the series argument (-1: the last). */
 export const ROLLUPS: Readonly<Record<string, number>> = Object.fromEntries<number>([
-  ...words(`
+  ...namesIn(`
     absent_over_time ascent_over_time avg_over_time changes changes_prometheus count_eq_over_time count_gt_over_time
     count_le_over_time count_ne_over_time count_over_time decreases_over_time default_rollup delta delta_prometheus
     deriv deriv_fast descent_over_time distinct_over_time duration_over_time first_over_time geomean_over_time
@@ -29,18 +29,18 @@ export const ROLLUPS: Readonly<Record<string, number>> = Object.fromEntries<numb
 ]);
 
 export const AGGREGATES: ReadonlySet<string> = new Set(
-  words(`
+  namesIn(`
     any avg bottomk bottomk_avg bottomk_last bottomk_max bottomk_median bottomk_min count count_values distinct geomean
     group histogram limitk mad max median min mode outliers_iqr outliers_mad outliersk quantile quantiles share stddev
     stdvar sum sum2 topk topk_avg topk_last topk_max topk_median topk_min zscore`),
 );
 
 const PROM_AGGREGATES: ReadonlySet<string> = new Set(
-  words("avg bottomk count count_values group limitk limit_ratio max min quantile stddev stdvar sum topk"),
+  namesIn("avg bottomk count count_values group limitk limit_ratio max min quantile stddev stdvar sum topk"),
 );
 
 export const TRANSFORMS: ReadonlySet<string> = new Set(
-  words(`
+  namesIn(`
     abs absent acos acosh asin asinh atan atanh bitmap_and bitmap_or bitmap_xor buckets_limit ceil clamp clamp_max
     clamp_min cos cosh day_of_month day_of_week day_of_year days_in_month deg drop_common_labels drop_empty_series end
     exp floor histogram_avg histogram_fraction histogram_quantile histogram_quantiles histogram_share histogram_stddev

@@ -5,7 +5,7 @@ import { atLeast, type Call, type Definition, exactly, mapColumns, numberOf, row
 
 /** Functions that look at all values of a series over the range of the query. */
 
-/** Row by row, names kept. */
+/** Row by row; names stay. */
 function eachColumn(args: number, change: (values: Float64Array, call: Call) => void): Definition {
   return exactly(args, (call) => {
     const rows = rowsOf(call, args - 1);
@@ -90,7 +90,7 @@ function normalize(call: Call): Row[] {
   });
 }
 
-/** Values that are not kept become gaps, not zeros. */
+/** Removed values become gaps, not zeros. */
 function trim(values: Float64Array, keep: (value: number) => boolean): void {
   for (let i = 0; i < values.length; i++) if (!keep(values[i] as number)) values[i] = Number.NaN;
 }

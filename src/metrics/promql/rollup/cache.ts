@@ -8,9 +8,9 @@ export interface CachedRows {
 }
 
 /**
- * Rollup results kept for dashboards, which ask the same again with a later end. One cache belongs to one source; it
- * holds only steps before the moment up to which the caller says that nothing changes any more, so new samples never
- * make it wrong. When samples are written before that moment after all, the caller clears it.
+ * Caches rollup results for dashboards, which repeat a query with a later end. One cache belongs to one source; it
+ * holds only steps before the time up to which the caller guarantees that nothing changes, so new samples never
+ * invalidate it. When samples are written before that time after all, the caller clears it.
  */
 export class RollupCache {
   readonly #limit_bytes: number;
@@ -34,7 +34,7 @@ export class RollupCache {
     return entry;
   }
 
-  /** When full, what was not asked for the longest goes; what alone would fill a quarter is not kept at all. */
+  /** When full, the least recently used result is evicted; one that would fill a quarter alone is not cached. */
   put(key: string, rows: CachedRows): void {
     this.#drop(key);
     const bytes = rows.rows.reduce(

@@ -22,16 +22,16 @@ import { rollUp, rollUpAtOnce } from "./window.ts";
 /** How far before the window a previous sample may lie. */
 export const SILENCE_MS = 5 * 60_000;
 
-/** Takes the rows of a rollup as they come; what it does not keep is never held all at once. */
+/** Receives the rows of a rollup one by one; rows that it does not keep are never in memory together. */
 type Sink = (labels: Labels, values: Float64Array) => void;
 
 /** Keeps every row. */
 function collect(frame: Frame): { rows: Row[]; sink: Sink } {
   const rows: Row[] = [];
   const sink: Sink = (labels, values) => {
-    const kept = column(frame);
-    kept.set(values);
-    rows.push({ labels, values: kept });
+    const copy = column(frame);
+    copy.set(values);
+    rows.push({ labels, values: copy });
   };
   return { rows, sink };
 }
@@ -114,9 +114,9 @@ function overSelector(frame: Frame, plan: Plan, selector: SelectorExpr, rollup: 
   }
 }
 
-/** One step of a query that asks for one moment; a range can come down to one step too, by `@` or by the cache. */
+/** The single step of an instant query; a range can come down to one step too, by `@` or by the cache. */
 function isInstant(frame: Frame): boolean {
-  const { start_ms, end_ms } = frame.query.asked;
+  const { start_ms, end_ms } = frame.query.grid;
   return frame.points === 1 && start_ms === end_ms;
 }
 
@@ -216,8 +216,8 @@ function align(grid: Grid): Grid {
 }
 
 /**
- * The inner expression on its own grid, its rows taken for samples. The grid reaches one step past the end, because a
- * function may ask for the sample after the window.
+ * The inner expression on its own grid, its rows used as samples. The grid reaches one step past the end, because a
+ * function may need the sample after the window.
  */
 function overSubquery(frame: Frame, plan: Plan, rollup: RollupExpr, sink: Sink): void {
   const step_ms = rollup.step ? (durationMs(rollup.step.text, frame.step_ms) ?? 0) : frame.step_ms;
@@ -258,7 +258,7 @@ function fill(samples: Columns, row: Row, grid: Frame): void {
   samples.length = n;
 }
 
-/** One row: 1 where no series has a sample. Its labels are those the selector asks for. */
+/** One row: 1 where no series has a sample. Its labels are those of the selector. */
 function absentEverywhere(frame: Frame, call: CallExpr, rows: Row[]): Row[] {
   const values = column(frame, 1);
   for (const row of rows) {

@@ -27,7 +27,7 @@ export const derivative: Kernel = (w) => {
   let start = w.previous;
   let since = w.previousTime;
   if (Number.isNaN(start)) {
-    // From one sample alone nobody can tell how long it took to get there.
+    // One sample alone does not say how long the increase took.
     if (samples < 2) return NONE;
     start = w.values[w.from] as number;
     since = w.times[w.from] as number;

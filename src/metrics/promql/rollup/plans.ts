@@ -18,7 +18,7 @@ export interface Plan {
   prepare?: (samples: Columns) => void;
   /** One row each; a tag goes into the label `rollup`. */
   outputs: { tag?: string; kernel: Kernel; batch?: Batch }[];
-  /** Instead of outputs: any number of rows per series, told apart by this label. */
+  /** Instead of outputs: any number of rows per series, distinguished by this label. */
   spread?: { label: string; kernel: (w: Window, emit: (value: string, number: number) => void) => void };
   keepsName: boolean;
   adjusts: boolean;
@@ -34,7 +34,9 @@ const KEEP_NAME = words(`
   double_exponential_smoothing last_over_time max_over_time median_over_time min_over_time mode_over_time
   outlier_iqr_over_time predict_linear quantile_over_time quantiles_over_time rollup rollup_candlestick
   timestamp_with_name`);
-/** Functions that make no sense on fewer than two samples, so without a window of its own the query gets a longer one. */
+/**
+ * Functions that make no sense on fewer than two samples, so without a window of its own the query gets a longer one.
+ */
 const ADJUST = words(`
   default_rollup deriv deriv_fast ideriv irate rate rate_over_sum rollup rollup_candlestick rollup_deriv rollup_rate
   rollup_scrape_interval scrape_interval timestamp`);
@@ -140,7 +142,7 @@ const CANDLE: Record<string, Kernel> = {
   high: k.candleHigh,
 };
 
-/** Functions that give several rows per series, one of them when its tag is asked for. */
+/** Functions that give several rows per series, or only the one with the requested tag. */
 const TAGGED: Record<string, { prepare?: (samples: Columns) => void; tags: Record<string, Kernel>; keepTag?: true }> = {
   rollup: { tags: MIN_MAX_AVG },
   rollup_rate: { prepare: both(removeResets, toDerivatives), tags: MIN_MAX_AVG },

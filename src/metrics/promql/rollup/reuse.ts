@@ -22,7 +22,7 @@ export function throughCache(frame: Frame, expr: Expr, compute: (frame: Frame) =
   return rows;
 }
 
-/** A rollup over a plain selector, or a sum of such: what is asked again and again, and depends on samples alone. */
+/** A rollup over a plain selector, or a sum of such: these are repeated often, and depend on samples alone. */
 function isCacheable(frame: Frame, expr: Expr): boolean {
   if (expr.kind === "aggregate") {
     const [arg] = expr.args;

@@ -76,7 +76,7 @@ const window: Window = {
   index: 0,
 };
 
-/** How long the window is: as asked, or the step, or long enough to see two samples. */
+/** The length of the window: as given, or the step, or long enough to see two samples. */
 function windowLength(steps: Steps, room: number): number {
   if (steps.window_ms > 0) return steps.window_ms;
   return steps.adjusts ? Math.max(steps.step_ms, room) : steps.step_ms;

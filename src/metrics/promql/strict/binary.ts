@@ -30,11 +30,11 @@ export function combine(frame: Frame, expr: BinaryExpr, left: Value, right: Valu
 }
 
 /** The number at a step, or undefined when a comparison lets nothing through. */
-function operate(expr: BinaryExpr, a: number, b: number, kept = a): number | undefined {
+function operate(expr: BinaryExpr, a: number, b: number, result = a): number | undefined {
   const compare = COMPARE[expr.op];
   if (!compare) return ARITHMETIC[expr.op]?.(a, b);
   if (expr.bool) return compare(a, b) ? 1 : 0;
-  return compare(a, b) ? kept : undefined;
+  return compare(a, b) ? result : undefined;
 }
 
 /** Between numbers a comparison is always `bool`; the checker saw to it. */
@@ -60,10 +60,10 @@ function withScalar(frame: Frame, expr: BinaryExpr, rows: Row[], numbers: Float6
       }
       const value = row.values[i] as number;
       const number = numbers[i] as number;
-      const kept = swapped ? operate(expr, number, value, value) : operate(expr, value, number);
-      if (kept === undefined) continue;
+      const computed = swapped ? operate(expr, number, value, value) : operate(expr, value, number);
+      if (computed === undefined) continue;
       result.present[i] = FLOAT;
-      result.values[i] = kept;
+      result.values[i] = computed;
     }
     return result;
   });
@@ -198,10 +198,10 @@ function matchStep(
 
 function put(expr: BinaryExpr, target: Row, i: number, ofMany: number, ofOne: number, manyRight: boolean): void {
   // A comparison keeps the left value, whichever side is looked through.
-  const kept = manyRight ? operate(expr, ofOne, ofMany) : operate(expr, ofMany, ofOne);
-  if (kept === undefined) return;
+  const computed = manyRight ? operate(expr, ofOne, ofMany) : operate(expr, ofMany, ofOne);
+  if (computed === undefined) return;
   target.present[i] = FLOAT;
-  target.values[i] = kept;
+  target.values[i] = computed;
 }
 
 /** The only series of the looked-up side that is there at the step. */

@@ -52,7 +52,7 @@ function selectorOf(expr: RollupExpr): SelectorExpr {
   return expr.arg;
 }
 
-/** Series whose names were all that told them apart become one, or an error. */
+/** Series that differed only in their names become one, or an error. */
 function negate(value: Value): Value {
   if (value.type === "scalar") return { type: "scalar", values: value.values.map((v) => -v) };
   if (value.type === "string") throw executionError("a string cannot be negated");

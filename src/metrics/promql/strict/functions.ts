@@ -167,7 +167,7 @@ function labelJoin(call: Call): Value {
 }
 
 function warnOrder({ frame, expr }: Call): void {
-  if (frame.query.asked.start_ms === frame.query.asked.end_ms) return;
+  if (frame.query.grid.start_ms === frame.query.grid.end_ms) return;
   warn(frame, "sort is ineffective for range queries since results are always ordered by labels", expr.at);
 }
 
@@ -189,7 +189,7 @@ function sort(descending: boolean): Implementation {
 /** Digits count as numbers. */
 const NATURAL = new Intl.Collator("en", { numeric: true });
 
-/** Series that are equal in the labels asked for are told apart by all of them. */
+/** Series that are equal in the given labels are ordered by all of their labels. */
 function sortByLabel(descending: boolean): Implementation {
   return (call) => {
     warnOrder(call);
@@ -227,13 +227,13 @@ export const FUNCTIONS: Readonly<Record<string, Implementation>> = {
   clamp: clamp(1, 2),
   clamp_max: clamp(undefined, 1),
   clamp_min: clamp(1, undefined),
-  end: number((frame) => frame.query.asked.end_ms / 1000),
+  end: number((frame) => frame.query.grid.end_ms / 1000),
   label_join: labelJoin,
   label_replace: labelReplace,
   max_of: ofNumbers((values) => Math.max(...values)),
   min_of: ofNumbers((values) => Math.min(...values)),
   pi: number(() => Math.PI),
-  range: number((frame) => (frame.query.asked.end_ms - frame.query.asked.start_ms) / 1000),
+  range: number((frame) => (frame.query.grid.end_ms - frame.query.grid.start_ms) / 1000),
   round,
   scalar,
   sgn: pointwise((v) => (v < 0 ? -1 : v > 0 ? 1 : v)),
@@ -241,9 +241,9 @@ export const FUNCTIONS: Readonly<Record<string, Implementation>> = {
   sort_by_label: sortByLabel(false),
   sort_by_label_desc: sortByLabel(true),
   sort_desc: sort(true),
-  start: number((frame) => frame.query.asked.start_ms / 1000),
+  start: number((frame) => frame.query.grid.start_ms / 1000),
   step: number((frame) =>
-    frame.query.asked.start_ms === frame.query.asked.end_ms ? 0 : frame.query.asked.step_ms / 1000,
+    frame.query.grid.start_ms === frame.query.grid.end_ms ? 0 : frame.query.grid.step_ms / 1000,
   ),
   time: number(timeAt),
   vector: toVector,

@@ -143,7 +143,7 @@ function rankOf(bound: number, buckets: Bucket[], total: number, isLower: boolea
   const below = buckets[place - 1];
   const under = below?.count ?? 0;
   const start = below?.le ?? (bucket.le > 0 ? 0 : Number.NEGATIVE_INFINITY);
-  // A bucket without an end cannot be divided, so none of it lies between the two bounds asked for.
+  // A bucket without a lower bound cannot be divided, so none of it lies between the two requested bounds.
   if (start === Number.NEGATIVE_INFINITY) return isLower && bound !== start ? bucket.count : under;
   if (bound <= start || bucket.le === INF) return under;
   return under + ((bucket.count - under) * (bound - start)) / (bucket.le - start);

@@ -10,7 +10,7 @@ import { ABSENT, HISTOGRAM, newRow, type Row } from "./values.ts";
 
 /** `info(v, {matchers})`: adds the labels of info series, such as `target_info`, to the series of the same target. */
 
-/** What tells which target a series is about. */
+/** The labels that identify a series' target. */
 const IDENTIFYING = ["instance", "job"];
 const DEFAULT_NAME: Matcher = { name: NAME, op: "=", value: "target_info" };
 
@@ -25,8 +25,8 @@ export function addInfo(frame: Frame, call: CallExpr, evaluate: Evaluate): Row[]
   const [arg, selector] = call.args;
   const value = arg && evaluate(frame, arg);
   if (!arg || value?.type !== "vector") throw executionError("info() needs an instant vector");
-  const asked = selector?.kind === "selector" ? (selector.filters[0] ?? []) : [DEFAULT_NAME];
-  const wanted = { names: namesOf(asked), data: asked.filter((matcher) => matcher.name !== NAME) };
+  const filters = selector?.kind === "selector" ? (selector.filters[0] ?? []) : [DEFAULT_NAME];
+  const wanted = { names: namesOf(filters), data: filters.filter((matcher) => matcher.name !== NAME) };
   // Info series themselves are left as they are.
   const [left, enriched] = [true, false].map((isInfo) =>
     value.rows.filter((row) => isInfoSeries(row, wanted.names) === isInfo),
@@ -38,8 +38,8 @@ export function addInfo(frame: Frame, call: CallExpr, evaluate: Evaluate): Row[]
 }
 
 /** Names that are only ruled out leave the other info metrics. */
-function namesOf(asked: Matcher[]): Matcher[] {
-  const names = asked.filter((matcher) => matcher.name === NAME);
+function namesOf(filters: Matcher[]): Matcher[] {
+  const names = filters.filter((matcher) => matcher.name === NAME);
   const excludes = names.length > 0 && names.every(({ op }) => op.startsWith("!"));
   return excludes ? [...names, { name: NAME, op: "=~", value: ".+_info" }] : names;
 }

@@ -14,8 +14,8 @@ const OPERATORS: Record<string, (a: number, b: number) => number> = {
   "^": (a, b) => a ** b,
 };
 
-/** Seconds of the query that was asked; an instant query has neither steps nor a length. */
-const OF_QUERY: Record<string, (asked: Grid) => number> = {
+/** Seconds of the query's own grid; an instant query has neither steps nor a length. */
+const OF_QUERY: Record<string, (grid: Grid) => number> = {
   range: ({ start_ms, end_ms }) => (end_ms - start_ms) / 1000,
   step: ({ start_ms, end_ms, step_ms }) => (start_ms === end_ms ? 0 : step_ms / 1000),
 };
@@ -62,14 +62,14 @@ export function lengthPart(expr: Expr): boolean {
 }
 
 /** What a computed duration comes to. */
-export function lengthMs(expr: Expr, asked: Grid): number {
-  const length_ms = Math.round(seconds(expr, asked) * 1000);
+export function lengthMs(expr: Expr, grid: Grid): number {
+  const length_ms = Math.round(seconds(expr, grid) * 1000);
   if (!(Math.abs(length_ms) < MOST_MS)) throw executionError("a computed duration is out of range");
   return length_ms;
 }
 
-function seconds(expr: Expr, asked: Grid): number {
-  const part = (of: Expr | undefined): number => (of ? seconds(of, asked) : Number.NaN);
+function seconds(expr: Expr, grid: Grid): number {
+  const part = (of: Expr | undefined): number => (of ? seconds(of, grid) : Number.NaN);
   switch (expr.kind) {
     case "number":
       return expr.value;
@@ -84,7 +84,7 @@ function seconds(expr: Expr, asked: Grid): number {
     case "call":
     case "aggregate": {
       const name = expr.name.toLowerCase();
-      return OF_QUERY[name]?.(asked) ?? CHOICES[name]?.(part(expr.args[0]), part(expr.args[1])) ?? Number.NaN;
+      return OF_QUERY[name]?.(grid) ?? CHOICES[name]?.(part(expr.args[0]), part(expr.args[1])) ?? Number.NaN;
     }
     default:
       return Number.NaN;
@@ -92,20 +92,20 @@ function seconds(expr: Expr, asked: Grid): number {
 }
 
 /** The same query with every computed duration in milliseconds, so that the evaluator knows only written ones. */
-export function settleLengths(expr: Expr, asked: Grid): Expr {
-  const out = rebuild(expr, (child) => settleLengths(child, asked));
+export function settleLengths(expr: Expr, grid: Grid): Expr {
+  const out = rebuild(expr, (child) => settleLengths(child, grid));
   if (out.kind !== "rollup") return out;
   const { window, step, offset } = out;
   return {
     ...out,
-    ...(window ? { window: positive(settle(window, asked)) } : {}),
-    ...(step ? { step: positive(settle(step, asked)) } : {}),
-    ...(offset ? { offset: settle(offset, asked) } : {}),
+    ...(window ? { window: positive(settle(window, grid)) } : {}),
+    ...(step ? { step: positive(settle(step, grid)) } : {}),
+    ...(offset ? { offset: settle(offset, grid) } : {}),
   };
 }
 
-function settle(duration: Duration, asked: Grid): Duration {
-  return duration.computed ? { text: `${lengthMs(duration.computed, asked)}ms` } : duration;
+function settle(duration: Duration, grid: Grid): Duration {
+  return duration.computed ? { text: `${lengthMs(duration.computed, grid)}ms` } : duration;
 }
 
 function positive(duration: Duration): Duration {

@@ -35,11 +35,13 @@ const some =
   (r) =>
     r.length === 0 ? undefined : compute(r);
 
-/** The change between the first and last sample, stretched to the ends of the window where samples come close to them. */
+/**
+ * The change between the first and last sample, stretched to the ends of the window where samples come close to them.
+ */
 function extrapolated(r: Range, counter: boolean, rate: boolean): number | undefined {
   if (r.length < 2) return undefined;
   let change = at(r, r.length - 1) - at(r, 0);
-  // Most windows hold no restart, and then nobody has to look for one.
+  // Most windows contain no counter reset, so the search for one is skipped.
   if (counter && r.falls[r.from + r.length - 1] !== r.falls[r.from]) {
     for (let i = 1; i < r.length; i++) if (at(r, i) < at(r, i - 1)) change += at(r, i - 1);
   }
@@ -183,5 +185,5 @@ export const REFUSES_MIX: ReadonlySet<string> = new Set([
   "sum_over_time",
 ]);
 
-/** Functions of counters: Prometheus tells when the name does not look like one. */
+/** Functions of counters: like Prometheus, an info says when the name does not look like one. */
 export const WANTS_COUNTER: ReadonlySet<string> = new Set(["increase", "irate", "rate"]);

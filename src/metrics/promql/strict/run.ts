@@ -47,7 +47,7 @@ function toSeries(row: Row, times: Float64Array): ResultSeries {
   return { labels: row.labels, timestamps: times.filter(keep), values: row.values.filter(keep) };
 }
 
-/** A range vector asked for at one moment: the samples of its window. */
+/** A range vector as an instant query: the samples of its window. */
 export function rawSamples(frame: Frame, expr: RollupExpr): QueryData {
   const series: ResultSeries[] = [];
   eachRange(frame, expr, evaluateStrict, ({ labels, columns }, window, range_ms) => {

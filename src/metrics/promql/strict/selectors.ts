@@ -31,13 +31,13 @@ function lookOf(frame: Frame, rollup: Pick<RollupExpr, "offset" | "moment">): Lo
   return { at: (i) => first + i * step_ms, first_ms: first, last_ms: first + (points - 1) * step_ms };
 }
 
-/** start() and end() mean the query that was asked, also inside a subquery. */
+/** start() and end() are those of the whole query, also inside a subquery. */
 function momentMs(frame: Frame, moment: Expr): number {
   if (moment.kind === "number") return Math.round(moment.value * 1000);
   if (moment.kind === "duration") return durationMs(moment.duration.text, 0) ?? 0;
   if (moment.kind === "negate") return -momentMs(frame, moment.arg);
-  if (moment.kind === "call" && moment.name.toLowerCase() === "start") return frame.query.asked.start_ms;
-  if (moment.kind === "call" && moment.name.toLowerCase() === "end") return frame.query.asked.end_ms;
+  if (moment.kind === "call" && moment.name.toLowerCase() === "start") return frame.query.grid.start_ms;
+  if (moment.kind === "call" && moment.name.toLowerCase() === "end") return frame.query.grid.end_ms;
   throw executionError("after @ a number, start() or end() is expected");
 }
 

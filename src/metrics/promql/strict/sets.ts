@@ -19,11 +19,11 @@ function isThere(rows: Row[] | undefined, i: number): boolean {
 function keepWhere(frame: Frame, groups: Map<string, Row[]>, keep: (key: string, i: number) => boolean): Row[] {
   const out: Row[] = [];
   for (const [key, rows] of groups) {
-    const kept = Uint8Array.from({ length: frame.points }, (_, i) => (keep(key, i) ? 1 : 0));
+    const keeps = Uint8Array.from({ length: frame.points }, (_, i) => (keep(key, i) ? 1 : 0));
     for (const row of rows) {
       const copy = newRow(frame, row.labels, row.dropName);
       copy.values.set(row.values);
-      for (let i = 0; i < frame.points; i++) copy.present[i] = kept[i] === 1 ? (row.present[i] as number) : ABSENT;
+      for (let i = 0; i < frame.points; i++) copy.present[i] = keeps[i] === 1 ? (row.present[i] as number) : ABSENT;
       if (copy.present.some((p) => p !== ABSENT)) out.push(copy);
     }
   }

@@ -5,7 +5,7 @@ import { dropName, labelsKey } from "../labels.ts";
 import { copyBits } from "../nan-bits.ts";
 
 /**
- * Values of the strict dialect. Unlike in MetricsQL, NaN is a value like any other, so which steps have one is kept
+ * Values of the strict dialect. Unlike in MetricsQL, NaN is a value like any other, so which steps have one is stored
  * beside the numbers.
  */
 
@@ -16,7 +16,7 @@ export const HISTOGRAM = 2;
 
 export interface Row {
   labels: Labels;
-  /** The name goes in the end: until then it tells series apart and appears in messages. */
+  /** The name is dropped at the end: until then it distinguishes series and appears in messages. */
   dropName: boolean;
   values: Float64Array;
   present: Uint8Array;
@@ -80,7 +80,7 @@ function annotate(frame: Frame, kind: "warning" | "info", message: string, at: n
   if (into.size < ANNOTATIONS) into.add(`PromQL ${kind}: ${message} (${line}:${col})`);
 }
 
-/** Different annotations kept per query; more of them would only repeat the first ones. */
+/** Maximum number of different annotations per query; more of them would only repeat the first ones. */
 const ANNOTATIONS = 50;
 
 export const warn = (frame: Frame, message: string, at: number): void => annotate(frame, "warning", message, at);

@@ -15,7 +15,7 @@ export interface Keeper {
  * frame.
  */
 export class FrameCache {
-  readonly #kept: Keeper[] = [];
+  readonly #keepers: Keeper[] = [];
   readonly #most: number;
   #bytes = 0;
 
@@ -25,10 +25,10 @@ export class FrameCache {
 
   keep(keeper: Keeper, frame: UnpackedFrame): void {
     keeper.unpacked = frame;
-    this.#kept.push(keeper);
+    this.#keepers.push(keeper);
     this.#bytes += frame.bytes.length;
-    while (this.#bytes > this.#most && this.#kept.length > 1) {
-      const oldest = this.#kept.shift();
+    while (this.#bytes > this.#most && this.#keepers.length > 1) {
+      const oldest = this.#keepers.shift();
       const unpacked = oldest?.unpacked;
       if (!oldest || !unpacked) continue;
       oldest.unpacked = undefined;

@@ -52,8 +52,8 @@ export class BlockStore {
     const writer = new BlockWriter(path, content);
     try {
       await this.#inTurns(writer.write(), stopped);
-      const gone = new Set(content.replaces);
-      const replaced = this.#blocks.filter((old) => gone.has(basename(old.path)));
+      const replaced_names = new Set(content.replaces);
+      const replaced = this.#blocks.filter((old) => replaced_names.has(basename(old.path)));
       // A damaged block is quarantined before the new one makes it obsolete.
       for (const { path, damage } of replaced) if (damage.length > 0) this.#quarantine.keep(path, damage.join("; "));
       if (writer.samples === 0) writer.abandon();

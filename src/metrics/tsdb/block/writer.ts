@@ -59,7 +59,7 @@ export class BlockWriter {
   #offset = 0;
   #samples = 0;
   /** Series that turned out to have samples; the others are left out. */
-  readonly #kept: number[] = [];
+  readonly #refs: number[] = [];
 
   constructor(path: string, content: BlockContent) {
     this.#path = path;
@@ -84,7 +84,7 @@ export class BlockWriter {
     const directory = encodeDirectory({
       start_ms,
       end_ms,
-      series: this.#kept.length,
+      series: this.#refs.length,
       samples: this.#samples,
       lists: this.#lists,
       groups: this.#groups,
@@ -96,7 +96,7 @@ export class BlockWriter {
     this.#drain();
   }
 
-  /** Makes it last and gives it its name. */
+  /** Makes the block durable and renames it to its final name. */
   async finish(): Promise<void> {
     await syncFile(this.#fd);
     closeSync(this.#fd);
@@ -105,14 +105,14 @@ export class BlockWriter {
     syncDir(dirname(this.#path));
   }
 
-  /** Takes back what was written; the block never was. */
+  /** Removes what was written; the block does not exist. */
   abandon(): void {
     if (this.#fd >= 0) closeSync(this.#fd);
     this.#fd = -1;
     try {
       unlinkSync(this.#temporary);
     } catch {
-      // It was not made yet, or the disk is beyond that too; opening the folder clears leftovers.
+      // It was not created yet, or the disk does not allow even that; opening the folder removes leftovers.
     }
   }
 
@@ -125,7 +125,7 @@ export class BlockWriter {
       samples.length = 0;
       read(ref, samples);
       if (samples.length === 0) continue;
-      this.#kept.push(ref);
+      this.#refs.push(ref);
       this.#samples += samples.length;
       this.#addToSlices(samples, count++);
       if (count === GROUP_SERIES || this.#sliceAt(0).out.at >= GROUP_BYTES) {
@@ -170,15 +170,15 @@ export class BlockWriter {
       slice.out.reset();
       Object.assign(slice, { lengths: [], min_ms: Infinity, max_ms: -Infinity });
     }
-    this.#groups.push({ first: this.#kept.length - count, count, frames });
+    this.#groups.push({ first: this.#refs.length - count, count, frames });
   }
 
   #writeLists(): void {
     const out = new ByteWriter(LIST_SERIES * 64);
-    for (let from = 0; from < this.#kept.length; from += LIST_SERIES) {
+    for (let from = 0; from < this.#refs.length; from += LIST_SERIES) {
       out.reset();
       let before: Labels = [];
-      for (const ref of this.#kept.slice(from, from + LIST_SERIES)) {
+      for (const ref of this.#refs.slice(from, from + LIST_SERIES)) {
         const labels = this.#content.labels(ref);
         putLabels(out, labels, before);
         before = labels;
@@ -231,7 +231,7 @@ export function parseBlockName(file: string): BlockName | undefined {
   return { start_ms: Number(parts[1]), end_ms: Number(parts[2]), sequence: Number(parts[3]) };
 }
 
-/** Wraps what the disk says, so that callers can tell full from broken. */
+/** Wraps the disk's error, so that callers can distinguish full from broken. */
 export function asStorageError(thrown: unknown): unknown {
   const system = thrown instanceof Error && "code" in thrown && "syscall" in thrown;
   return system ? new StorageError("a metrics block cannot be written", thrown) : thrown;

@@ -12,7 +12,7 @@ const BASE = 1_700_000_000_000;
 const word = new Float64Array(1);
 const halves = new Uint32Array(word.buffer);
 
-/** A value by its two words: a plain array of numbers would quieten a staleness marker before we see it. */
+/** A value as two 32-bit words: a plain array of numbers would quiet the NaN of a staleness marker. */
 type Bits = { low: number; high: number };
 const STALE: Bits = { low: 2, high: 0x7ff00000 };
 

@@ -1,11 +1,11 @@
 import { assert } from "#core/assert.ts";
 
 const SLAB_BYTES = 256 * 1024;
-/** Slabs given back and kept for the next window: memory that was already paid for. */
+/** Released slabs that are reused by the next window: memory that is already mapped. */
 const SPARE_SLABS = 16;
 const spare: Uint8Array<ArrayBuffer>[] = [];
 
-/** What is kept for the next window goes: that one may be hours away. */
+/** Frees the spare slabs: the next window may be hours away. */
 export function freeSpareSlabs(): void {
   for (const slab of spare.splice(0)) slab.buffer.transfer(0);
 }
@@ -66,7 +66,7 @@ export class ChunkSlabs {
   release(): void {
     for (const slab of this.#slabs) {
       if (spare.length < SPARE_SLABS) spare.push(slab);
-      // Freed now, not when the collector comes by: there is little else to make it come.
+      // Freed now, not by the garbage collector: little else would trigger it.
       else slab.buffer.transfer(0);
     }
     this.#slabs.length = 0;

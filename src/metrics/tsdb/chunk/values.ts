@@ -2,8 +2,8 @@ import { type ByteReader, DamagedBytes, putVarint, putZigzag } from "../bytes.ts
 
 /**
  * Values of a chunk. Most metrics are decimals with few digits, so value × 10^exponent is a whole number whose
- * differences (gauges) or differences of differences (counters) are small. What no exponent makes whole is
- * kept as its 64 bits, XORed with the value before and laid out byte plane by byte plane, because the upper
+ * differences (gauges) or differences of differences (counters) are small. A value that no exponent makes whole is
+ * stored as its 64 bits, XORed with the value before and laid out byte plane by byte plane, because the upper
  * planes are then nearly constant. NaN, ±Inf and -0 inside a decimal chunk stand aside as `specials` with all
  * their bits: a staleness marker is one NaN among many, and arithmetic would turn it into another.
  */

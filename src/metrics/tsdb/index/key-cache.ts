@@ -3,11 +3,11 @@ import { larger } from "./series-table.ts";
 const NONE = 0xffff_ffff;
 
 /**
- * From the bytes a sender uses for a series to the series' number, without reading the labels. Senders repeat
- * themselves: the same series in the same order, time after time. So each entry remembers which one followed
- * it last, and the usual case is one comparison of bytes.
+ * Maps the bytes a sender uses for a series to the series' number, without parsing the labels. Senders repeat the same
+ * series in the same order. So each entry remembers which one followed it last, and the usual case is one comparison
+ * of bytes.
  *
- * The same bytes mean another series under other added labels; that is what `scope` tells apart.
+ * The same bytes mean another series under other added labels, so `scope` is part of the key.
  */
 export class KeyCache {
   readonly #most: number;

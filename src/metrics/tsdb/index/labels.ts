@@ -4,14 +4,14 @@ import type { TsdbLimits } from "../limits.ts";
 
 export type LabelLimits = Pick<TsdbLimits, "labels_per_series" | "label_name_bytes" | "label_value_bytes">;
 
-/** A series whose labels cannot be stored, in words for the sender. */
+/** A series has labels that cannot be stored; the message is for the sender. */
 export class BadLabels extends Error {
   override readonly name = "BadLabels";
 }
 
 /**
  * Labels as they are stored: sorted by name, none empty, none twice, within the limits. `added` are the
- * platform's own and win over what the sender says, so that nobody can speak in another's name.
+ * platform's own and override those of the sender, so that no sender can write as another.
  */
 export function storedLabels(pairs: readonly [string, string][], added: Labels, limits: LabelLimits): Labels {
   const byName = new Map<string, string>();
@@ -21,13 +21,13 @@ export function storedLabels(pairs: readonly [string, string][], added: Labels, 
   }
   for (let i = 0; i < added.length; i += 2) byName.set(added[i] ?? "", added[i + 1] ?? "");
   if (!byName.get("__name__")) throw new BadLabels("the series has no name");
-  const kept = [...byName].filter(([, value]) => value !== "");
-  if (kept.length > limits.labels_per_series) {
-    throw new BadLabels(`${kept.length} labels are more than ${limits.labels_per_series} (labels_per_series)`);
+  const labels = [...byName].filter(([, value]) => value !== "");
+  if (labels.length > limits.labels_per_series) {
+    throw new BadLabels(`${labels.length} labels are more than ${limits.labels_per_series} (labels_per_series)`);
   }
-  for (const [name, value] of kept) checkSizes(name, value, limits);
+  for (const [name, value] of labels) checkSizes(name, value, limits);
   // Compared by UTF-16 units, as everywhere here: what matters is that it is always the same order.
-  return kept.sort(([a], [b]) => (a < b ? -1 : 1)).flat();
+  return labels.sort(([a], [b]) => (a < b ? -1 : 1)).flat();
 }
 
 function checkSizes(name: string, value: string, limits: LabelLimits): void {

@@ -1,4 +1,4 @@
-/** What a sender said about a metric. */
+/** A metric's description, as its sender gave it. */
 export interface MetricMetadata {
   type: string;
   help: string;

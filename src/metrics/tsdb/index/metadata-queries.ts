@@ -11,10 +11,10 @@ const CLOSE = 0x5d;
 const COMMA = 0x2c;
 const BRACE = 0x7b;
 const END_BRACE = 0x7d;
-/** Rendered pairs kept. Past it all are forgotten and made again when asked for. */
+/** Cached rendered pairs. Past it the cache is cleared. */
 const RENDERED_MOST = 50_000;
 
-/** Questions that need no samples: which series, which label names, which values. Answers are JSON arrays. */
+/** Queries that need no samples: series, label names and label values. Results are JSON arrays. */
 export class MetadataQueries {
   readonly #parts: Readable;
   /** By pair number: `"name":"value"`, so that an answer of thousands of series is only put together. */

@@ -1,6 +1,6 @@
 import type { Matcher } from "../../source.ts";
 
-/** Which series a question about names and labels is about. */
+/** Which series a query for names and labels covers. */
 export interface Scope {
   /** All when absent. */
   selector?: readonly (readonly Matcher[])[];

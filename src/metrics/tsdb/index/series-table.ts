@@ -80,7 +80,7 @@ export class SeriesTable {
     return labels;
   }
 
-  /** As `labels`, not remembered: for writers, who ask for every series once. */
+  /** As `labels`, without caching: for writers, which read every series once. */
   spell(ref: number): Labels {
     const labels: string[] = [];
     for (const pair of this.pairs(ref)) labels.push(this.#pairName[pair]?.name ?? "", this.#pairValue[pair] ?? "");

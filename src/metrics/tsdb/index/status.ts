@@ -31,7 +31,7 @@ export interface TsdbStatus {
   seriesCountByLabelValuePair: Count[];
   labelValueCountByLabelName: Count[];
   memoryInBytesByLabelName: Count[];
-  /** Ours: nothing is dropped or put aside without being counted here. */
+  /** Not in either: everything that is dropped or quarantined is counted here. */
   storage: {
     samples_appended: number;
     active_series: number;

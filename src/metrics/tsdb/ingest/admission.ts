@@ -42,7 +42,10 @@ export class Admission {
   readonly #limits: TsdbLimits;
   readonly #clock: Clock;
   readonly #active = new Map<string, number>();
-  /** Series of the platform's own. There are so many for each machine, whatever an app does: they do not count as the app's. */
+  /**
+   * Series of the platform's own. There are so many for each machine, whatever an app does: they do not count as the
+   * app's.
+   */
   readonly #own = new RefSet(0);
   readonly #active_own = new Map<string, number>();
   readonly drops: Drops;
@@ -60,7 +63,9 @@ export class Admission {
     return this.#active;
   }
 
-  /** The ref of a series, a new one within the limits; otherwise undefined, and counted. `own`: of the platform's own. */
+  /**
+   * The ref of a series, a new one within the limits; otherwise undefined, and counted. `own`: of the platform's own.
+   */
   series(labels: Labels, own = false): number | undefined {
     const known = this.#table.find(labels);
     if (known !== undefined) {
@@ -90,7 +95,7 @@ export class Admission {
     const oldest = now - this.#limits.retention_ms;
     const newest = now + this.#limits.future_ms;
     const behind = now - this.#limits.out_of_order_ms;
-    let kept = 0;
+    let admitted = 0;
     for (let i = 0; i < length; i++) {
       const ref = refs[i] as number;
       const time = timestamps[i] as number;
@@ -100,15 +105,15 @@ export class Admission {
         continue;
       }
       if (!this.#head.isActive(ref) && !this.activate(ref)) continue;
-      if (kept < i) {
-        refs[kept] = ref;
-        timestamps[kept] = time;
-        bits[2 * kept] = bits[2 * i] as number;
-        bits[2 * kept + 1] = bits[2 * i + 1] as number;
+      if (admitted < i) {
+        refs[admitted] = ref;
+        timestamps[admitted] = time;
+        bits[2 * admitted] = bits[2 * i] as number;
+        bits[2 * admitted + 1] = bits[2 * i + 1] as number;
       }
-      kept++;
+      admitted++;
     }
-    batch.length = kept;
+    batch.length = admitted;
   }
 
   /** Activates a series if its app is within its limit. WAL replay always may. */

@@ -13,16 +13,16 @@ export class BadSnappy extends Error {
 const CALL_BYTES = 32;
 /** Behind the unpacked bytes, so that copies may go in steps of four. */
 const SLACK_BYTES = 4;
-/** Kept between bodies at most; a larger body gets memory of its own. */
+/** Maximum size of the reused buffer; a larger body gets memory of its own. */
 const KEPT_BYTES = 4 * 1024 * 1024;
-let kept = new Uint8Array(1 << 16);
+let buffer = new Uint8Array(1 << 16);
 
 export class SnappyDecoder {
   readonly #packed: Uint8Array;
   #at = 0;
   readonly size: number;
 
-  /** Reads the size, which is the sender's claim: the caller judges it before unpacking. */
+  /** Reads the size that the sender claims; the caller checks it before unpacking. */
   constructor(packed: Uint8Array) {
     this.#packed = packed;
     this.size = this.#readSize();
@@ -103,8 +103,8 @@ export class SnappyDecoder {
 }
 
 function memory(size: number): Uint8Array<ArrayBuffer> {
-  if (size <= kept.length) return kept;
+  if (size <= buffer.length) return buffer;
   const fresh = new Uint8Array(size);
-  if (size <= KEPT_BYTES) kept = fresh;
+  if (size <= KEPT_BYTES) buffer = fresh;
   return fresh;
 }

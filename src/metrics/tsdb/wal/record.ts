@@ -127,7 +127,7 @@ function putValue(
   return at + 9;
 }
 
-/** Called for each sample of a record, with the value's two words. */
+/** Called for each sample of a record, with the value's two 32-bit words. */
 export interface RecordSink {
   define(ref: number, labels: Labels): void;
   sample(ref: number, time: number, low: number, high: number): void;

@@ -110,7 +110,7 @@ export class Wal {
     this.#dirty = true;
   }
 
-  /** The newest segment has samples of this window, and is kept until the window is a block. */
+  /** Marks that the newest segment has samples of this window, so it stays until the window is a block. */
   holds(window: number): void {
     this.#segments.at(-1)?.windows.add(window);
   }
