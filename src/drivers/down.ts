@@ -1,4 +1,4 @@
-/** Takes an installation down whose platform does not run, and looks at the kernel for what is left of it. */
+/** Removes an installation whose platform does not run from the kernel, and checks the kernel for leftovers. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { messageOf } from "#core/assert.ts";

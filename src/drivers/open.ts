@@ -1,4 +1,4 @@
-/** The driver that was chosen, put together. */
+/** Constructs the chosen driver. */
 import type { Cidr } from "#core/cidr.ts";
 import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";

@@ -29,13 +29,13 @@ const MEDIA = "application/vnd.oci.image";
 
 export class BaseLayouts {
   readonly #dir: string;
-  readonly #kept: number;
+  readonly #most: number;
   readonly #clock: Clock;
   readonly #making = new Map<string, Promise<void>>();
 
-  constructor(dir: string, kept: number, clock: Clock) {
+  constructor(dir: string, most: number, clock: Clock) {
     this.#dir = dir;
-    this.#kept = kept;
+    this.#most = most;
     this.#clock = clock;
   }
 
@@ -49,7 +49,7 @@ export class BaseLayouts {
     this.#forgetOldest();
   }
 
-  /** Builds at the same time, of any organization, wait for the one that makes it. */
+  /** Concurrent builds, of any organization, share one run that creates it. */
   async #makeOnce(image: HeldImage, details: ImageDetails, layout: string): Promise<void> {
     const making = this.#making.get(layout);
     if (making) return await making;
@@ -101,7 +101,7 @@ export class BaseLayouts {
       .filter((name) => !name.endsWith(".part"))
       .map((name) => ({ name, used: statSync(join(this.#dir, name)).mtimeMs }))
       .sort((a, b) => b.used - a.used);
-    for (const { name } of found.slice(this.#kept)) rmSync(join(this.#dir, name), { recursive: true, force: true });
+    for (const { name } of found.slice(this.#most)) rmSync(join(this.#dir, name), { recursive: true, force: true });
   }
 }
 
@@ -124,7 +124,7 @@ function configOf(
       ...(config.stop_signal === undefined ? {} : { StopSignal: config.stop_signal }),
     },
     rootfs: { type: "layers", diff_ids: [diff_id] },
-    // Without a time buildah writes one of its own into what it builds, and finds none of it in the cache.
+    // Without a time buildah writes the current one into the image, and nothing is found in its cache.
     history: [{ created: "1970-01-01T00:00:00Z", created_by: "base image", empty_layer: false }],
   };
 }
@@ -137,8 +137,8 @@ async function packTree(layers: readonly string[], dir: string): Promise<{ diges
   const mounted = layers.length > 1;
   if (mounted) mount("overlay", root, "overlay", MS.NOSUID | MS.NODEV, `lowerdir=${layers.toReversed().join(":")}`);
   try {
-    const kept = ["--numeric-owner", "--sort=name", "--xattrs", "--xattrs-include=security.capability"];
-    await program("tar", [...kept, "-C", mounted ? root : only, "-cf", file, "."], { timeout_ms: PACK_MS });
+    const preserve = ["--numeric-owner", "--sort=name", "--xattrs", "--xattrs-include=security.capability"];
+    await program("tar", [...preserve, "-C", mounted ? root : only, "-cf", file, "."], { timeout_ms: PACK_MS });
   } finally {
     if (mounted) detach(root);
   }
@@ -148,7 +148,7 @@ async function packTree(layers: readonly string[], dir: string): Promise<{ diges
   return { digest: `sha256:${hash.digest("hex")}`, size: statSync(file).size };
 }
 
-/** The same files under other names: nobody in a build may write to them. */
+/** Hard-links the same files: no build may write to them. */
 function linkTree(from: string, to: string): void {
   mkdirSync(to, { recursive: true, mode: 0o755 });
   for (const entry of readdirSync(from, { withFileTypes: true })) {

@@ -1,7 +1,7 @@
-/** The script that runs in the container of a build. Everything that a person chose is quoted. */
+/** The script that runs in the container of a build. All user input is quoted. */
 import type { BuildRequest } from "#builds/builder.ts";
 
-/** Where the container finds what the host gives it, and where its own disk is. */
+/** Mount points of the host's files and of the build's own disk in the container. */
 export const INPUT = "/.svc";
 export const DISK = "/var/lib/containers";
 /** The image, from the root of that disk. */

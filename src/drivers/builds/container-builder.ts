@@ -1,6 +1,6 @@
 /**
- * Builds images in containers of the machine driver: with user ids, cgroup limits, a disk and a network of their own, as
- * machines have. Inside, buildah runs the steps; the image comes out as an archive on the app's build disk.
+ * Builds images in containers of the machine driver: with user ids, cgroup limits, a disk and a network of their own,
+ * as machines have. Inside, buildah runs the steps; the image comes out as an archive on the app's build disk.
  */
 import { randomUUID } from "node:crypto";
 import {
@@ -39,7 +39,7 @@ interface Parts {
   images: ImageSource & ImageCatalog;
   limits: BuildLimits;
   clock: Clock;
-  /** Machines of the network can ask for names while a build runs. */
+  /** Builds in the network can resolve DNS names while `work` runs. */
   withNames<T>(private_ip: string, work: () => Promise<T>): Promise<T>;
 }
 
@@ -50,7 +50,7 @@ export class ContainerBuilder implements Builder {
   readonly #parts: Parts;
   readonly #caches: BuildCaches;
   readonly #bases: BaseLayouts;
-  /** Builds that run, with what they find at `/.svc`. */
+  /** Running builds, with their `/.svc` directories. */
   readonly #running = new Map<string, string>();
   #driver: RuntimeDriver | undefined;
 
@@ -60,7 +60,7 @@ export class ContainerBuilder implements Builder {
     this.#bases = new BaseLayouts(join(parts.dir, "bases"), parts.limits.bases_kept, parts.clock);
   }
 
-  /** What the driver is given, so that it can run builds: their disks beside volumes, their files without an API. */
+  /** Parts for the driver, so that it can run builds: their disks beside volumes, their files without an API. */
   ports(volumes: VolumeMounts, local_api: LocalApi): { volumes: VolumeMounts; local_api: LocalApi } {
     return {
       volumes: this.#caches.beside(volumes),
@@ -74,7 +74,7 @@ export class ContainerBuilder implements Builder {
     };
   }
 
-  /** The driver for machines: builds that run are nobody's machines, and not left behind either. */
+  /** Wraps the driver for machines: running builds are neither reported as machines nor removed as orphans. */
   around(driver: RuntimeDriver): RuntimeDriver {
     this.#driver = driver;
     const recover: RuntimeDriver["recover"] = async (known) =>

@@ -1,4 +1,4 @@
-/** Builds on another host of the platform: a process that cannot build, or does not for this organization, hands them over. */
+/** Builds on another host of the platform, for a process that cannot build, or does not for this organization. */
 import type { BuildSite } from "#builds/site.ts";
 import type { Build, ContextOwner, NewBuild } from "#builds/types.ts";
 import { fail } from "#core/errors.ts";
@@ -12,7 +12,7 @@ interface MissingRequest {
 interface CreateRequest {
   app: Parameters<BuildSite["create"]>[0];
   created_by: string;
-  /** With its secrets: the channel is encrypted, and they go no further. */
+  /** Includes its secrets: the channel is encrypted, and they are not forwarded. */
   wanted: NewBuild;
   id: string;
 }
@@ -68,7 +68,7 @@ export const remoteBuilds = (channel: Channel, address: string): BuildSite => ({
   },
 });
 
-/** What other processes may have built here. The service is available slightly later. */
+/** Serves builds requested by other processes. The service is available slightly later. */
 export const buildHandlers = (site: () => BuildSite): { calls: CallHandlers; streams: StreamHandlers } => ({
   calls: {
     buildMissing: async (body) => {

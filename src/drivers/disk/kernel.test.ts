@@ -17,7 +17,7 @@ test("a missing Perl fails the call that needs it, and nothing else", {
   t.after(() => {
     process.env["PATH"] = PATH;
   });
-  // An error that nobody waits for would end the test, and the platform.
+  // An unhandled error would end the test, and the platform.
   await assert.rejects(
     whileFrozen(dir, 1000, async () => {}),
     { code: "ENOENT" },

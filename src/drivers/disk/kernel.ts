@@ -1,5 +1,5 @@
 /**
- * What Node has no call for: sparse files' holes, freezing a file system, keys of fscrypt. A dozen lines of
+ * System calls that Node lacks: sparse files' holes, freezing a file system, keys of fscrypt. A dozen lines of
  * Perl each, because every Debian has it (perl-base is essential) and nothing needs to be compiled or loaded
  * into this process. Numbers are the kernel's: <linux/fs.h>, <linux/fscrypt.h>; the same on x64 and arm64.
  */

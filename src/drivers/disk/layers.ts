@@ -1,6 +1,6 @@
 /**
- * How a volume is kept secret: what is done to the file system that is in its image, or under it. Which of
- * these a box can do is tried out, never guessed.
+ * Encryption methods of volumes: each works in the file system of the image, or below it. Which ones a host supports
+ * is probed, never guessed.
  */
 import { existsSync } from "node:fs";
 import { mkdir, rmdir } from "node:fs/promises";

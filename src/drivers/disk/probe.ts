@@ -53,7 +53,7 @@ const NEEDS: Record<keyof typeof LAYERS, () => Promise<void>> = {
   },
 };
 
-/** The device file alone proves nothing: programs create it before they ask the kernel. */
+/** The device file alone proves nothing: programs create it before they query the kernel. */
 export function hasDeviceMapper(): boolean {
   try {
     closeSync(openSync("/dev/mapper/control", "r"));

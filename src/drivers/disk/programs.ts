@@ -20,8 +20,8 @@ export interface RunHow {
 
 /** Runs a program and returns its output. Uses no shell. */
 export async function run(command: string, args: readonly string[], how: RunHow = {}): Promise<string> {
-  const [file = command, ...words] = how.outlives ? outliving([command, ...args]) : [command, ...args];
-  const child = spawn(file, words, { stdio: ["pipe", "pipe", "pipe"], env: { ...process.env, LC_ALL: "C" } });
+  const [file = command, ...rest_args] = how.outlives ? outliving([command, ...args]) : [command, ...args];
+  const child = spawn(file, rest_args, { stdio: ["pipe", "pipe", "pipe"], env: { ...process.env, LC_ALL: "C" } });
   // If a program does not read all its input, its exit code explains why.
   child.stdin.on("error", () => {});
   child.stdin.end(how.input);

@@ -1,11 +1,11 @@
 /**
- * CRIU, which writes a tree of processes with its memory and its connections to files, and makes it go on from them.
- * runc calls it by its name, so a folder with a wrapper of that name goes first in the PATH:
+ * CRIU, which checkpoints a process tree with its memory and connections to files, and restores it from them. runc
+ * calls it by name, so a directory with a wrapper of that name goes first in the PATH:
  *
- * - Kernels since 6.16 refuse a question that CRIU before 4.2 asks every socket; a small library answers it.
- * - CRIU 3.17 forgets that a process had given up gaining privileges; what it restores inherits it from CRIU itself.
- * - What it finds out about the kernel it keeps where we say, which is in memory.
- * - While a machine is written down its network is locked with nftables; the other way leaves rules behind.
+ * - Kernels since 6.16 refuse a socket option that CRIU before 4.2 reads of every socket; a small library answers it.
+ * - CRIU 3.17 does not restore `no_new_privs`; restored processes inherit it from CRIU itself.
+ * - Its cache of kernel features is redirected to memory.
+ * - During a checkpoint the machine's network is locked with nftables; the other method leaves rules behind.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { open } from "node:fs/promises";

@@ -1,6 +1,6 @@
 /**
- * Shows the files of a sealed snapshot to CRIU in a folder, through FUSE: they are decrypted as CRIU reads them, and what
- * it reads goes straight into the memory it belongs to. Nothing of it is in a file or in the kernel's page cache.
+ * Serves the files of a sealed snapshot to CRIU through FUSE: they are decrypted as CRIU reads them, straight into the
+ * memory they belong to. No plaintext is in a file or in the kernel's page cache.
  *
  * The thread waits in `poll`, which `terminate` does not interrupt: hence WAIT_MS.
  */
@@ -33,14 +33,14 @@ import { SEALED_FILE, type SealedMemory } from "./sealed-memory.ts";
 import { SealedReader, sealedFile } from "./sealed-reader.ts";
 
 export interface ImageServerTask {
-  /** Where the sealed file is, and where CRIU looks for its files. */
+  /** Paths of the sealed file and of the mount point that CRIU reads from. */
   snapshot: string;
   images: string;
   key: Uint8Array;
   sealed: SealedMemory;
 }
 
-export type ImageServerWord = "mounted" | { fault: string };
+export type ImageServerMessage = "mounted" | { fault: string };
 
 const WAIT_MS = 100;
 /** CRIU reads as root and as the machine's root; the folder is below one that only root may enter. */
@@ -109,7 +109,7 @@ function respond(fd: number, request: Request, reader: SealedReader): void {
   try {
     writevSync(fd, [head, ...parts]);
   } catch (thrown) {
-    // Who asked has gone.
+    // The requester has exited.
     if ((thrown as NodeJS.ErrnoException).code !== "ENOENT") throw thrown;
   }
 }
@@ -119,23 +119,23 @@ function answered(request: Request, reader: SealedReader): Answer {
   try {
     return ANSWERS[request.op]?.(reader, request) ?? ERROR.ENOSYS;
   } catch (thrown) {
-    say({ fault: messageOf(thrown) });
+    send({ fault: messageOf(thrown) });
     return ERROR.EIO;
   }
 }
 
-const say = (word: ImageServerWord): void => parentPort?.postMessage(word);
+const send = (message: ImageServerMessage): void => parentPort?.postMessage(message);
 try {
   const { snapshot, images, key, sealed } = workerData as ImageServerTask;
   const reader = new SealedReader(sealedFile(openSync(join(snapshot, SEALED_FILE), "r")), key, sealed);
   const fd = openSync("/dev/fuse", constants.O_RDWR | constants.O_NONBLOCK);
   try {
     mount("hangar", images, "fuse", MS.RDONLY | MS.NOSUID | MS.NODEV | MS.NOEXEC, `fd=${fd},${OPTIONS}`);
-    say("mounted");
+    send("mounted");
     serve(fd, reader);
   } finally {
     closeSync(fd);
   }
 } catch (thrown) {
-  say({ fault: messageOf(thrown) });
+  send({ fault: messageOf(thrown) });
 }

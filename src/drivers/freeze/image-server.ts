@@ -1,12 +1,12 @@
-/** A thread that gives CRIU the files of a sealed snapshot while it restores a machine. */
+/** A thread that serves CRIU the files of a sealed snapshot while it restores a machine. */
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import { CallError, detach } from "../linux/calls.ts";
-import type { ImageServerTask, ImageServerWord } from "./image-server-worker.ts";
+import type { ImageServerMessage, ImageServerTask } from "./image-server-worker.ts";
 
 const WORKER = new URL("./image-server-worker.ts", import.meta.url);
 
-/** CRIU could not be given its files: the snapshot is not what was sealed, or the thread failed. */
+/** CRIU could not read its files: the snapshot is not what was sealed, or the thread failed. */
 export class ImageServerError extends Error {
   override readonly name = "ImageServerError";
 }
@@ -26,8 +26,8 @@ export class ImageServer implements ServedImages {
   private constructor(task: ImageServerTask) {
     this.#images = task.images;
     this.#worker = new Worker(WORKER, { workerData: task, name: "image-server" });
-    this.#worker.on("message", (word: ImageServerWord) => {
-      if (word !== "mounted") this.#fault ??= word.fault;
+    this.#worker.on("message", (message: ImageServerMessage) => {
+      if (message !== "mounted") this.#fault ??= message.fault;
     });
     this.#worker.on("error", (error) => {
       this.#fault ??= error.message;

@@ -1,10 +1,11 @@
 /**
- * The memory of a suspended machine as one encrypted file. CRIU writes plain files, so those are kept in memory and only
- * while it works; what stays on the disk is sealed. CRIU reads it decrypted, from pipes (`image-server.ts`).
+ * The memory of a suspended machine as one encrypted file. CRIU writes plain files, so those are in memory and exist
+ * only while it runs; the file on disk is sealed. CRIU reads it decrypted, through FUSE (`image-server.ts`).
  *
- * The files' bytes one after the other, in pieces of 1 MiB; each piece is AES-256-GCM with its number as the nonce. Every
- * snapshot has a key of its own, from the platform's key and a random salt, so no nonce is used twice under one key.
- * Which files there are, and how long, is in the machine's record: a file that was cut, extended or exchanged does not open.
+ * The files' bytes one after the other, in pieces of 1 MiB; each piece is AES-256-GCM with its number as the nonce.
+ * Every snapshot has a key of its own, from the platform's key and a random salt, so no nonce is used twice under one
+ * key. Which files there are, and how long, is in the machine's record: a file that was cut, extended or exchanged
+ * does not open.
  */
 import { createCipheriv, hkdfSync, randomBytes } from "node:crypto";
 import { type FileHandle, mkdir, open, readdir, rm } from "node:fs/promises";

@@ -3,7 +3,9 @@ import { createDecipheriv } from "node:crypto";
 import { fstatSync, readSync } from "node:fs";
 import { keyOf, nonceOf, PIECE, pieces, type SealedMemory, TAG_BYTES } from "./sealed-memory.ts";
 
-/** Reads begin where memory does, not where pieces do: the last pieces serve the next read as well. */
+/**
+ * Decrypted pieces that are cached: reads are aligned to memory, not to pieces, so the next read needs the last ones.
+ */
 const KEPT = 8;
 
 /** The bytes of a sealed file. */
@@ -36,7 +38,7 @@ export class SealedReader {
   /** Where each file begins in the concatenated files; the last number is where all end. */
   readonly #starts: readonly number[];
   /** In the order of use. */
-  readonly #kept = new Map<number, Buffer>();
+  readonly #cached = new Map<number, Buffer>();
 
   /** Throws when the sealed file is not as long as its files. */
   constructor(bytes: SealedBytes, platform_key: Uint8Array, { salt, files }: SealedMemory) {
@@ -77,15 +79,15 @@ export class SealedReader {
   }
 
   #piece(piece: number): Buffer {
-    const plain = this.#kept.get(piece) ?? this.#open(piece);
-    this.#kept.delete(piece);
-    this.#kept.set(piece, plain);
-    const [oldest] = this.#kept.keys();
-    if (this.#kept.size > KEPT && oldest !== undefined) this.#kept.delete(oldest);
+    const plain = this.#cached.get(piece) ?? this.#open(piece);
+    this.#cached.delete(piece);
+    this.#cached.set(piece, plain);
+    const [oldest] = this.#cached.keys();
+    if (this.#cached.size > KEPT && oldest !== undefined) this.#cached.delete(oldest);
     return plain;
   }
 
-  /** Nothing is given to anybody before the tag has been compared. */
+  /** Returns plaintext only after the tag was verified. */
   #open(piece: number): Buffer {
     const at = piece * PIECE;
     const length = Math.min(PIECE, (this.#starts.at(-1) ?? 0) - at);

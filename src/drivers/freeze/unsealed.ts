@@ -1,6 +1,6 @@
 /**
- * How CRIU gets the files of a sealed snapshot. Small ones are plain files in memory until the machine runs, which is
- * fastest. Large ones are decrypted as CRIU reads them: that needs neither the memory nor the time for a second copy.
+ * Unseals a snapshot for CRIU. Small ones are plain files in memory until the machine runs, which is fastest. Large
+ * ones are decrypted as CRIU reads them: that needs neither the memory nor the time for a second copy.
  */
 import { existsSync } from "node:fs";
 import { chmod, chown, open } from "node:fs/promises";
@@ -33,7 +33,7 @@ export async function unsealed(task: ImageServerTask, gid: number): Promise<Serv
 
 /**
  * CRIU reads its files as root without CAP_DAC_OVERRIDE, then as the machine's root, so permission bits must allow
- * both. Nobody else may read a machine's memory.
+ * both. No other user may read a machine's memory.
  */
 export async function writeFiles({ snapshot, images, key, sealed }: ImageServerTask, gid: number): Promise<void> {
   await using source = await open(join(snapshot, SEALED_FILE), "r");

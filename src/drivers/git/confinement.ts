@@ -17,12 +17,17 @@ interface Parts {
   limits: GitLimits;
 }
 
-/** Debian's nobody. It owns repositories and reaches none: their folders are inside the data dir, which only root may enter. */
+/**
+ * Debian's user `nobody`. It owns repositories but cannot reach them: they are in the data dir, which only root may
+ * enter.
+ */
 const NOBODY = 65534;
 const NEEDED = ["git", "unshare", "setpriv", "prlimit", "mount", "chroot"];
 const [HANGAR, NODE] = ["/hangar", "/hangar-node"];
 
-/** Every word after the first two comes from this file. Nothing of the host is writable, and nothing of it is left. */
+/**
+ * All arguments after the first two come from this file. Nothing of the host is writable, and no mount of it remains.
+ */
 const ENTER = `set -eu
 root=$1 dir=$2
 shift 2

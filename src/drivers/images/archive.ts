@@ -1,6 +1,6 @@
 /**
- * What someone sends to be imported, seen as an image: an OCI layout or a docker archive as they are, and any other
- * tar as the whole root file system of a machine.
+ * Reads an uploaded archive as an image: an OCI layout or a docker archive as it is, and any other tar as the whole
+ * root file system of a machine.
  */
 import { type FileHandle, open } from "node:fs/promises";
 import { posix } from "node:path";
@@ -159,7 +159,7 @@ async function ociImage(archive: Archive, reference: Reference, limits: ImageLim
   const layers = manifest.layers.map(({ digest, size }, i) => {
     const { start, length } = archive.place(blobPath(digest));
     checkSize("layer", digest, size, length);
-    return { start, length, digest, diff_id: diff_ids[i] ?? "", told: true };
+    return { start, length, digest, diff_id: diff_ids[i] ?? "", claimed: true };
   });
   return { documents: [...documents, config], layers };
 }
@@ -196,7 +196,7 @@ async function dockerImage(archive: Archive, reference: Reference, limits: Image
   const { diff_ids } = readConfig(parseDocument(config, "the config"), paths.length);
   const layers = paths.map((path, i) => {
     const { start, length } = archive.place(posix.normalize(path));
-    return { start, length, diff_id: diff_ids[i] ?? "", told: true };
+    return { start, length, diff_id: diff_ids[i] ?? "", claimed: true };
   });
   const manifest = manifestOf(config, layers);
   readManifest(parseDocument(manifest, "the manifest"), limits);

@@ -97,7 +97,7 @@ export class Blobs {
 export const partName = (digest: string, owner: string): string =>
   `part-${hexOf(digest)}-${hexOf(digestOf(owner)).slice(0, 12)}`;
 
-/** The server closed early; the partial file is kept. */
+/** The server closed early; the partial file stays. */
 export class CutShort extends Error {
   override readonly name = "CutShort";
   readonly at: number;

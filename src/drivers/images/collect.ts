@@ -94,7 +94,7 @@ export class Collector {
     const needed = new Set<string>();
     for (const digest of staying) {
       const image = await this.#store.load(digest).catch(() => undefined);
-      // Unreadable images are kept.
+      // Unreadable images stay.
       for (const document of image?.documents ?? [digest]) documents.add(document);
       for (const { diff_id } of image ? layersOf(image) : []) needed.add(diff_id);
     }

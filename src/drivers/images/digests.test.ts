@@ -50,7 +50,7 @@ const strong = (bytes: Buffer): Buffer => gzipSync(bytes, { level: 9 });
 const padded = (bytes: Buffer): Buffer => Buffer.concat([bytes, Buffer.alloc(512)]);
 const [, second = OTHER] = LAYERS;
 
-/** Same length, other bytes: sizes alone would not tell. */
+/** Same length, other bytes: comparing sizes would not detect it. */
 const sameSize = (bytes: Buffer): Buffer => Buffer.from(bytes.toString("latin1").replace("2", "3"), "latin1");
 
 const CASES: [what: string, archive: () => Buffer, why: RegExp][] = [

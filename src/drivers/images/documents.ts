@@ -1,6 +1,6 @@
 /**
- * Manifests, indexes and configs: what is read of them, with every field checked, because they come from anywhere.
- * Both dialects, OCI and Docker's schema 2, say the same in the same places.
+ * Parses manifests, indexes and configs, validating every field, because they come from untrusted sources. Both
+ * formats, OCI and Docker's schema 2, have the same fields.
  */
 import type { ImageConfig } from "#machines/runtime/image-source.ts";
 import { isDigest } from "#machines/runtime/images.ts";

@@ -1,4 +1,4 @@
-/** As much of an ELF file as it takes to know which files a program needs beside itself. */
+/** Parses ELF files far enough to find the libraries that a program needs. */
 import { existsSync, readFileSync, realpathSync } from "node:fs";
 import { basename, join } from "node:path";
 

@@ -1,4 +1,4 @@
-/** Files that are there whole or not at all, whenever the power goes. */
+/** Atomic and durable files of the image store. */
 import { randomUUID } from "node:crypto";
 import { renameSync, writeFileSync } from "node:fs";
 import { type FileHandle, mkdir, open, readFile, rename, rm } from "node:fs/promises";
@@ -31,7 +31,7 @@ export function layoutOf(root: string): Layout {
   };
 }
 
-/** Private, because layers contain setuid files that nobody on this host may run. */
+/** Private, because layers contain setuid files that no user of this host may run. */
 export async function makeLayout(layout: Layout): Promise<void> {
   for (const folder of Object.values(layout) as string[]) await mkdir(folder, { recursive: true, mode: 0o700 });
 }

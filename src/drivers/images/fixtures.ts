@@ -1,4 +1,4 @@
-/** Tars made by hand, good and bad, and a store to put them into. */
+/** Hand-made tars, valid and invalid, and an image store. */
 import { createHash } from "node:crypto";
 import { mkdirSync, mkdtempSync, readdirSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

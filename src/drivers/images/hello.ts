@@ -1,7 +1,6 @@
 /**
- * The built-in image `hangar/hello`: an HTTP server on port 8080 that says where it runs and how often it was asked.
- * It is made of what this box has anyway, Node itself and, when it is there, busybox for a shell inside, so it needs
- * no network.
+ * The built-in image `hangar/hello`: an HTTP server on port 8080 that shows where it runs and counts its requests. It
+ * is built from this host's Node and, when installed, busybox for a shell inside, so it needs no network.
  */
 
 import { spawnSync } from "node:child_process";

@@ -1,4 +1,4 @@
-/** The store: what comes in, whose it is, what stays and what goes. */
+/** The image store: import, ownership, removal and clean-up. */
 import assert from "node:assert/strict";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -141,7 +141,7 @@ suite("image import", { skip: NOT_ROOT }, () => {
     assert.equal((await refused(images.show("own:1", "org-b"))).code, "image_not_found");
     assert.equal((await refused(images.remove("own:1", "org-b"))).code, "image_not_found");
     assert.equal((await refused(images.remove("shared:1", "org-b"))).code, "image_not_found", "nor the platform's");
-    // Not even by its digest: that is asked of the registry, which does not have it.
+    // Not even by its digest: the registry is queried for that, and does not have it.
     const { digest } = await images.show("own:1", "org-a");
     const stop = AbortSignal.timeout(200);
     await assert.rejects(images.resolve(`127.0.0.1:1/own@${digest}`, "org-b", stop));
@@ -185,7 +185,7 @@ suite("image removal and clean-up", { skip: NOT_ROOT }, () => {
     await images.remove("a:1", PLATFORM);
     assert.equal(readdirSync(join(images.dir, "layers")).length, 4, "the other image needs its layer");
     await images.release("m1");
-    // Replaced by a second import: the old content is nobody's now, and stays only for the hour that `all` leaves out.
+    // Replaced by a second import: the old content has no name, and stays only for the hour that `all` ignores.
     await bring(images, "b:1", rootfs);
     assert.deepEqual((await images.collect({ dry_run: true, all: false })).layers, []);
     const preview = await images.collect({ dry_run: true, all: true });
@@ -205,7 +205,7 @@ suite("image removal and clean-up", { skip: NOT_ROOT }, () => {
     const { ref, layers: folders } = await hold(first, "a:1", "org-a");
     await first.close();
     const at = (path: string): string => join(base, "images", path);
-    // A folder whose record was not written yet, a record whose folder is gone, things half done, a half-fetched layer.
+    // A folder without a record, a record without a folder, unfinished files, a partial download.
     mkdirSync(at(`layers/${"1".repeat(64)}`));
     writeFileSync(at(`layers/${"2".repeat(64)}.json`), "{}");
     mkdirSync(at("ingest/tree-x/deep"), { recursive: true });

@@ -1,4 +1,4 @@
-/** Images for machines: names resolved, layers got and held, and the catalogue of what is here. */
+/** Images for machines: resolves names, pulls and holds layers, and lists local images. */
 import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
 import type { Lookup } from "#core/public-addresses.ts";

@@ -1,4 +1,7 @@
-/** Imported images among several processes: what one took in, the others boot, through an object store or from the process that imported them. */
+/**
+ * Imported images among several processes: what one took in, the others boot, through an object store or from the
+ * process that imported them.
+ */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
@@ -106,7 +109,7 @@ for (const shared of [true, false]) {
       assert.equal((await host.images.show("web:1", "o1")).layer_list.length, 2);
     });
 
-    test("a re-imported name is the new image in every process, and a removed one is gone with its files", async (t) => {
+    test("a re-imported name is the new image in every process, and a removed one is deleted with its files", async (t) => {
       const start = await platform(t, { shared });
       const [one, two] = [await start("n1"), await start("n2")];
       await one.images.import("web:1", pieces(IMAGE), PLATFORM, NEVER);

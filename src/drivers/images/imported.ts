@@ -139,23 +139,26 @@ export class Imported {
   }
 
   /** Without any name left, removes the layers that only this image used. */
-  async #forget(gone: ImportedImage): Promise<void> {
+  async #forget(removed: ImportedImage): Promise<void> {
     const { names, remote } = this.#sharing;
-    if ((await names.withDigest(gone.digest)).length > 0) return;
+    if ((await names.withDigest(removed.digest)).length > 0) return;
     try {
-      const image = await this.load(gone);
+      const image = await this.load(removed);
       // Images in another store do not keep this store's layers.
-      const beside = (await names.list()).filter(({ node_id }) => !remote || node_id === gone.node_id);
+      const beside = (await names.list()).filter(({ node_id }) => !remote || node_id === removed.node_id);
       const others = await Promise.all(beside.map((one) => this.load(one)));
       const needed = new Set(
         others.flatMap((one) => [...one.documents, ...layersOf(one).map(({ diff_id }) => diff_id)]),
       );
       const unneeded = (digests: readonly string[]): string[] => digests.filter((digest) => !needed.has(digest));
       const layers = unneeded(layersOf(image).map(({ diff_id }) => diff_id));
-      await this.#from(gone, (layer_store) => layer_store.remove({ documents: unneeded(image.documents), layers }));
+      await this.#from(removed, (layer_store) => layer_store.remove({ documents: unneeded(image.documents), layers }));
     } catch (error) {
       // A failure costs only disk space.
-      this.#store.log.warn({ error, image: gone.name }, "an imported image could not be removed from where it is kept");
+      this.#store.log.warn(
+        { error, image: removed.name },
+        "an imported image could not be removed from its layer store",
+      );
     }
   }
 

@@ -1,4 +1,4 @@
-/** Refusals about images that something needs, or that were here once. */
+/** Errors for images that are in use, or that are no longer stored. */
 import { ApiError, fail } from "#core/errors.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { ReleaseImage } from "#machines/runtime/image-source.ts";

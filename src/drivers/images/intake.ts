@@ -1,4 +1,4 @@
-/** How images come in that no registry has: imported ones, and the built-in one. */
+/** Stores images that no registry has: imported ones, and the built-in one. */
 import { rm } from "node:fs/promises";
 import { fail } from "#core/errors.ts";
 import { PLATFORM } from "#machines/runtime/image-source.ts";
@@ -54,7 +54,7 @@ export class Intake {
     await this.#collector
       .collect({ dry_run: false, all: false })
       .then(() => layers.emptied())
-      .catch((error: unknown) => log.warn({ error }, "what is left of a refused import could not be removed"));
+      .catch((error: unknown) => log.warn({ error }, "leftovers of a refused import could not be removed"));
   }
 
   /** Builds `hangar/hello` on first use, and again when its inputs changed. */
@@ -128,7 +128,7 @@ export class Intake {
   /** Stores an image from a file and returns its digest. */
   async #take(file: string, { documents, layers }: Packed, owner: string, signal: AbortSignal): Promise<string> {
     const { blobs } = this.#store;
-    for (const { diff_id, told: verify = false, ...place } of layers) {
+    for (const { diff_id, claimed: verify = false, ...place } of layers) {
       const source = async () => ({ file, ...place, done: async () => {} });
       await this.#store.layers.ensure({ diff_id, owner, source, verify, onState: () => {} }, signal);
     }

@@ -57,9 +57,9 @@ for (const shared of [false, true]) {
       await images.collect(HOURLY);
       assert.deepEqual(await listed(images), ["web:1", `web@${old}`]);
       await clock.advance(IMAGE_LIMITS.replaced_kept_ms + 1);
-      const { images: gone } = await images.collect(HOURLY);
+      const { images: removed } = await images.collect(HOURLY);
       assert.deepEqual(
-        gone.map(({ name, digest }) => [name, digest]),
+        removed.map(({ name, digest }) => [name, digest]),
         [[`web@${old}`, old]],
       );
       assert.deepEqual(await listed(images), ["web:1"]);

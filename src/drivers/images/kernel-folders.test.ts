@@ -1,4 +1,4 @@
-/** What images bring below /dev, /proc and /sys is left out, by whatever path it comes. */
+/** Entries of images below /dev, /proc and /sys are left out, whatever path leads to them. */
 import assert from "node:assert/strict";
 import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -109,7 +109,7 @@ suite("/dev, /proc and /sys of a layer", { skip: NOT_ROOT }, () => {
     assert.equal(readFileSync(join(root, "y"), "utf8"), "text");
   });
 
-  test("owner and mode of kernel folders are kept", async (t) => {
+  test("owner and mode of kernel folders are preserved", async (t) => {
     const bytes = tar(entry({ path: "dev/", type: "directory", mode: 0o711, uid: 3 }));
     const { mode, uid } = lstatSync(join((await unpackTar(tempStore(t), "layer", bytes)).root, "dev"));
     assert.deepEqual([mode & 0o7777, uid], [0o711, 3]);

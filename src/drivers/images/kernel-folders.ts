@@ -14,7 +14,7 @@ export const isKernelFolder = (path: string): boolean => (KERNEL_FOLDERS as read
 export const isKernelPath = (path: string): boolean =>
   KERNEL_FOLDERS.some((folder) => path === folder || path.startsWith(`${folder}/`));
 
-/** Empties them in a layer unpacked by an earlier version, which kept their content. */
+/** Empties them in a layer unpacked by an earlier version, which did not skip their content. */
 export function emptyKernelFolders(layer: string): void {
   for (const folder of KERNEL_FOLDERS) {
     const path = join(layer, folder);

@@ -1,7 +1,7 @@
 /**
- * Imported images as they were sent, packed, where other processes of the platform can get them: in the object store
- * that all of them share, or on the disk of the one that took them in, which hands them out (remote-layer-store.ts). What is
- * fetched is believed no more than what a registry sends: documents and layers are what their digests say, or refused.
+ * Stores imported images as they were sent, packed, for the other processes of the platform: in the shared object
+ * store, or on the disk of the process that imported them, which serves them (remote-layer-store.ts). Fetched data is
+ * trusted no more than a registry's: documents and layers that do not match their digests are refused.
  */
 import { createReadStream, createWriteStream } from "node:fs";
 import { open, rm } from "node:fs/promises";
@@ -18,7 +18,7 @@ export interface PackedLayer {
   /** Digest in the original manifest. Absent when the manifest is our own. */
   digest?: string;
   /** The `diff_id` was claimed, not computed by us. */
-  told?: boolean;
+  claimed?: boolean;
 }
 
 /** An image in a file: its documents, and the positions of its layers. */

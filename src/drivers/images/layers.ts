@@ -211,7 +211,7 @@ export class Layers {
   async #record(diff_id: string, facts: TreeFacts, owner: string): Promise<LayerRecord> {
     const owners = new Set([...(this.#records.get(diff_id)?.owners ?? []), owner]);
     const record: LayerRecord = { ...facts, diff_id, owners: [...owners], bare_kernel_folders: true };
-    // In memory first, so that concurrent updates by two organizations are both kept.
+    // In memory first, so that concurrent updates by two organizations do not overwrite each other.
     this.#records.set(diff_id, record);
     await this.#write(record);
     return record;

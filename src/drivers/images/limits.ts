@@ -59,7 +59,7 @@ export const IMAGE_LIMITS = {
   tries: 5,
   /** Delay before the first retry, doubled for each further one … */
   retry_ms: 250,
-  /** … up to this, also when the registry asks for more. */
+  /** … up to this, also when the registry's Retry-After is longer. */
   retry_max_ms: 10 * SECOND,
   redirects: 5,
   /** Lifetime of a registry token that states none. */
@@ -67,9 +67,9 @@ export const IMAGE_LIMITS = {
 
   /** Time for which a partial download can be resumed. */
   partial_kept_ms: DAY,
-  /** Time for which a pulled image is kept after its last use, when no machine uses it. */
+  /** Retention of a pulled image after its last use, when no machine uses it. */
   unused_kept_ms: 7 * DAY,
-  /** Time for which a replaced imported image is kept under its digest, when no machine or release uses it. */
+  /** Retention of a replaced imported image under its digest, when no machine or release uses it. */
   replaced_kept_ms: HOUR,
   /** Interval of clean-ups. */
   collect_ms: 60 * MINUTE,

@@ -1,4 +1,4 @@
-/** Work that several ask for at the same time and that is done once. */
+/** Deduplicates concurrent calls, and limits concurrency. */
 export class Once<T> {
   readonly #running = new Map<string, { work: Promise<T>; users: number; stop: AbortController }>();
 

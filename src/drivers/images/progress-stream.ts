@@ -8,7 +8,7 @@ export class ProgressStream implements AsyncIterable<PullProgress> {
 
   say(update: PullProgress): void {
     const last = this.#said.at(-1);
-    // Only the newest progress of a layer is kept.
+    // Only the newest progress of a layer is buffered.
     if (last && last.layer === update.layer && last.state === update.state) this.#said.pop();
     this.#said.push(update);
     this.#more.resolve();

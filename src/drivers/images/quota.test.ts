@@ -1,4 +1,4 @@
-/** A little that is sent and grows on the disk, and organizations that would take all of it. */
+/** Decompression bombs, and disk quotas of organizations. */
 import assert from "node:assert/strict";
 import { readdirSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -128,9 +128,9 @@ suite("disk quota of images", { skip: NOT_ROOT }, () => {
       await images.hold({ id, org_id: "org-a" }, await images.resolve(name, "org-a", NEVER), NEVER);
     await start(registry.serve("web", "1", makeImage([layer(1)])), "m1");
     const large = registry.serve("web", "2", makeImage([layer(2, 6 * MIB)]));
-    const before = registry.asked.length;
+    const before = registry.seen.length;
     await assert.rejects(start(large, "m2"), { code: "limit_reached", message: /setting image_quota_gb/ });
-    const fetched = registry.asked.slice(before).filter(({ path }) => path.includes("/blobs/"));
+    const fetched = registry.seen.slice(before).filter(({ path }) => path.includes("/blobs/"));
     assert.equal(fetched.length, 1, "the config alone");
     const bomb = registry.serve("web", "3", makeImage([tar(file("zeroes", "\0".repeat(8 * MIB)))], {}, gzipSync));
     await assert.rejects(start(bomb, "m3"), { code: "limit_reached" });

@@ -1,11 +1,11 @@
-/** The shelf of another process, over the way between the platform's processes, and the end that hands things out. */
+/** The layer store of another process, over the channel between the platform's processes, and its server side. */
 import type { CallHandlers, Channel, StreamHandlers } from "#hosts/channel.ts";
 import { isDigest } from "#machines/runtime/images.ts";
 import { fileSender, receiveFile } from "./file-stream.ts";
 import type { LayerStoreReader, Unneeded } from "./layer-store.ts";
 import { refuseImage } from "./refusal.ts";
 
-/** What can be asked for. */
+/** A request for a document or a layer. */
 interface BlobRequest {
   digest: string;
 }

@@ -1,9 +1,9 @@
 /**
- * Reads a tar as it comes, entry by entry: the old format, ustar, GNU long names and pax. Whatever is not one of
- * these to the letter is a `LayerFault`: two readers that understand a doubtful archive differently can be played
- * against each other, one that refuses cannot.
+ * A streaming tar parser: the old format, ustar, GNU long names and pax. Anything that does not strictly follow one of
+ * these is a `LayerFault`: two readers that parse an ambiguous archive differently can be exploited, one that refuses
+ * cannot.
  *
- * Names are kept as they are, byte for byte, in strings of one character per byte (latin1): they need not be UTF-8.
+ * Names stay as they are, byte for byte, in strings of one character per byte (latin1): they need not be UTF-8.
  */
 import { LayerFault } from "./refusal.ts";
 

@@ -1,4 +1,4 @@
-/** Layers that want to be somewhere else (C3): whatever they hold, nothing outside their folder changes. */
+/** Layers that try to escape (C3): whatever they contain, nothing outside their folder changes. */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { lstatSync, mkdirSync, readdirSync, readFileSync, readlinkSync, statSync, writeFileSync } from "node:fs";
@@ -37,7 +37,7 @@ const typed = (path: string, type: string): Buffer => forged(file(path, ""), (by
 const sized = (path: string, size: string): Buffer =>
   forged(file(path, ""), (bytes) => bytes.write(size.padStart(11, "0"), 124));
 
-/** What is refused, with the words that say why. `OUT` is a folder beside the layer's. */
+/** Refused layers, with the reason. `OUT` is a folder beside the layer's. */
 const REFUSED: [what: string, archive: (out: string) => Buffer, why: RegExp][] = [
   ["a path with ..", () => tar(file("../escaped")), /points outside the layer/],
   ["a path with .. in the middle", () => tar(dir("a"), file("a/../../escaped")), /points outside/],
@@ -101,7 +101,7 @@ const REFUSED: [what: string, archive: (out: string) => Buffer, why: RegExp][] =
   ["xz", () => Buffer.from("fd377a585a0000000000000000", "hex"), /compressed with xz/],
 ];
 
-/** Everything outside the layer's folder that a layer could reach for. */
+/** Everything outside the layer's folder that a layer could try to change. */
 function census(base: string): string[] {
   const out = join(base, "out");
   return [out, ...readdirSync(out).map((name) => join(out, name)), "/etc/passwd"].map((path) => {
@@ -243,7 +243,7 @@ suite("layer unpacking", { skip: NOT_ROOT }, () => {
     assert.equal((await unpackTar(base, "whole", tar(file(".wh..wh..opq", ""), file("x")))).opaque_root, true);
   });
 
-  test("devices and extended attributes are left out, pipes are kept", async (t) => {
+  test("devices and extended attributes are left out, pipes are created", async (t) => {
     const base = tempStore(t);
     const attribute = " SCHILY.xattr.trusted.overlay.redirect=/etc\n";
     const { root, left_out } = await unpackTar(

@@ -1,10 +1,11 @@
 /**
- * Unpacks a layer into a folder of its own, as overlayfs wants it. Nothing is ever written outside that folder:
- * `..` is refused, an absolute path begins at the folder, and a link in the middle of a path leads where it would
- * lead if the folder were the root. Nobody else writes there meanwhile, so what was looked at stays as it was.
+ * Unpacks a layer into a folder of its own, in overlayfs' format. Nothing is ever written outside that folder:
+ * `..` is refused, an absolute path begins at the folder, and a link in the middle of a path is resolved as if the
+ * folder were the root. No other process writes there meanwhile, so a checked path stays valid.
  *
- * Kept: owners, modes, times, hard links. Left out: devices, everything below /dev, /proc and /sys (kernel-folders.ts),
- * and extended attributes (overlayfs takes orders from some of them; file capabilities mean nothing on a `nosuid` mount).
+ * Preserved: owners, modes, times, hard links. Left out: devices, everything below /dev, /proc and /sys
+ * (kernel-folders.ts), and extended attributes (overlayfs takes orders from some of them; file capabilities mean
+ * nothing on a `nosuid` mount).
  */
 import {
   chmodSync,

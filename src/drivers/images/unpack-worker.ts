@@ -1,4 +1,4 @@
-/** The thread in which layers are unpacked, one at a time: work that would hold up every request otherwise. */
+/** The worker thread that unpacks layers, one at a time: on the main thread that would block every request. */
 import { parentPort } from "node:worker_threads";
 import { assert } from "#core/assert.ts";
 import { LayerFault } from "./refusal.ts";

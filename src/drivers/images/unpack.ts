@@ -1,4 +1,4 @@
-/** Unpacks one layer, or only reads it. It waits for the disk at every file, so it runs in a thread of its own. */
+/** Unpacks one layer, or only reads it. Its file calls are synchronous, so it runs in a thread of its own. */
 import { createHash, type Hash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { pipeline, type Readable, type Transform } from "node:stream";
@@ -96,7 +96,7 @@ async function plain(file: string, start: number, length: number): Promise<Plain
   return { chunks: spoken(decoder, name), packed };
 }
 
-/** The first chunk, put back. */
+/** Returns the first chunk and pushes it back (unshift). */
 async function peek(source: Readable): Promise<Buffer> {
   for await (const chunk of source.iterator({ destroyOnReturn: false })) {
     source.unshift(chunk);

@@ -1,9 +1,9 @@
 /**
- * Everything that one installation has in the kernel, found by looking at the kernel: names are made from the data dir
- * and the installation's id, so that nothing needs to be remembered and other installations are never taken for this one.
+ * Lists everything that one installation has in the kernel, read from the kernel itself: names are derived from the
+ * data dir and the installation's id, so no state is needed and objects of other installations are never included.
  *
- * A process of somebody else that has a copy of all mounts, or a file open in one, keeps the file system and its loop
- * device alive after we have unmounted it. Such processes are named as holders.
+ * A foreign process that has a copy of all mounts, or a file open in one, keeps the file system and its loop device
+ * alive after we have unmounted it. Such processes are reported as holders.
  */
 import { existsSync, readdirSync, readFileSync, realpathSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-/** Which processes use a file system: files they have open or mapped, folders they are in, the device itself. */
+/** Finds processes that use a file system: by open or mapped files, working directories, or the device itself. */
 import { readdirSync, readFileSync, readlinkSync, type Stats } from "node:fs";
 import { stat } from "node:fs/promises";
 import { setTimeout as pause } from "node:timers/promises";

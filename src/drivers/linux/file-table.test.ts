@@ -14,7 +14,7 @@ test("fs.file-max is raised when small, left alone when large, and reported when
   writeFileSync(file, large);
   assert.equal(openFileTable(file), undefined);
   assert.equal(readFileSync(file, "utf8"), large);
-  // A number that the kernel lets nobody change.
+  // A setting that the kernel does not allow to change.
   if (process.platform === "linux")
     assert.match(openFileTable("/proc/sys/kernel/ngroups_max") ?? "", /ends at 65536 \(fs\.file-max\)/);
 });

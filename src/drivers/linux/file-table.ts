@@ -1,8 +1,8 @@
 /**
- * The host's table of open files (`fs.file-max`). An open file is charged to the memory of the machine that has it, at
- * least 256 bytes each, so its memory is its bound, and no other is needed; but a kernel without systemd comes with a table
- * for a tenth of the memory, and a few small machines can fill that for everybody who is not root. So it is made larger
- * than the memory can ever hold, as systemd does. It is never made smaller, nor set back: others may need it by then.
+ * The host's limit of open files (`fs.file-max`). An open file is charged to the memory of the machine that has it, at
+ * least 256 bytes each, so its memory limit bounds them; but without systemd the kernel's default fits a tenth of the
+ * memory, and a few small machines can exhaust it for every user but root. So it is raised to more than the memory can
+ * hold, as systemd does. It is never lowered or restored: other programs may need it by then.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { totalmem } from "node:os";

@@ -42,7 +42,7 @@ suite("writes into a hostile root file system", { skip: callsMissing() }, () => 
     t.after(() => rmSync(dir, { recursive: true, force: true }));
     using tree = new GuestTree(root);
 
-    // The link's own words are taken as they are meant inside the machine.
+    // The link's target is resolved as it would be inside the machine.
     for (const [path, lands] of [
       ["/file-inside", "etc/real"],
       ["/inside/a/b", "data/a/b"],

@@ -1,7 +1,7 @@
 /**
- * systemd ends a service with everything in its cgroup. What has to go on without the platform (the monitors of machines,
- * lxcfs, the guard, the programs behind encrypted volumes and WireGuard) is therefore started in a cgroup outside of the
- * service, so that `systemctl stop`, `restart` and `kill` reach the platform alone.
+ * systemd ends a service with everything in its cgroup. Programs that must outlive the platform (the monitors of
+ * machines, lxcfs, the guard, the programs behind encrypted volumes and WireGuard) are therefore started in a cgroup
+ * outside the service, so that `systemctl stop`, `restart` and `kill` affect the platform only.
  */
 import { existsSync, mkdirSync, readFileSync, rmdirSync } from "node:fs";
 import { join } from "node:path";

@@ -6,7 +6,7 @@ const POLLIN = 1;
 
 /** Waits until something can be read, or for `timeout_ms`. Returns whether to try. */
 export function readable(fd: number, timeout_ms: number): boolean {
-  // struct pollfd: descriptor, events asked for, events.
+  // struct pollfd: descriptor, requested events, returned events.
   const wanted = Buffer.alloc(8);
   wanted.writeInt32LE(fd);
   wanted.writeInt16LE(POLLIN, 4);

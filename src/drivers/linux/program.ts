@@ -28,9 +28,9 @@ const TIMEOUT_MS = 60_000;
 /** Runs a program and returns its output. Uses no shell. */
 export async function program(name: string, args: readonly string[], options: ProgramOptions = {}): Promise<string> {
   const { input, env, outlives = false, timeout_ms = TIMEOUT_MS } = options;
-  const [file = name, ...words] = outlives ? outliving([name, ...args]) : [name, ...args];
+  const [file = name, ...rest_args] = outlives ? outliving([name, ...args]) : [name, ...args];
   const stdio: Descriptor[] = [input === undefined ? "nothing" : "we write", "we read", "we read"];
-  const { pid, pipes, ended } = spawnLean(file, words, { stdio, ...(env ? { env } : {}) });
+  const { pid, pipes, ended } = spawnLean(file, rest_args, { stdio, ...(env ? { env } : {}) });
   const late = setTimeout(() => process.kill(pid, "SIGKILL"), timeout_ms);
   try {
     // If a program does not read all its input, its exit code explains why.

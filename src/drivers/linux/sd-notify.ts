@@ -1,6 +1,6 @@
 /**
- * Words to the service manager: the protocol of sd_notify(3), a datagram to the socket that `NOTIFY_SOCKET` names. Node
- * has no datagrams over sockets of the file system.
+ * Notifies the service manager by the protocol of sd_notify(3): a datagram to the socket in `NOTIFY_SOCKET`. Node has
+ * no datagrams over Unix sockets.
  */
 import { closeSync } from "node:fs";
 import { call } from "./calls.ts";

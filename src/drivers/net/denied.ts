@@ -1,4 +1,4 @@
-/** What the firewall denied to each machine, by its address: connections out, and those over its bound. */
+/** Counts what the firewall denied to each machine, by its address: outgoing connections, and those over its limit. */
 import { program } from "../linux/program.ts";
 import { firewallTable } from "./firewall.ts";
 

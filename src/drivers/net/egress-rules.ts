@@ -1,7 +1,7 @@
 /**
- * Egress policies of machines in the firewall. A machine that may reach all is an element of a set; one with a list has a
- * chain of its own, made and taken away in one transaction, whose name says which policy it is. Addresses of names are
- * elements that time out, put in when the platform's DNS server answers the machine.
+ * Egress policies of machines in the firewall. A machine without restrictions is an element of a set; one with a list
+ * has a chain of its own, created and removed in one transaction, whose name identifies the policy. Addresses of names
+ * are elements with a timeout, added when the platform's DNS server answers the machine.
  */
 import type { EgressPolicy, EgressTarget } from "#core/egress-policy.ts";
 import { isNamed, targetsOf } from "#core/egress-policy.ts";

@@ -1,5 +1,5 @@
 /**
- * What keeps private networks apart, as nftables rules of this installation's own tables:
+ * The nftables rules that isolate private networks, in this installation's own tables:
  *
  * - between two networks nothing passes, and from outside only answers;
  * - to and from other hosts (devices `…t…`, see tunnel.ts) a network reaches itself, and the platform reaches machines;
@@ -7,11 +7,11 @@
  *   network, and neighbour discovery; nothing at the gateways of other networks or installations, and nothing from a
  *   machine that is not on its bridge yet;
  * - a machine sends only under its own addresses, and is no router;
- * - machines of one network reach each other over IPv4 by way of the host, which does not tell them a shorter way: it
+ * - machines of one network reach each other over IPv4 through the host, which sends no ICMP redirects: a redirect
  *   would outlive the machine that had the address;
  * - what leaves the host leaves under the host's address, goes to no range that is closed (core/egress.ts), and only
  *   where the machine's policy allows it (egress-rules.ts): a machine without one reaches nothing;
- * - a machine has no more tracked connections than its bound.
+ * - a machine has no more tracked connections than its limit.
  *
  * Chains are flushed and filled in one transaction, so that loading them again after a crash is the same as loading
  * them once; sets, and the chains of machines' policies, keep what they hold.

@@ -43,7 +43,7 @@ export class Firewall {
 
   async #load(): Promise<void> {
     if (!existsSync("/usr/sbin/nft") && !existsSync("/sbin/nft")) {
-      this.problem = "nft is not installed (apt-get install nftables): organizations' networks are not kept apart";
+      this.problem = "nft is not installed (apt-get install nftables): organizations' networks are not isolated";
       return;
     }
     try {

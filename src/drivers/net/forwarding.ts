@@ -1,8 +1,8 @@
 /**
- * Whether this host passes on what machines send. Over IPv4 that is switched on for its devices to the outside world;
- * over IPv6, between hosts, for the device alone, or on kernels before 6.17, which cannot, for all of them. All is set
- * back to what it was when the last machine network and the last tunnel of any installation have left the host. What it
- * was is written down where a reboot forgets it, as it forgets the settings themselves.
+ * IP forwarding on this host. Over IPv4 it is enabled on the uplinks; over IPv6, between hosts, on the device alone, or
+ * on kernels before 6.17, which cannot do that, on all of them. All settings are restored when the last machine network
+ * and the last tunnel of any installation are removed. The old values are saved where a reboot deletes them, as it
+ * resets the settings themselves.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";

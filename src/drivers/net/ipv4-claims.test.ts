@@ -1,4 +1,4 @@
-/** Two platforms with several hosts on one box: each block of IPv4 addresses leads to one of them. */
+/** Two platforms with several hosts on one host: each block of IPv4 addresses is routed to one of them. */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { mkdirSync } from "node:fs";
@@ -24,7 +24,7 @@ function aBox() {
 }
 
 suite("blocks of IPv4 addresses on one box", () => {
-  test("one that a platform has, or has a route to, another gets neither as its own nor a route to", () => {
+  test("a block that a platform has, or has a route to, is neither assigned nor routed by another", () => {
     const box = aBox();
     const [one, other] = [box.process("one"), box.process("other")];
     const [block = -1] = one.free();
@@ -36,7 +36,7 @@ suite("blocks of IPv4 addresses on one box", () => {
     assert.equal(one.free().includes(block), true);
   });
 
-  test("processes of one platform have the same ones", () => {
+  test("processes of one platform share its claims", () => {
     const box = aBox();
     const [one, sibling] = [box.process("one"), box.process("one")];
     const [block = -1] = one.free();
@@ -45,13 +45,13 @@ suite("blocks of IPv4 addresses on one box", () => {
     assert.deepEqual(sibling.free(), one.free());
   });
 
-  test("platforms look for theirs from different places", () => {
+  test("platforms search for free blocks from different starting points", () => {
     const box = aBox();
     const firsts = Array.from({ length: 20 }, (_, n) => box.process(`platform ${n}`).free()[0]);
     assert.ok(new Set(firsts).size > 10, String(firsts));
   });
 
-  test("are given back when an installation is taken down, those of others not", () => {
+  test("claims are released when an installation is removed, those of others stay", () => {
     const box = aBox();
     const [one, other] = [box.process("one"), box.process("other")];
     const [a = -1, b = -1] = one.free();

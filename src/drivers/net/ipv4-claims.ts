@@ -1,7 +1,7 @@
 /**
- * Which platform's blocks of IPv4 addresses have a way on this box. A route is the box's, not a platform's: two platforms
- * with several hosts that both send the same block somewhere would take each other's traffic. So a block is claimed for
- * the box before there is an address or a route of it. All processes of one platform share its claims.
+ * Claims of IPv4 blocks on this host. Routes belong to the host, not to a platform: two platforms with several hosts
+ * that both route the same block would take each other's traffic. So a platform claims a block on the host before it
+ * adds an address or a route of it. All processes of one platform share its claims.
  */
 import { mkdirSync, readlinkSync } from "node:fs";
 import { basename, join } from "node:path";
@@ -26,7 +26,10 @@ export class Ipv4Claims {
     this.#path = `machines/${this.#platform}`;
   }
 
-  /** Those that no other platform on this box has. Each platform begins at a place of its own, so that they seldom meet. */
+  /**
+   * Blocks that no other platform on this host has. Each platform starts at its own offset, so that they rarely
+   * collide.
+   */
   free(): number[] {
     const first = Number.parseInt(this.#platform.slice(0, 8), 16) % SHARED_BLOCKS.length;
     const others = new Set(
@@ -38,7 +41,7 @@ export class Ipv4Claims {
     return inOrder.filter((block) => !others.has(nameOf(blockNet(block))));
   }
 
-  /** Whether this platform has the block on this box, now if nobody had it. */
+  /** Claims the block if it is free, and returns whether this platform has it on this host. */
   holds(net: string): boolean {
     const name = nameOf(net);
     const of = this.#claims.take(name, this.#path);
@@ -50,10 +53,10 @@ export class Ipv4Claims {
   }
 }
 
-/** Gives back what an installation claimed: nothing of it is left on this box. */
+/** Releases the claims of an installation that was removed from this host. */
 export const releaseIpv4 = (data_dir: string, claims_dir?: string): void =>
   new HostClaims(KIND, data_dir, claims_dir).tidy(() => false);
 
-/** Routes are those of a network namespace: what is in another one is no neighbour. */
+/** Routes belong to a network namespace, so claims are per namespace. */
 const nameOf = (net: string): string =>
   `${net.replace("/", "-")}@${readlinkSync("/proc/self/ns/net").replace(/\D/g, "")}`;

@@ -1,4 +1,4 @@
-/** What can be said to the kernel about devices, addresses and routes, as messages of netlink. */
+/** Netlink messages for devices, addresses and routes. */
 import { readFileSync } from "node:fs";
 import { addressBytes } from "#network/bytes.ts";
 import { attribute, type Message, sendMessages } from "../linux/netlink.ts";

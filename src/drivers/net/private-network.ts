@@ -1,10 +1,10 @@
 /**
- * The private network on this host: one bridge for each network of an organization, one pair of virtual cables per
- * machine. The host's end of a bridge has the address `gatewayAddress`, where names are answered.
+ * The private network on this host: one bridge for each network of an organization, one veth pair per machine. The
+ * host's end of a bridge has the address `gatewayAddress`, where DNS queries are answered.
  *
  * runc makes a machine's network namespace inside its user namespace and then runs our hook, at create and inside a
- * resume alike, so the machine's end is wired before any of its sockets exist. The host's end is put on the bridge
- * last, and taken off before a suspend: then nobody gets an answer that a frozen machine did not give.
+ * resume alike, so the machine's end is connected before any of its sockets exist. The host's end is attached to the
+ * bridge last, and detached before a suspend, so that the host answers no peer in place of the frozen machine.
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -177,7 +177,7 @@ export class PrivateNetwork {
   async attach({ veth, private_ip, ipv4 }: Pick<Cable, "veth" | "private_ip" | "ipv4">): Promise<void> {
     const bridge = this.bridgeOf(private_ip);
     const device = numberOf(bridge);
-    if (device === undefined) throw new Error(`the bridge ${bridge} of this network is gone`);
+    if (device === undefined) throw new Error(`the bridge ${bridge} of this network does not exist any more`);
     tellLinks([setMaster(veth, device), addRoute(`${ipv4}/32`, { device })]);
     for (let tries = 0; !forwards(veth, bridge) && tries < FORWARDS_TRIES; tries++) await pause(1);
   }

@@ -1,4 +1,4 @@
-/** A check of a machine: a connection, or a request, from this host to its private address of either family. */
+/** Runs one health check: a TCP or HTTP probe from this host to the machine's private address of either family. */
 import { request as httpRequest, type RequestOptions } from "node:http";
 import type { Socket } from "node:net";
 import { connect as tlsConnect } from "node:tls";
@@ -32,7 +32,7 @@ export async function probe(machine: ProbeParts, check: CheckConfig, signal: Abo
   }
   try {
     if (check.type !== "http") return { passing: true, output: `port ${port} takes connections` };
-    return await ask(socket, host, check, signal);
+    return await exchange(socket, host, check, signal);
   } catch (thrown) {
     return { passing: false, output: messageOf(thrown) };
   } finally {
@@ -41,7 +41,7 @@ export async function probe(machine: ProbeParts, check: CheckConfig, signal: Abo
 }
 
 /** Like a load balancer: any status from 200 to 299 passes. */
-async function ask(plain: Socket, host: string, check: CheckConfig, signal: AbortSignal): Promise<Probed> {
+async function exchange(plain: Socket, host: string, check: CheckConfig, signal: AbortSignal): Promise<Probed> {
   const tls = { socket: plain, servername: check.tls_server_name ?? "", rejectUnauthorized: !check.tls_skip_verify };
   const socket = check.protocol === "https" ? tlsConnect(tls) : plain;
   const options: RequestOptions = {

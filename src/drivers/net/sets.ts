@@ -1,4 +1,4 @@
-/** Elements of nftables' sets, put in and taken out by netlink: one machine more or less is no reason to run a program. */
+/** Adds and removes elements of nftables sets by netlink, which is cheaper than running a program for each machine. */
 import { CallError } from "../linux/calls.ts";
 import { attribute, type Message, sendMessages } from "../linux/netlink.ts";
 

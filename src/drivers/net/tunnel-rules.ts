@@ -1,7 +1,7 @@
 /**
- * What may come out of the tunnel to other hosts, as nftables rules of a table of their own: packets of the tunnel only
- * from boxes that take part, nothing that claims to come from where it does not, to this box itself only answers, and
- * on to machines, for which firewall.ts has the word.
+ * Filters what arrives from the tunnel to other hosts, as nftables rules in a table of their own: tunnel packets only
+ * from participating hosts, none with a spoofed source address, to this host itself only replies. Packets for machines
+ * are filtered in firewall.ts.
  */
 import { program } from "../linux/program.ts";
 import { devicePrefix } from "./names.ts";

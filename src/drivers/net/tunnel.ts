@@ -1,9 +1,9 @@
 /**
- * The way to other hosts: one device, this process's own address on it, and a route for each network on each host.
- * How packets travel is the carrier's business (vxlan.ts, wireguard.ts); what may come out is in tunnel-rules.ts.
+ * The tunnel to other hosts: one device, this process's own address on it, and a route for each network on each host.
+ * The carrier encapsulates packets (vxlan.ts, wireguard.ts); tunnel-rules.ts filters what arrives.
  *
- * Everything is read from the kernel before it is changed, so it is right after a crash, after somebody's hands, and
- * when it is done twice. Routes have a number of our own by which they are found.
+ * Everything is read from the kernel before it is changed, so it is correct after a crash, after manual changes, and
+ * when it is repeated. Our routes are identified by a protocol number of our own.
  */
 import { existsSync, readFileSync } from "node:fs";
 import { isIPv6 } from "node:net";

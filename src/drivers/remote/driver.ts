@@ -17,7 +17,7 @@ import { relayTerminal } from "#machines/runtime/terminals.ts";
 import { relayTunnel, remoteConnection } from "#machines/runtime/tunnels.ts";
 import type { MachineStore } from "#machines/store.ts";
 
-/** What reaches into a machine, wherever it is. All else is done by the executor of its own host. */
+/** Driver calls that are forwarded to a machine's host. All others are made by the executor of that host. */
 const INSIDE = ["signal", "exec", "terminal", "connect", "ps", "listening", "logs"] as const;
 
 interface RemoteParts {

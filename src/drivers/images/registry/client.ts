@@ -1,6 +1,6 @@
 /**
- * One repository of a registry, by the OCI distribution protocol: what is asked, who we are, and what an answer
- * means. Retries are in `retry.ts`; what is asked for is the business of `pull.ts`.
+ * A client for one repository of a registry, by the OCI distribution protocol: requests, authentication and errors.
+ * Retries are in `retry.ts`, pulls in `pull.ts`.
  */
 import type { RequestInit, Response } from "undici";
 import type { Clock } from "#core/clock.ts";

@@ -1,4 +1,4 @@
-/** A small registry on loopback that serves what it is given, and misbehaves as it is told. */
+/** A small registry on loopback that serves the given images, and misbehaves on demand. */
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -18,7 +18,7 @@ export type Fault = (request: SeenRequest, response: ServerResponse, time: numbe
 
 export interface TestRegistry {
   host: string;
-  asked: SeenRequest[];
+  seen: SeenRequest[];
   /** Serves the image as `repository:tag`. */
   serve(repository: string, tag: string, image: MadeImage): string;
   blob(bytes: Buffer): string;
@@ -54,7 +54,7 @@ export async function testRegistry(t: Pick<TestContext, "after">): Promise<TestR
   });
   const registry: TestRegistry = {
     host: `127.0.0.1:${(server.address() as AddressInfo).port}`,
-    asked: requests,
+    seen: requests,
     fault: undefined,
     blob(bytes) {
       blobs.set(digestOf(bytes), bytes);

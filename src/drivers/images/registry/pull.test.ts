@@ -1,4 +1,4 @@
-/** Pulling from a registry that is good, slow, broken, busy or lying. */
+/** Pulls from a registry that works, is slow, broken, overloaded, or sends false data. */
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -58,10 +58,10 @@ suite("image pull", { skip: NOT_ROOT }, () => {
     assert.equal(readFileSync(join(layers[1] ?? "", "app"), "utf8"), "run me");
     assert.deepEqual([config.cmd, config.env, config.user, config.entrypoint], [["/app"], { A: "b=c" }, "1000:50", []]);
     assert.deepEqual(readdirSync(join(images.dir, "ingest")), []);
-    const before = registry.asked.length;
+    const before = registry.seen.length;
     assert.deepEqual(await images.resolve(name, ORG, NEVER), ref);
     await images.hold({ id: "m2", org_id: ORG }, ref, NEVER);
-    assert.equal(registry.asked.length, before, "what is here is not asked for again");
+    assert.equal(registry.seen.length, before, "local documents are not fetched again");
   });
 
   test("of a multi-platform index this box's platform is pulled, and the digest is that of the index", async (t) => {
@@ -116,10 +116,10 @@ suite("image pull", { skip: NOT_ROOT }, () => {
       return true;
     };
     await booted(images, name);
-    const ranges = registry.asked.filter(({ path }) => path.endsWith(big)).map(({ range }) => range);
+    const ranges = registry.seen.filter(({ path }) => path.endsWith(big)).map(({ range }) => range);
     assert.equal(ranges.length, 4);
     assert.equal(ranges[0], undefined);
-    // A cut may lose what was on its way; what the stalled answer brought is there for certain.
+    // A cut may lose bytes in flight; those of the stalled response have certainly arrived.
     assert.ok(Number(/\d+/.exec(ranges[3] ?? "")?.[0]) >= 20_000, ranges.join(" "));
   });
 
@@ -148,13 +148,13 @@ suite("image pull", { skip: NOT_ROOT }, () => {
     ["a manifest that never ends", endless("manifests"), /limit document_bytes/],
     [
       "a manifest that says it is huge",
-      (asked, response) =>
-        asked.path.includes("manifests") && !!response.writeHead(200, { "content-length": 2 ** 40 }).end(),
+      (seen, response) =>
+        seen.path.includes("manifests") && !!response.writeHead(200, { "content-length": 2 ** 40 }).end(),
       /limit document_bytes/,
     ],
     [
       "a manifest that is none",
-      (asked, response) => asked.path.includes("manifests") && !!response.writeHead(200).end("<html>"),
+      (seen, response) => seen.path.includes("manifests") && !!response.writeHead(200).end("<html>"),
       /not JSON/,
     ],
   ];
@@ -185,12 +185,12 @@ suite("image pull", { skip: NOT_ROOT }, () => {
     const registry = await testRegistry(t);
     const images = await openStore(t, { allow_private: [registry.host], limits: QUICK });
     for (const [status, code, times] of ANSWERS) {
-      registry.asked.length = 0;
+      registry.seen.length = 0;
       registry.fault = (_, response) => !!response.writeHead(status, { "retry-after": "1" }).end();
       const refused = await failure(images.resolve(`${registry.host}/team/web:9`, ORG, NEVER));
       assert.equal(refused.code, code, String(status));
-      assert.equal(registry.asked.length, times, String(status));
-      for (const word of [registry.host, "team/web", '"9"']) assert.ok(refused.message.includes(word), refused.message);
+      assert.equal(registry.seen.length, times, String(status));
+      for (const part of [registry.host, "team/web", '"9"']) assert.ok(refused.message.includes(part), refused.message);
       assert.ok(refused.extras.hint || status === 418);
       assert.ok(refused.http >= 400 && refused.http < 500);
     }
@@ -213,9 +213,9 @@ suite("image pull", { skip: NOT_ROOT }, () => {
     const late = await failure(images.resolve(`${registry.host}/slow:1`, ORG, NEVER));
     assert.deepEqual([late.code, /limit resolve_ms/.test(late.message)], ["registry_unreachable", true]);
     const stop = new AbortController();
-    const asked = images.resolve(`${registry.host}/slow:1`, ORG, stop.signal);
+    const pending = images.resolve(`${registry.host}/slow:1`, ORG, stop.signal);
     stop.abort(new Error("gone"));
-    await assert.rejects(asked, /gone/);
+    await assert.rejects(pending, /gone/);
   });
 
   test("bearer tokens are fetched with the configured login, and neither is sent to other hosts", async (t) => {
@@ -241,8 +241,8 @@ suite("image pull", { skip: NOT_ROOT }, () => {
       return true;
     };
     await booted(images, name);
-    assert.equal(elsewhere.asked.length, 3);
-    assert.ok(elsewhere.asked.every(({ authorization }) => authorization === undefined));
+    assert.equal(elsewhere.seen.length, 3);
+    assert.ok(elsewhere.seen.every(({ authorization }) => authorization === undefined));
     writeFileSync(config, "{}");
     registry.fault = (_, response) => !!response.writeHead(401).end();
     const refused = await failure(images.resolve(`${registry.host}/private/web:2`, ORG, NEVER));
@@ -275,8 +275,8 @@ suite("image pull", { skip: NOT_ROOT }, () => {
     const registry = await testRegistry(t);
     const images = await openStore(t, { allow_private: [registry.host], limits: QUICK });
     const talking = endless("/token");
-    registry.fault = (asked, response, time) => {
-      if (talking(asked, response, time)) return true;
+    registry.fault = (seen, response, time) => {
+      if (talking(seen, response, time)) return true;
       const realm = `Bearer realm="http://${registry.host}/token"`;
       return !!response.writeHead(401, { "www-authenticate": realm }).end();
     };
@@ -290,14 +290,14 @@ suite("image pull", { skip: NOT_ROOT }, () => {
     const name = registry.serve("many", "1", image);
     const ref = await images.resolve(name, ORG, NEVER);
     await Promise.all(Array.from({ length: 10 }, (_, i) => images.hold({ id: `m${i}`, org_id: ORG }, ref, NEVER)));
-    const blobs = registry.asked.filter(({ path }) => path.includes("/blobs/")).map(({ path }) => path);
+    const blobs = registry.seen.filter(({ path }) => path.includes("/blobs/")).map(({ path }) => path);
     assert.equal(new Set(blobs).size, blobs.length, blobs.join("\n"));
-    const told: PullProgress[] = [];
-    for await (const word of images.pull(registry.serve("more", "1", makeImage([base, tar(file("x"))])), ORG, NEVER))
-      told.push(word);
-    assert.deepEqual([told[0]?.state, told.at(-1)?.state], ["resolving", "done"]);
-    assert.equal(told.at(-1)?.image?.complete, true);
-    assert.ok(told.some(({ state }) => state === "here") && told.some(({ state }) => state === "unpacking"));
+    const progress: PullProgress[] = [];
+    for await (const update of images.pull(registry.serve("more", "1", makeImage([base, tar(file("x"))])), ORG, NEVER))
+      progress.push(update);
+    assert.deepEqual([progress[0]?.state, progress.at(-1)?.state], ["resolving", "done"]);
+    assert.equal(progress.at(-1)?.image?.complete, true);
+    assert.ok(progress.some(({ state }) => state === "here") && progress.some(({ state }) => state === "unpacking"));
   });
 
   test("knowing a layer's digest gives no access to it: another organization must provide the bytes", async (t) => {
@@ -311,7 +311,7 @@ suite("image pull", { skip: NOT_ROOT }, () => {
     theft.manifest("theft", "1", image.manifest);
     const refused = await failure(booted(images, `${theft.host}/theft:1`, "org-b"));
     assert.equal(refused.code, "image_not_found");
-    // A layer of its own under the hash of someone else's is found out, too.
+    // A layer of its own under the hash of another organization's is detected, too.
     const other = makeImage([top], {}, gzipSync);
     const lying = Buffer.from(other.manifest.toString().replaceAll(digestOf(other.config), digestOf(config)));
     for (const bytes of other.blobs.values()) theft.blob(bytes);
@@ -332,8 +332,8 @@ function flipped(kind: string, which: number): Fault {
     const digest = path.split("/").at(-1) ?? "";
     const bytes = Buffer.from(kind === "manifests" ? image.manifest : (image.blobs.get(digest) ?? ""));
     bytes[30] = (bytes[30] ?? 0) ^ 1;
-    const told = kind === "manifests" ? { "docker-content-digest": image.digest } : {};
-    response.writeHead(200, { "content-length": bytes.length, ...told }).end(bytes);
+    const extra = kind === "manifests" ? { "docker-content-digest": image.digest } : {};
+    response.writeHead(200, { "content-length": bytes.length, ...extra }).end(bytes);
     return true;
   };
 }

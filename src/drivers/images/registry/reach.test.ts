@@ -34,7 +34,7 @@ suite("registries on private addresses", { skip: NOT_ROOT }, () => {
     }
     const { extras } = await refusal(images.resolve(name, "org", NEVER));
     assert.ok(extras.hint?.includes(`add ${inside.host} to HANGAR_REGISTRY_ALLOW_PRIVATE`), extras.hint);
-    assert.equal(inside.asked.length, 0);
+    assert.equal(inside.seen.length, 0);
     const allowing = await openStore(t, { allow_private: [inside.host] });
     assert.equal((await allowing.resolve(name, "org", NEVER)).digest, image.digest);
   });
@@ -43,7 +43,7 @@ suite("registries on private addresses", { skip: NOT_ROOT }, () => {
     const [named, other] = [await testRegistry(t), await testRegistry(t)];
     const images = await openStore(t, { allow_private: [named.host, "127.0.0.1"] });
     assert.equal((await refusal(images.resolve(`${other.host}/web:1`, "org", NEVER))).code, "address_refused");
-    assert.equal(other.asked.length, 0);
+    assert.equal(other.seen.length, 0);
   });
 
   for (const [what, lead] of Object.entries({
@@ -65,19 +65,19 @@ suite("registries on private addresses", { skip: NOT_ROOT }, () => {
         assert.equal(refused.code, "address_refused", `${place}: ${refused.message}`);
         assert.ok(refused.extras.hint?.includes(`add ${new URL(place).host} to`), refused.extras.hint);
       }
-      assert.equal(inside.asked.length, 0);
-      assert.ok(registry.asked.every(({ authorization }) => authorization === undefined));
+      assert.equal(inside.seen.length, 0);
+      assert.ok(registry.seen.every(({ authorization }) => authorization === undefined));
     });
   }
 
   test("a host name that resolves to a private address is not connected to, even on a later lookup", async (t) => {
     const inside = await testRegistry(t);
-    let asked = 0;
+    let seen = 0;
     const lookup: Lookup = (_host, _options, done) => {
       const answers = [["127.0.0.1"], ["192.0.0.8", "127.0.0.1"], ["::1"], ["169.254.169.254"]];
       done(
         null,
-        (answers[asked++ % answers.length] ?? []).map((address) => ({
+        (answers[seen++ % answers.length] ?? []).map((address) => ({
           address,
           family: address.includes(":") ? 6 : 4,
         })),
@@ -89,7 +89,7 @@ suite("registries on private addresses", { skip: NOT_ROOT }, () => {
       assert.equal(refused.code, "address_refused");
       assert.doesNotMatch(JSON.stringify([refused.message, refused.extras.hint]), /127\.0|169\.254/);
     }
-    assert.deepEqual([asked, inside.asked.length], [8, 0]);
+    assert.deepEqual([seen, inside.seen.length], [8, 0]);
   });
 
   test("a host that a blob is redirected to gets no credentials, and its challenge is not followed", async (t) => {
@@ -107,8 +107,8 @@ suite("registries on private addresses", { skip: NOT_ROOT }, () => {
         path.includes("/blobs/") && !!response.writeHead(307, { location: `http://${storage.host}${path}` }).end();
       assert.equal((await refusal(images.resolve(name, "org", NEVER))).code, "image_refused");
     }
-    assert.equal(thief.asked.length, 0);
-    for (const { authorization } of [...storage.asked, ...registry.asked]) assert.equal(authorization, undefined);
+    assert.equal(thief.seen.length, 0);
+    for (const { authorization } of [...storage.seen, ...registry.seen]) assert.equal(authorization, undefined);
   });
 
   test("a redirect with credentials in its URL is not followed", async (t) => {

@@ -1,4 +1,4 @@
-/** Which hosts a pull may connect to: public ones, and those that the operator named. */
+/** Restricts the hosts that a pull may connect to: public ones, and those that the operator listed. */
 import { GuardedFetch } from "#core/guarded-agent.ts";
 import type { Lookup } from "#core/public-addresses.ts";
 

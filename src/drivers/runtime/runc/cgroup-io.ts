@@ -1,7 +1,6 @@
 /**
- * How fast a machine may read and write, on each block device that it has: `io.max` in version 2 of cgroups, the throttle
- * files of `blkio` in version 1. Version 1 does not know who wrote what is in the page cache: there, reads and direct
- * writes are bound, and buffered writes are not.
+ * I/O limits of a machine on each of its block devices: `io.max` in cgroup v2, the throttle files of `blkio` in v1.
+ * Version 1 does not attribute page cache writes: there, reads and direct writes are limited, buffered writes are not.
  */
 import { existsSync, readFileSync, realpathSync, statSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
@@ -66,7 +65,7 @@ function limitedDevices(cgroup: string): Set<string> {
 function setLimits(cgroup: string, device: string, limits: IoLimits): void {
   const { blkio = "", unified = "" } = cgroupDirs(cgroup);
   if (isUnified()) {
-    const settings = FILES.map(([name, word]) => `${word}=${limits[name] || "max"}`);
+    const settings = FILES.map(([name, key]) => `${key}=${limits[name] || "max"}`);
     writeFileSync(join(unified, "io.max"), `${device} ${settings.join(" ")}`);
   } else {
     for (const [name, , file] of FILES) writeFileSync(join(blkio, file), `${device} ${limits[name]}`);

@@ -64,7 +64,7 @@ const cpusetFile = (path: string): string => {
 /** The CPUs it is pinned to. */
 export const pinnedCpus = (path: string): number[] => parseCpuList(read(cpusetFile(path)) ?? "");
 
-/** Pins it to other CPUs; false when it is gone. */
+/** Pins it to other CPUs; false when it does not exist any more. */
 export function pinCpus(path: string, cpus: readonly number[]): boolean {
   try {
     writeFileSync(cpusetFile(path), cpus.join(","));

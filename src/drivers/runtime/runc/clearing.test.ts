@@ -11,7 +11,7 @@ import { type Layout, pathsOf } from "./layout.ts";
 
 const LINUX = process.platform === "linux" ? false : "it reads /proc";
 
-/** A program that stays, and has said so by its words in /proc. */
+/** Starts a program that keeps running; resolves once /proc shows its arguments. */
 async function stays(t: TestContext, file: string, args: readonly string[]): Promise<ChildProcess> {
   const child = spawn(file, args, { stdio: ["pipe", "ignore", "ignore"] });
   t.after(() => child.kill("SIGKILL"));
@@ -45,8 +45,8 @@ suite("leftovers of a boot", { skip: LINUX }, () => {
     const ours: ChildProcess[] = [];
     for (const name of ["monitor", "runc", "criu"]) ours.push(await stays(t, named(name), waits));
     // One that is still on its way out of the service.
-    const [sh = "", ...words] = outliving(["monitor", log], [dir]);
-    ours.push(await stays(t, sh, [words[0] ?? "", `read x; ${words[1] ?? ""}`, ...words.slice(2)]));
+    const [sh = "", ...args] = outliving(["monitor", log], [dir]);
+    ours.push(await stays(t, sh, [args[0] ?? "", `read x; ${args[1] ?? ""}`, ...args.slice(2)]));
     const theirs = [await stays(t, "tail", ["-f", log]), await stays(t, "sh", ["-c", "read x; true", "vim", log])];
     const ended = ours.map((child) => new Promise((resolve) => child.once("exit", resolve)));
     await endPrograms({ layout: { ...layout, node_id: "n" }, clock: systemClock } as ClearParts, "m1");

@@ -1,4 +1,4 @@
-/** Taking away what is left of a boot: processes, cgroup, network, mounts, folders. Every step may find nothing to do. */
+/** Removes leftovers of a boot: processes, cgroup, network, mounts, folders. Every step may find nothing to do. */
 import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { basename } from "node:path";
 import type { Clock } from "#core/clock.ts";

@@ -1,4 +1,4 @@
-/** How a machine's processes are confined, read from the kernel: it must be as strict after a resume as before. */
+/** Reads from the kernel how a machine's processes are confined: it must be as strict after a resume as before. */
 import { readFileSync } from "node:fs";
 import { type Address, dialed, Endpoint } from "#core/dial.ts";
 import { type ListenSocket, portOf } from "#core/listening.ts";

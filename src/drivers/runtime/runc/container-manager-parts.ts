@@ -1,4 +1,4 @@
-/** What the lives of machines on a host need. */
+/** Dependencies of the container manager. */
 import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
 import type { ImageSource } from "#machines/runtime/image-source.ts";

@@ -1,4 +1,4 @@
-/** The lives of machines on this host: begun, ended, found again. */
+/** Manages the containers of machines on this host: starts, ends and recovers them. */
 import { rmSync } from "node:fs";
 import type { Exit, ExitNotice, Launch, Observed, Ref, Started, StopOptions } from "#machines/runtime/driver.ts";
 import type { HeldImage } from "#machines/runtime/image-source.ts";
@@ -52,7 +52,7 @@ export class ContainerManager {
     const { layout, log, network, uids } = this.parts;
     await network.firewall.open();
     if (network.firewall.problem)
-      log.warn({ problem: network.firewall.problem }, "private networks are not kept apart by rules");
+      log.warn({ problem: network.firewall.problem }, "private networks are not isolated by firewall rules");
     const found = knownIds(layout).map((id) => ({ id, record: readRecord(layout, id) }));
     for (const { id, record } of found) {
       if (!record) continue;
@@ -69,10 +69,7 @@ export class ContainerManager {
       found.map(async ({ id, record }) => {
         // A machine that cannot be repaired must not keep the platform from starting.
         await this.#repair(id, record, recoverHalf).catch((error: unknown) => {
-          log.error(
-            { error, machine: id },
-            "what is left of a machine could not be cleared away; its next start tries again",
-          );
+          log.error({ error, machine: id }, "leftovers of a machine could not be removed; its next start tries again");
         });
       }),
     );
@@ -221,7 +218,7 @@ export class ContainerManager {
     return running;
   }
 
-  /** Removes what is left of an earlier boot before the next. */
+  /** Removes leftovers of an earlier boot before the next. */
   async #vacate(id: string, before: MachineRecord | undefined, keep_rootfs: boolean): Promise<void> {
     if (this.runs(before)) killMachine(this.paths(id), before.pid);
     if (before?.state === "running") await this.settle(before);
@@ -332,14 +329,14 @@ export class ContainerManager {
         // Until sealed, they are the memory of a machine that was just suspended.
         if (record?.state !== "suspending") clearImages(this.paths(id));
       });
-    const kept = clearing.finally(() => {
-      if (this.#clearing.get(id) === kept) this.#clearing.delete(id);
+    const settled = clearing.finally(() => {
+      if (this.#clearing.get(id) === settled) this.#clearing.delete(id);
     });
-    kept.catch((error: unknown) =>
-      this.parts.log.warn({ error, machine: id }, "not everything of a machine could be cleared away"),
+    settled.catch((error: unknown) =>
+      this.parts.log.warn({ error, machine: id }, "not all kernel objects of a machine could be removed"),
     );
-    this.#clearing.set(id, kept);
-    return kept;
+    this.#clearing.set(id, settled);
+    return settled;
   }
 
   #clearParts() {

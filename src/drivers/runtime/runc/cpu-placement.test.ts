@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { CpuPlacement, parseCpuList } from "./cpu-placement.ts";
 
-/** A host with so many CPUs, and what it was told to move. */
+/** A host with so many CPUs; records requested moves. */
 function host(cpus: number, movable = true) {
   const moves: [string, readonly number[]][] = [];
   const placement = new CpuPlacement(

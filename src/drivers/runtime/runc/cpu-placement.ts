@@ -1,9 +1,9 @@
 /**
- * Which CPUs of the host a machine runs on. A machine with fewer CPUs than the host is pinned to as many, because that
- * is what `nproc`, Go, Java and glibc count; a quota alone shows them every CPU. Machines are spread evenly: a new one
- * gets the CPUs with the fewest machines, and when others end, those that are left move to the CPUs that became free.
+ * Places machines on the host's CPUs. A machine with fewer CPUs than the host is pinned to as many, because that is
+ * what `nproc`, Go, Java and glibc count; a quota alone shows them every CPU. Machines are spread evenly: a new one
+ * gets the CPUs with the fewest machines, and when others end, the remaining ones move to the CPUs that became free.
  *
- * Nothing of it is written down. After a restart of ours the kernel says which CPUs the machines that run are on.
+ * Nothing of it is stored. After a restart of ours the CPUs of running machines are read from the kernel.
  */
 import { readFileSync } from "node:fs";
 

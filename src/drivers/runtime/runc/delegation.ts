@@ -1,9 +1,9 @@
 /**
- * Where the cgroups of machines are. Where systemd runs the tree of cgroups is systemd's, and whoever wants a part of it
- * asks for one: a scope with `Delegate=yes` below `hangar.slice`, one per installation. In it are `machines`, with a
- * cgroup for each, and `helpers`: the programs that outlive us (monitors, lxcfs, the fence's guard) and one that holds the
- * scope open. So a stop or restart of the platform's own unit, however it is done, touches the platform alone.
- * Without systemd the cgroups are in `/hangar/<installation>`.
+ * The location of machines' cgroups. Where systemd runs, it owns the cgroup tree and delegates a part on request: a
+ * scope with `Delegate=yes` below `hangar.slice`, one per installation. In it are `machines`, with a cgroup for each,
+ * and `helpers`: the programs that outlive us (monitors, lxcfs, the fence's guard) and one that holds the scope open.
+ * So a stop or restart of the platform's own unit, however it is done, affects the platform only. Without systemd the
+ * cgroups are in `/hangar/<installation>`.
  */
 import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -158,7 +158,10 @@ async function isStopping(unit: string | undefined): Promise<boolean> {
   return (await program("systemctl", ["show", unit, "--property=ActiveState", "--value"])).trim() === "deactivating";
 }
 
-/** One at a time on a host: systemd keeps an empty slice, and stopping it ends a scope that another process makes just now. */
+/**
+ * One at a time on a host: systemd keeps an empty slice, and stopping it ends a scope that another process makes just
+ * now.
+ */
 async function withSlice(clock: Clock, work: () => Promise<void>): Promise<void> {
   mkdirSync(CLAIMS_DIR, { recursive: true, mode: 0o755 });
   const file = join(CLAIMS_DIR, "slice.lock");

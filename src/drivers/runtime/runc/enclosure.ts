@@ -1,8 +1,8 @@
 /**
- * A cgroup around a machine's own, for the fence alone. Freezing goes by the tree: whatever is thawed, restored or born
- * inside stands still as long as the one around it is frozen, so there is no moment between asking the lease and
- * beginning in which something could run. It must be there before that is asked; a host that shares no machines with
- * others has no fence, and none of these.
+ * An outer cgroup around a machine's own, for the fence only. Freezing applies to the whole subtree: processes thawed,
+ * restored or forked inside do not run while the outer cgroup is frozen, so nothing can run between the check of the
+ * lease and a start. It must exist before that check; a host that shares no machines with others has no fence, and no
+ * outer cgroups.
  */
 import { existsSync, mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";

@@ -1,4 +1,4 @@
-/** A command run inside a machine, beside what runs there. */
+/** Runs a command inside a running machine. */
 import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -40,7 +40,7 @@ export async function execIn({ containers, record, command, signal }: ExecParts)
   }
 }
 
-/** The environment of the machine's first own process, so that no copy of the secrets is kept. */
+/** The environment of the machine's first own process, so that no copy of the secrets is stored. */
 export function environment(init: number): string[] {
   try {
     const [child] = readFileSync(`/proc/${init}/task/${init}/children`, "utf8").split(" ");

@@ -7,18 +7,18 @@ import { oomOf } from "./stats/oom.ts";
 /** Poll interval while someone waits, in case a file notification was lost. */
 const POLL_MS = 100;
 
-interface Word {
+interface ExitFile {
   code: number;
   at: number;
 }
 
 /** The exit of a boot. Process 1 reports a signal as a shell does: 128 plus its number. */
 export function exitOf(
-  word: Word | undefined,
+  exit_file: ExitFile | undefined,
   of: { cgroup: string; program?: string | undefined },
   now: number,
 ): Exit {
-  const { code, at } = word ?? { code: -1, at: now };
+  const { code, at } = exit_file ?? { code: -1, at: now };
   const oom = oomOf({ ...of, code, ago_ms: now - at });
   return {
     exit_code: code,
@@ -49,7 +49,7 @@ export class Exits {
   }
 
   /** The exit code and its time; undefined when there is no exit file. */
-  read(id: string): Word | undefined {
+  read(id: string): ExitFile | undefined {
     const { exit } = pathsOf(this.#layout, id);
     try {
       const text = readFileSync(exit, "utf8").trim();

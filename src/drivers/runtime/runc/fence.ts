@@ -1,11 +1,11 @@
 /**
- * What stops the machines of this host that others may start when its lease is over, whatever became of our own process:
- * killed, stopped, or too busy to look. A second program, small enough to read at one sight, sleeps until the moment up to
- * which things may run and then freezes the cgroup around every machine (see enclosure.ts), but for those that no other
- * host may start: there is a file for each, and without one a machine is fenced.
+ * Stops the machines of this host that others may start when its lease expires, even if our own process was killed,
+ * stopped, or is too busy. A second program, the guard, small enough to review at a glance, sleeps until the deadline
+ * and then freezes the cgroup around every machine (see enclosure.ts), except those that no other host may start:
+ * there is a file for each, and without one a machine is fenced.
  *
- * The moment stands in a file, in milliseconds since the box was started; we write it, the guard reads it. The guard
- * is the only one of its host (a lock sees to that), outlives us, and goes when there is no cgroup any more.
+ * The deadline is in a file, in milliseconds since the host booted; we write it, the guard reads it. A lock ensures
+ * that a host has only one guard. It outlives us, and exits when the cgroup does not exist any more.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";

@@ -46,13 +46,13 @@ suite("processes of a machine", () => {
   });
 
   test("exec replaces the whole command; entrypoint and cmd each replace their own part", () => {
-    const words = (config: Partial<Launch["config"]>) =>
-      processesOf(launch(config), held(), tree).map((one) => one.words);
-    assert.deepEqual(words({}), [["/entry", "serve"]]);
-    assert.deepEqual(words({ init: { cmd: ["other"] } }), [["/entry", "other"]]);
-    assert.deepEqual(words({ init: { entrypoint: ["sh"] } }), [["sh", "serve"]]);
-    assert.deepEqual(words({ init: { exec: ["true"], cmd: ["other"] } }), [["true"]]);
-    assert.deepEqual(words({ processes: [{ exec: ["a"] }, { cmd: ["b"] }] }), [["a"], ["/entry", "b"]]);
+    const argv = (config: Partial<Launch["config"]>) =>
+      processesOf(launch(config), held(), tree).map((one) => one.argv);
+    assert.deepEqual(argv({}), [["/entry", "serve"]]);
+    assert.deepEqual(argv({ init: { cmd: ["other"] } }), [["/entry", "other"]]);
+    assert.deepEqual(argv({ init: { entrypoint: ["sh"] } }), [["sh", "serve"]]);
+    assert.deepEqual(argv({ init: { exec: ["true"], cmd: ["other"] } }), [["true"]]);
+    assert.deepEqual(argv({ processes: [{ exec: ["a"] }, { cmd: ["b"] }] }), [["a"], ["/entry", "b"]]);
     assert.throws(() => processesOf(launch({}), held({ entrypoint: [], cmd: [] }), tree), /what to run/);
   });
 
@@ -84,7 +84,7 @@ suite("processes of a machine", () => {
 
   test("the boot file for process 1 is a list of NUL-terminated strings", () => {
     const user = { uid: 1, gid: 2, groups: [3], home: "/" };
-    const file = bootFile([{ words: ["a", "b c"], variables: ["X=1"], folder: "/w", user }]);
+    const file = bootFile([{ argv: ["a", "b c"], variables: ["X=1"], folder: "/w", user }]);
     assert.deepEqual(file.toString().split("\0"), ["1", "2", "1", "3", "/w", "2", "a", "b c", "1", "X=1", ""]);
   });
 });
@@ -120,15 +120,15 @@ suite("user id blocks and log lines", () => {
     assert.equal(new Set(bases).size, 500);
     for (const base of bases) assert.equal(base % 65_536, 0);
     const again = open();
-    const kept = bases.map((base, index) => again.take(String(index), base));
-    assert.deepEqual(kept, bases);
+    const reloaded = bases.map((base, index) => again.take(String(index), base));
+    assert.deepEqual(reloaded, bases);
     blocks.release("0", bases[0] ?? 0);
     assert.equal(blocks.take("0"), bases[0]);
     again.keepOnly([{ id: "7", uid_base: bases[7] ?? 0 }]);
     assert.deepEqual(claimsOf("uids", claims), [{ name: String(bases[7]), of: join(data_dir, "machines/7") }]);
   });
 
-  test("log lines are joined from their fragments, and an unfinished one is kept", () => {
+  test("log lines are joined from their fragments, and an unfinished one is returned too", () => {
     const at = "2026-01-01T00:00:00.123456789+00:00";
     const text = [
       `${at} stdout F one`,

@@ -1,10 +1,10 @@
 /**
- * Where everything about a machine is, and what it is called on this host: all of it made from the machine's id and
- * this installation's, so that it is found again after a crash, and cleared away, without a list.
+ * Paths and names of everything that a machine has on this host: all derived from the machine's id and the
+ * installation's, so that they are found again after a crash, and removed, without a list.
  *
  * Two places. The *data dir* holds what must survive a reboot: the record, the root disk, the memory of a suspended
  * machine, the logs. The *run dir* (`/run/hangar/…`) holds what a reboot ends anyway: mounts, runc's state, pids.
- * Machines run as other users than we do, and those must be able to walk in; a data dir is closed to them.
+ * Machines run as other users than we do, which must be able to traverse it; the data dir is closed to them.
  */
 import { chmodSync, existsSync, mkdirSync, readdirSync, rmdirSync, rmSync, statSync, symlinkSync } from "node:fs";
 import { join } from "node:path";

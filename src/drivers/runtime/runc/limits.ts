@@ -4,7 +4,7 @@ const MB = 1024 * 1024;
 export const RUNC_LIMITS = {
   /** Size of a machine's root disk, allocated as it is written. Full: ENOSPC inside the machine. */
   root_disk_bytes: 8 * 1024 * MB,
-  /** Empty root disks kept mounted in advance. When more machines start at once, the others wait. */
+  /** Empty root disks mounted in advance. When more machines start at once, the others wait. */
   disks_ready: 3,
   /** Processes and threads of one machine. One more: EAGAIN inside the machine. */
   pids: 4096,
@@ -22,7 +22,7 @@ export const RUNC_LIMITS = {
   log_bytes_alone: 16 * MB,
   /** Length of a log line; longer ones are split. */
   log_line_chars: 16_384,
-  /** Time for which logs of destroyed machines are kept … */
+  /** Retention of logs of destroyed machines … */
   logs_kept_ms: 7 * 24 * 3600 * 1000,
   /** … for at most this many machines; the oldest are deleted. */
   logs_kept_machines: 1000,
@@ -32,7 +32,7 @@ export const RUNC_LIMITS = {
   program_ms: 120_000,
   /** Timeout of freezing a machine's processes. Past it: it is stopped instead of suspended. */
   freeze_ms: 5000,
-  /** Time for which a frozen machine's memory is reclaimed; what is left then stays in memory. */
+  /** Time for which a frozen machine's memory is reclaimed; the rest stays in memory. */
   reclaim_ms: 30_000,
   /** Time that processes have to exit after SIGKILL. Past it: the call fails and is retried. */
   kill_ms: 20_000,

@@ -1,8 +1,8 @@
 /**
- * lxcfs: a FUSE file system whose files are those of /proc that speak of the whole box, with the numbers of the cgroup of
- * whoever reads them. One daemon per installation. It outlives us, and the next process of ours adopts it. Machines have
- * its files mounted over those of their /proc, and cannot read them while it is gone: so it is watched, a new one is
- * started when it died or hangs, and the machines that run get the files of the new one (`rebind.ts`).
+ * lxcfs: a FUSE file system with host-wide files of /proc that show the values of the reader's cgroup. One daemon per
+ * installation. It outlives us, and our next process adopts it. Machines have its files mounted over those of their
+ * /proc, and cannot read them without the daemon: so it is monitored, restarted when it died or hangs, and running
+ * machines get the files of the new one (`rebind.ts`).
  */
 import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
@@ -36,7 +36,7 @@ const SWEEP = 30;
 const ANSWER_MS = 3000;
 const SLOW_ANSWER_MS = 120_000;
 const START_MS = 60_000;
-/** How long one that could not be started is left alone. */
+/** Delay before a failed start is retried. */
 const RETRY_MS = 60_000;
 
 export interface LxcfsParts {

@@ -1,4 +1,4 @@
-/** The monitor by itself, with a program in runc's place. */
+/** The monitor alone, with a shell script instead of runc. */
 import assert from "node:assert/strict";
 import { type SpawnOptions, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -23,54 +23,54 @@ async function monitor(t: TestContext, runc: string) {
     stdio: ["ignore", "ignore", "pipe", "pipe"],
     env: { ...process.env, PID: at("pid") },
   };
-  const words = [at("log"), String(LIMIT), at("exit"), at("pid"), at("own"), at("control"), "-", "/bin/sh", "-c", runc];
-  const child = spawn(MONITOR, words, options);
+  const args = [at("log"), String(LIMIT), at("exit"), at("pid"), at("own"), at("control"), "-", "/bin/sh", "-c", runc];
+  const child = spawn(MONITOR, args, options);
   const exited = once(child, "exit");
-  const told = Number(await text(child.stdio[3] as Readable));
+  const reported = Number(await text(child.stdio[3] as Readable));
   await exited;
   const read = (name: string): string => (existsSync(at(name)) ? readFileSync(at(name), "utf8") : "");
   const own = Number(read("own"));
   t.after(() => {
-    for (const pid of [told, own]) if (pid > 1 && existsSync(`/proc/${pid}`)) process.kill(pid, "SIGKILL");
+    for (const pid of [reported, own]) if (pid > 1 && existsSync(`/proc/${pid}`)) process.kill(pid, "SIGKILL");
   });
   const lines = (name = "log"): string[] =>
     parseLog(Buffer.from(read(name))).lines.map(({ stream, message }) => `${stream} ${message}`);
   const ended = async (): Promise<string> => {
-    await until("there is word of the end", () => existsSync(at("exit")));
+    await until("the exit file exists", () => existsSync(at("exit")));
     await until("the monitor goes with its machine", () => startOf(own) === undefined);
     return read("exit");
   };
-  return { at, told, own, lines, ended, read };
+  return { at, reported, own, lines, ended, read };
 }
 
-/** A machine that does this, of which runc makes sure that it runs. */
+/** A script for a machine; runc waits until it runs. */
 const machine = (script: string): string => `sh -c '${script}' & echo $! > $PID`;
 
 suite("machine monitor", { skip }, () => {
   test("the monitor reports the machine's pid and its exit code", async (t) => {
-    const ends: [script: string, word: string][] = [
+    const ends: [script: string, status: string][] = [
       ["exit 7", "7"],
       ["exit 0", "0"],
       ["kill -9 $$", "137"],
       ["kill -15 $$", "143"],
     ];
-    for (const [script, word] of ends) {
-      const { told, read, ended } = await monitor(t, machine(`sleep 0.05; ${script}`));
-      assert.equal(told, Number(read("pid")));
-      assert.equal(await ended(), word, script);
+    for (const [script, status] of ends) {
+      const { reported, read, ended } = await monitor(t, machine(`sleep 0.05; ${script}`));
+      assert.equal(reported, Number(read("pid")));
+      assert.equal(await ended(), status, script);
     }
   });
 
   test("a machine that ends before runc does is not lost", async (t) => {
-    // Begun in a shell that is gone before the machine ends, so that nobody but the monitor buries it.
+    // Started in a shell that exits before the machine does, so that only the monitor can reap the machine.
     const begun = `mkfifo $PID.go; (${machine('read x < "$PID.go"; exit 5')}); echo > $PID.go`;
     const { ended } = await monitor(t, `${begun}; while kill -0 $(cat $PID) 2> /dev/null; do sleep 0.01; done`);
     assert.equal(await ended(), "5");
   });
 
   test("when runc fails no machine and no exit is reported, and runc's message is in the log", async (t) => {
-    const { told, own, at, lines } = await monitor(t, "echo no such thing >&2; exit 1");
-    assert.equal(told, -1);
+    const { reported, own, at, lines } = await monitor(t, "echo no such thing >&2; exit 1");
+    assert.equal(reported, -1);
     await until("it goes", () => startOf(own) === undefined);
     assert.equal(existsSync(at("exit")), false);
     assert.deepEqual(lines(), ["stderr no such thing"]);
@@ -117,13 +117,13 @@ suite("machine monitor", { skip }, () => {
   });
 
   test("signals do not end the monitor, and it uses little memory", async (t) => {
-    const { own, ended, read, told } = await monitor(t, machine("exec sleep 1000"));
+    const { own, ended, read, reported } = await monitor(t, machine("exec sleep 1000"));
     for (const signal of ["SIGTERM", "SIGINT", "SIGHUP", "SIGPIPE", "SIGUSR1"]) process.kill(own, signal);
     const kilobytes = Number(/^Pss:\s+(\d+)/m.exec(readFileSync(`/proc/${own}/smaps_rollup`, "utf8"))?.[1]);
     assert.ok(kilobytes < 64, `${kilobytes} KB`);
     t.diagnostic(`${kilobytes} KB`);
     assert.equal(read("exit"), "");
-    process.kill(told, "SIGTERM");
+    process.kill(reported, "SIGTERM");
     assert.equal(await ended(), "143");
   });
 });

@@ -1,4 +1,7 @@
-/** The bundle's config.json: how runc is to confine a machine. One table; what differs per machine is a parameter. */
+/**
+ * Builds the bundle's config.json, by which runc confines a machine. One table; differences per machine are
+ * parameters.
+ */
 import { readFileSync } from "node:fs";
 import type { NetworkHook } from "../../net/private-network.ts";
 import { canLimitSwap, isUnified } from "./cgroup.ts";

@@ -1,4 +1,4 @@
-/** What the driver is made of, put together. */
+/** Constructs the parts of the driver. */
 import type { Cidr } from "#core/cidr.ts";
 import type { Clock } from "#core/clock.ts";
 import { HostClaims } from "#core/host-claims.ts";

@@ -26,7 +26,7 @@ suite("CPU progress of a process", { skip }, () => {
     await until("it has run", () => (workOf(pid)?.ticks ?? 0) > before);
   });
 
-  test("CPU ticks stand still in a stopped process and are unknown of one that is gone", async (t) => {
+  test("CPU ticks do not advance in a stopped process and are unknown for one that has exited", async (t) => {
     const { child, pid } = await running(t, "for (;;);");
     child.kill("SIGSTOP");
     await until("it has stopped", () => workOf(pid)?.is_runnable === false);

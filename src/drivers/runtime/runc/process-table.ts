@@ -1,4 +1,4 @@
-/** Processes of this host, by number and beginning: a number alone may be somebody else's by now. */
+/** Processes of this host, by pid and start time: a pid alone may have been reused. */
 import { readdirSync, readFileSync } from "node:fs";
 
 /** Fields of a `stat` file from the state on. The name in brackets may contain anything, so parsing starts after it. */

@@ -6,7 +6,7 @@ import { environmentOf } from "./environment.ts";
 import { type User, userOf } from "./rootfs/users.ts";
 
 export interface GuestProcess {
-  words: string[];
+  argv: string[];
   variables: string[];
   folder: string;
   user: User;
@@ -23,7 +23,7 @@ export function processesOf(
     const user = userOf(tree, process.user ?? image.user);
     const variables: Record<string, string> = { HOME: user.home, ...environmentOf(launch, image, process) };
     return {
-      words: wordsOf(config.init ?? {}, process, image),
+      argv: argvOf(config.init ?? {}, process, image),
       variables: Object.entries(variables).map(([name, value]) => `${name}=${value}`),
       // Some tools omit the leading slash.
       folder: image.working_dir.startsWith("/") ? image.working_dir : `/${image.working_dir}`,
@@ -39,7 +39,7 @@ interface Command {
 }
 
 /** `exec` replaces everything; otherwise entrypoint and cmd replace their own part. */
-function wordsOf(init: Command, process: Command, image: ImageConfig): string[] {
+function argvOf(init: Command, process: Command, image: ImageConfig): string[] {
   const exec = some(process.exec) ?? some(init.exec);
   const entrypoint = some(process.entrypoint) ?? some(init.entrypoint) ?? image.entrypoint;
   const cmd = some(process.cmd) ?? some(init.cmd) ?? image.cmd;
@@ -54,14 +54,14 @@ const some = (list: readonly string[] | undefined): readonly string[] | undefine
 
 /** The file from which process 1 reads what to start; native/init.c describes its format. */
 export function bootFile(processes: readonly GuestProcess[]): Buffer {
-  const texts = processes.flatMap(({ user, folder, words, variables }) => [
+  const texts = processes.flatMap(({ user, folder, argv, variables }) => [
     String(user.uid),
     String(user.gid),
     String(user.groups.length),
     ...user.groups.map(String),
     folder,
-    String(words.length),
-    ...words,
+    String(argv.length),
+    ...argv,
     String(variables.length),
     ...variables,
   ]);

@@ -1,4 +1,4 @@
-/** What the driver knows about a machine, kept in its folder. The kernel has the last word on what runs. */
+/** The driver's record of a machine, stored in its folder. The kernel is authoritative about what runs. */
 import {
   closeSync,
   existsSync,
@@ -24,8 +24,8 @@ export interface MachineRecord {
   id: string;
   boot: string;
   /**
-   * `starting` and `resuming` are intents: after a crash their effects are removed. `suspending` may have gone either
-   * way. `frozen`: memory on disk; `paused`: processes frozen in memory; `exited`: nothing runs.
+   * `starting` and `resuming` are intents: after a crash their effects are removed. `suspending` may have succeeded or
+   * not. `frozen`: memory on disk; `paused`: processes frozen in memory; `exited`: nothing runs.
    */
   state: "starting" | "running" | "suspending" | "frozen" | "paused" | "resuming" | "exited";
   /** First of the 65536 host ids that map to the machine's 0 to 65535. */
@@ -113,7 +113,7 @@ export function writeRecord(layout: Layout, record: MachineRecord, durable = fal
 
 /**
  * Removes the machine's directory with the record. A part may be removed concurrently (`discard`), which makes Node
- * stop silently: so this repeats until it is gone.
+ * stop silently: so this repeats until it is removed.
  */
 export function removeRecord(layout: Layout, id: string): void {
   const { dir } = pathsOf(layout, id);

@@ -1,7 +1,7 @@
 /**
- * What no program in a machine may ask of the kernel. Everything else is allowed: the user namespace, the dropped
- * capabilities and no-new-privileges already bound what a call can do; this list takes away what has been the way out
- * of containers before, and what a suspended machine could not be brought back with.
+ * System calls that are denied to programs in a machine. All others are allowed: the user namespace, the dropped
+ * capabilities and no-new-privileges already bound what a call can do; this list denies calls that container escapes
+ * have used before, and those that CRIU cannot restore.
  */
 const NAMESPACES = "unshare mount umount2 pivot_root";
 const REFUSED = `
@@ -22,7 +22,7 @@ const ENOSYS = 38;
 const AF_VSOCK = 40;
 const CLONE_NEWUSER = 0x1000_0000;
 
-const words = (text: string): string[] => text.trim().split(/\s+/);
+const names = (text: string): string[] => text.trim().split(/\s+/);
 
 /** Also covers 32-bit programs, which could otherwise bypass the filter. */
 const ARCHITECTURES: Record<string, string[]> = {
@@ -35,8 +35,8 @@ export const seccomp = (sandbox?: "build") => ({
   defaultAction: "SCMP_ACT_ALLOW",
   architectures: ARCHITECTURES[process.arch] ?? [],
   syscalls: [
-    { names: words(UNKNOWN), action: "SCMP_ACT_ERRNO", errnoRet: ENOSYS },
-    { names: [...words(REFUSED), ...(sandbox ? [] : words(NAMESPACES))], action: "SCMP_ACT_ERRNO", errnoRet: EPERM },
+    { names: names(UNKNOWN), action: "SCMP_ACT_ERRNO", errnoRet: ENOSYS },
+    { names: [...names(REFUSED), ...(sandbox ? [] : names(NAMESPACES))], action: "SCMP_ACT_ERRNO", errnoRet: EPERM },
     {
       names: ["clone"],
       action: "SCMP_ACT_ERRNO",

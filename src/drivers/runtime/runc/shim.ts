@@ -36,8 +36,8 @@ export async function runShim(shim: Shim): Promise<number> {
   const errors = openSync(join(paths.run, "monitor.err"), "a", 0o600);
   const pinned = shim.affinity ? ["taskset", "--cpu-list", shim.affinity.join(",")] : [];
   const own = [...pinned, MONITOR, ...ownWords(shim), ...runcWords(shim)];
-  const [program = MONITOR, ...words] = outsideUnit(shim.layout.node_id, own);
-  const { pipes, ended } = spawnLean(program, words, {
+  const [program = MONITOR, ...rest_args] = outsideUnit(shim.layout.node_id, own);
+  const { pipes, ended } = spawnLean(program, rest_args, {
     cwd: paths.run,
     stdio: ["nothing", "nothing", errors, "we read"],
     env: { PATH: `${shim.bin ? `${shim.bin}:` : ""}/usr/sbin:/usr/bin:/sbin:/bin` },

@@ -103,7 +103,7 @@ class RuncTerminal implements Terminal {
     setTimeout(() => killAll(processes), HANG_UP_MS).unref();
   }
 
-  /** Resolves when it is completely gone. */
+  /** Resolves when it is completely removed. */
   async kill(): Promise<void> {
     const processes = this.#processes();
     this.stream.destroy();

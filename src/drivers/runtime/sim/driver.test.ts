@@ -14,7 +14,7 @@ const open = (running: OpenedDriver["running"]) => async (): Promise<OpenedDrive
   return { driver, running, ending, writing, listening, reopen, close: () => driver.close() };
 };
 
-// The platform's way: the world is empty after a restart, and handles tell what was there.
+// As the platform does: the world is empty after a restart, and handles describe what was there.
 const openAdopting = (running: OpenedDriver["running"]) => async (): Promise<OpenedDriver> => {
   const driver = simDriver({ clock: systemClock });
   const reopen = async () => simDriver({ clock: systemClock, adopt: true });

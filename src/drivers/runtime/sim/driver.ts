@@ -323,7 +323,7 @@ class SimDriver implements RuntimeDriver {
   }
 }
 
-/** Log lines kept per machine. */
+/** Maximum number of log lines per machine. */
 const LOG_LINES = 100;
 
 const handleOf = ({ state, started_at, knobs }: SimBoot): Record<string, unknown> => ({ state, started_at, knobs });

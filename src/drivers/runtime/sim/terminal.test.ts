@@ -7,7 +7,7 @@ import { SimTerminals } from "./terminal.ts";
 
 const LAST = 50_000;
 
-test("input that nobody reads does not stop a simulated terminal's output", async () => {
+test("unread input does not stop a simulated terminal's output", async () => {
   const run = async () => ({ exit_code: 0, stdout: "", stderr: "" });
   const wanted = { command: ["seq", String(LAST)], rows: 24, cols: 80, term: "dumb" };
   const { stream, ended } = new SimTerminals().open("m1", wanted, run, systemClock);

@@ -124,11 +124,11 @@ class SimTerminal implements Terminal {
   }
 
   async #execute(line: string): Promise<void> {
-    const [name = "", ...words] = line.split(/\s+/);
+    const [name = "", ...args] = line.split(/\s+/);
     const busy = new AbortController();
     this.#busy = busy;
     try {
-      await this.#carryOut(name, words, busy.signal);
+      await this.#carryOut(name, args, busy.signal);
     } catch {
       // Interrupted, or its machine has stopped.
       this.#last = INTERRUPTED;

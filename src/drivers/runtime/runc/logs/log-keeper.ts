@@ -1,4 +1,4 @@
-/** Keeps the logs of machines short, and those of destroyed ones for a while. */
+/** Rotates the logs of machines, and deletes those of destroyed ones after their retention. */
 import {
   closeSync,
   constants,

@@ -1,6 +1,6 @@
 /**
- * What machines wrote, as its monitor keeps it: `log`, and `log.1` before it. A place in it is the file's number and an
- * offset; the number stays with the file when it is set aside, so a reader finds its place again.
+ * Reads the logs that monitors write: `log`, and the rotated `log.1` before it. A cursor is the file's inode number and
+ * an offset; the number stays with the file at a rotation, so a reader finds its position again.
  */
 import { mkdirSync, statSync, watch } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";

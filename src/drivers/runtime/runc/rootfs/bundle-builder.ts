@@ -1,4 +1,4 @@
-/** The place a machine runs in: its disk, its root file system, its files and its bundle. Set up, and struck. */
+/** Builds and removes a machine's bundle: its disk, root file system, files and OCI config. */
 import {
   chownSync,
   closeSync,
@@ -67,7 +67,7 @@ export class BundleBuilder {
     this.#parts = parts;
   }
 
-  /** Prepares everything for runc or CRIU; existing parts are kept. */
+  /** Prepares everything for runc or CRIU; existing parts are reused. */
   async build(launch: Launch, record: MachineRecord, image: HeldImage, watch: Stopwatch): Promise<MachineRecord> {
     const { layout, network, lxcfs, clock } = this.#parts;
     await delegate(layout.node_id, clock);
@@ -81,7 +81,7 @@ export class BundleBuilder {
     await this.#svc(launch.id, record, paths, bootFile(processes));
     watch.lap("files");
     const with_lxcfs = await lxcfs.ready();
-    const program = basename(processes[0]?.words[0] ?? "");
+    const program = basename(processes[0]?.argv[0] ?? "");
     const kernel = { own_cgroup: true, lxcfs: with_lxcfs, enclosed };
     const staged = { ...record, program, ...kernel, ...(volume ? { volume } : {}) };
     this.#bundle(launch, staged, paths, with_lxcfs ? lxcfs.dir : undefined);

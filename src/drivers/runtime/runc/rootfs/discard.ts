@@ -1,4 +1,4 @@
-/** Taking away what is large without waiting for it: a machine's memory that is of no use any more. */
+/** Deletes large files in the background: memory snapshots that are no longer needed. */
 import { existsSync, readdirSync, renameSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";

@@ -1,7 +1,7 @@
 /**
- * Layers of an image where they cannot be shown through a map of ids: a file system without that (an overlay under the
- * data dir, some network file systems). The machine gets a copy of its own with the owners moved to its ids, which takes
- * time at its first start and room as long as it lives; that it has ids of its own is worth more than both.
+ * Image layers on a file system without idmapped mounts (an overlay under the data dir, some network file systems). The
+ * machine gets its own copy with shifted owners, which takes time at its first start and disk space as long as it
+ * exists; separate user ids are worth more than both.
  */
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
@@ -11,7 +11,7 @@ import { bind, CallError } from "../../../linux/calls.ts";
 import { program } from "../../../linux/program.ts";
 import { BLOCK } from "../uid-blocks.ts";
 
-/** Mounts a layer with mapped owners; `userns` has the map. Copies are kept in `copies`. */
+/** Mounts a layer with mapped owners; `userns` has the map. Copies are stored in `copies`. */
 export async function showLayer(
   layer: string,
   at: string,

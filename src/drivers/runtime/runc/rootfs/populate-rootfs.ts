@@ -1,4 +1,4 @@
-/** What the platform and the config put into a machine's root file system before it boots. */
+/** Writes files of the platform and the config into a machine's root file system before it boots. */
 
 import { gatewayAddress } from "#machines/names.ts";
 import type { Launch } from "#machines/runtime/driver.ts";

@@ -1,10 +1,10 @@
 /**
- * The disk under a machine's root file system: a sparse file with ext4 in it, so that it has a size, statistics, and
- * goes away as one file. Formatting takes longer than everything else about a disk, so it is done once; a new disk is
- * a copy of the few blocks that formatting wrote.
+ * The disk under a machine's root file system: a sparse file with ext4 in it, so that it has a size limit, statistics,
+ * and is deleted as one file. Formatting takes longest, so it is done once; a new disk is a copy of the few blocks that
+ * formatting wrote.
  *
- * Mounting waits for the host's disk, long when others write to it, so a few empty disks are kept mounted ahead, at no
- * place: they end with our process, and their files are removed by the next.
+ * Mounting waits for the host's disk, long under load, so a few empty disks are mounted in advance, detached from the
+ * directory tree: they end with our process, and their files are removed by the next.
  */
 import {
   close,

@@ -1,4 +1,4 @@
-/** Who a process runs as: names are looked up in the image, by its own files. */
+/** Resolves the user that a process runs as; names are looked up in the image's own files. */
 import type { GuestTree } from "../../../linux/guest-tree.ts";
 import { RUNC_LIMITS } from "../limits.ts";
 

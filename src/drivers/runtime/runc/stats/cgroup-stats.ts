@@ -1,4 +1,4 @@
-/** What a cgroup says about memory and processors, in either version, in one set of words. */
+/** Memory and CPU statistics of a cgroup, with the same field names for both cgroup versions. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fieldsOf, MEMORY_FIELDS, type MemoryReadings, PRESSURES, type Readings } from "#metrics/builtin/fields.ts";

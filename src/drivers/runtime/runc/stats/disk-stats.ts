@@ -1,4 +1,4 @@
-/** What a machine read from and wrote to its disks, from the counters of the loop devices below them. */
+/** Disk I/O statistics of a machine, from the counters of its loop devices. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { DISK_FIELDS, type DiskReadings, fieldsOf, ROOT_DEVICE, VOLUME_DEVICE } from "#metrics/builtin/fields.ts";

@@ -23,7 +23,7 @@ test("a process name with field separators is parsed, and cannot name another cg
   assert.equal(lastKill([liar], "/hangar/n1/m2"), undefined, "nor can it name another cgroup");
 });
 
-test("an enclosing cgroup path is ignored, and host-wide OOM is told apart", () => {
+test("an enclosing cgroup path is ignored, and host-wide OOM is distinguished", () => {
   const outside = record(`/docker/abc${CGROUP}`, "node", 5, "CONSTRAINT_NONE");
   assert.deepEqual(lastKill([outside], CGROUP), { process: "node", memory: "host", at_us: 5 });
 });

@@ -1,6 +1,6 @@
 /**
- * What the kernel killed in a cgroup for want of memory. The cgroup counts the kills; the kernel's log has the name, the
- * time, and whether it was the machine's memory that was full or the host's.
+ * OOM kills of a machine. The cgroup counts the kills; the kernel's log has the name, the time, and whether the
+ * machine's memory was full or the host's.
  */
 import { closeSync, constants, openSync, readSync } from "node:fs";
 import { oomKills } from "../cgroup.ts";
@@ -35,8 +35,8 @@ export function oomOf(
   const kill = lastKill(log(), cgroup);
   if (!kill) return code === KILLED ? { process: program, memory: "machine" } : undefined;
   const ended_us = Number(process.hrtime.bigint() / 1000n) - ago_ms * 1000;
-  const { at_us, ...told } = kill;
-  return ended_us - at_us < CAUSE_US ? told : undefined;
+  const { at_us, ...cause } = kill;
+  return ended_us - at_us < CAUSE_US ? cause : undefined;
 }
 
 /** As the kernel writes it: `3,1234,567890,-;oom-kill:constraint=…,task_memcg=/…,task=python3,pid=42,uid=0`. */

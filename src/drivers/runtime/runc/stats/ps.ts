@@ -1,4 +1,4 @@
-/** The processes of a machine, read from this host's own table. */
+/** Lists the processes of a machine, read from this host's /proc. */
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import type { ListenSocket } from "#core/listening.ts";
 import type { Process } from "#machines/runtime/driver.ts";
@@ -85,11 +85,11 @@ function lines(file: string): string[] {
   }
 }
 
-/** The kernel's format: hex words in host byte order, a colon, the port. */
+/** The kernel's format: 32-bit hex words in host byte order, a colon, the port. */
 function address(text: string): string {
   const [hex = "", port = ""] = text.split(":");
-  const words = hex.match(/.{8}/g) ?? [];
-  const bytes = words.flatMap((word) => (word.match(/../g) ?? []).reverse());
+  const parts = hex.match(/.{8}/g) ?? [];
+  const bytes = parts.flatMap((group) => (group.match(/../g) ?? []).reverse());
   const number = Number.parseInt(port, 16);
   // IPv4-mapped, as in programs with dual-stack sockets, such as those on the JVM.
   const ipv4 = /^0{20}ffff/i.test(bytes.join("")) ? bytes.slice(12) : bytes;
@@ -98,5 +98,5 @@ function address(text: string): string {
   return `[${SHORT[groups.join(":")] ?? groups.join(":")}]:${number}`;
 }
 
-/** Addresses that everybody knows in their short form. */
+/** Addresses with well-known short forms. */
 const SHORT: Record<string, string> = { "0:0:0:0:0:0:0:0": "::", "0:0:0:0:0:0:0:1": "::1" };

@@ -1,6 +1,6 @@
 /**
- * What a machine would read in its own /proc, put together from what this host's kernel keeps about it: its cgroup, its
- * processes, its network namespace and its loop devices. Inside a container /proc speaks of the host; this does not.
+ * Statistics of a machine as its own /proc would show them, computed from its cgroup, processes, network namespace and
+ * loop devices. Inside a container /proc shows the host; this does not.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { statfs } from "node:fs/promises";

@@ -23,7 +23,7 @@ export async function reclaimMemory(cgroup: string, clock: Clock): Promise<Recla
   if (memory) {
     const used = (): number => numberOf(join(memory, "memory.usage_in_bytes"));
     const before_bytes = used();
-    await ask(join(memory, "memory.force_empty"), "0");
+    await write(join(memory, "memory.force_empty"), "0");
     return { before_bytes, after_bytes: used() };
   }
   return await reclaimUnified(unified ?? "", clock);
@@ -36,7 +36,7 @@ async function reclaimUnified(dir: string, clock: Clock): Promise<Reclaimed> {
   const end = clock.monotonic() + RUNC_LIMITS.reclaim_ms;
   for (let left = before_bytes; left > 0 && clock.monotonic() < end; left -= PIECE) {
     // EAGAIN when less could be reclaimed: the rest stays.
-    if (!(await ask(join(dir, "memory.reclaim"), String(Math.min(left, PIECE))))) break;
+    if (!(await write(join(dir, "memory.reclaim"), String(Math.min(left, PIECE))))) break;
   }
   return { before_bytes, after_bytes: used() };
 }
@@ -68,7 +68,7 @@ function allow(dir: string, swap: string): void {
 }
 
 /** On another thread, because the kernel works synchronously. */
-async function ask(file: string, value: string): Promise<boolean> {
+async function write(file: string, value: string): Promise<boolean> {
   try {
     await writeFile(file, value);
     return true;

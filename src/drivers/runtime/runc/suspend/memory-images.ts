@@ -1,7 +1,7 @@
 /**
- * The folder in which CRIU writes and reads the memory images of a machine. Plain files are there only while it writes
- * them: in memory, in the run dir. Where that has no room for them they are on the disk, closed to all but root, and shown
- * at the same place. What it reads an image server shows there.
+ * The directory in which CRIU writes and reads the memory images of a machine. Plain files exist only while it writes
+ * them: on tmpfs, in the run dir. When they do not fit there, they are on disk, closed to all but root, and
+ * bind-mounted at the same path. For a restore an image server is mounted there.
  */
 import { mkdirSync, readFileSync, rmSync, statfsSync } from "node:fs";
 import { join } from "node:path";

@@ -60,7 +60,7 @@ const suspendedOf = (record: MachineRecord, reason: string): Suspended => ({
 /** Why a machine frozen in memory cannot be resumed, or undefined. */
 function problemOf(containers: ContainerManager, record: MachineRecord): string | undefined {
   if (record.kernel_boot !== kernelBoot())
-    return "the host was restarted while it was suspended, and suspended machines are kept in memory on this host";
+    return "the host was restarted while it was suspended, and suspended machines stay in memory on this host";
   return containers.isThere(record) ? undefined : "its processes were ended while it was suspended";
 }
 

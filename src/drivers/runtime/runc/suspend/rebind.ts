@@ -1,4 +1,4 @@
-/** Gives the files of a new lxcfs to machines whose own no longer answer. */
+/** Remounts the files of a new lxcfs in machines whose own no longer respond. */
 import { readFile } from "node:fs/promises";
 import { program } from "../../../linux/program.ts";
 import type { ContainerManager } from "../container-manager.ts";

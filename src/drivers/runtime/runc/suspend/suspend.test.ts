@@ -72,7 +72,7 @@ suite("failed suspends", { skip: process.platform === "linux" ? false : "the ker
       suspend({ containers, criu, runc_version: "1" }, { id: ID, boot: "b1", handle: null }, never),
       SuspendRefused,
     );
-    await until("there is word of its end", () => heard.length > 0);
+    await until("its exit notice arrives", () => heard.length > 0);
     assert.deepEqual([heard[0]?.exit_code, containers.read(ID)?.state], [137, "exited"]);
   });
 

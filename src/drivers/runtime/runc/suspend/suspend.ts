@@ -96,7 +96,7 @@ async function runOn(containers: ContainerManager, record: MachineRecord & { pid
   await containers.parts.network.attach(containers.sender(record)).catch(() => {});
 }
 
-/** The processes are gone: removes the rest from the kernel; the sealed snapshot is valid from here on. */
+/** The processes have exited: removes the rest from the kernel; the sealed snapshot is valid from here on. */
 async function freeze(containers: ContainerManager, record: MachineRecord, watch?: Stopwatch): Promise<MachineRecord> {
   const paths = containers.paths(record.id);
   await containers.parts.bundles.flush(record.id);
@@ -191,7 +191,7 @@ function problemOf({ containers, criu, runc_version }: SuspendParts, record: Mac
   if (snapshot.criu !== criu.version) return `it was made by CRIU ${snapshot.criu}, and this is ${criu.version}`;
   if (snapshot.runc !== runc_version) return `it was made by runc ${snapshot.runc}, and this is ${runc_version}`;
   const missing = record.layers.find((layer) => !existsSync(layer));
-  return missing ? "a layer of its image is gone" : undefined;
+  return missing ? "a layer of its image was removed" : undefined;
 }
 
 /** CRIU trusts its input, so it gets authentic data alone. */

@@ -1,7 +1,7 @@
 /**
- * Which kind of suspend a host has. A snapshot by CRIU when that works, found out by suspending a small machine of an
- * installation of its own, with a listener, a connection and a process that is not root. That it could be done is kept
- * with the versions it was done with, so that it is done once and not at every start. Otherwise, and for a machine that
+ * Selects the kind of suspend of a host. A snapshot by CRIU when that works, probed by suspending a small machine of an
+ * installation of its own, with a listener, a connection and a process that is not root. A successful probe is stored
+ * with the versions it was made with, so that it runs once and not at every start. Otherwise, and for a machine that
  * CRIU refuses, the machine is frozen in memory.
  */
 import { createHash } from "node:crypto";
