@@ -74,7 +74,7 @@ export async function startNode(options: StartOptions): Promise<RunningNode> {
   const { dir, host, port, clock, log, onFailure, sizes, step, credentials, max_lag_ms } = options;
   if (!credentials && !options.trust_network && !isLoopback(host)) {
     throw new Error(
-      `whoever reaches ${host}:${port} could take over: give the nodes a key (--key-file) or an identity, or say --trust-network`,
+      `anyone who can reach ${host}:${port} could take over: give the nodes a key (--key-file) or an identity, or set --trust-network`,
     );
   }
   let remote_writes: RemoteWrites | undefined;
@@ -221,7 +221,7 @@ async function takeOver(
   }
 }
 
-/** POST /promote on a replica: asks its primary to hand over, and waits until it is primary itself. */
+/** POST /promote on a replica: requests a handover from its primary, and waits until it is primary itself. */
 async function promote(
   { node, elector }: RunningNode,
   { clock, credentials }: StartOptions,
@@ -232,7 +232,7 @@ async function promote(
   if (node.role.kind !== "replica") {
     if (await elector.stand(force)) return;
     const why = force
-      ? "somebody has the lease; it runs out when that node is gone"
+      ? "another node has the lease; it expires when that node stops"
       : "this node may lack transactions";
     fail("conflict", `no primary is known to hand over, and the lease cannot be acquired: ${why}`);
   }

@@ -1,4 +1,4 @@
-/** Files that are written so that a crash, or a power cut, leaves the old one or the new one. */
+/** Atomic and durable file writes: a crash or a power cut leaves the old file or the new one. */
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
 

@@ -1,4 +1,4 @@
-/** What the programs of this room take from the command line and the environment, and have in common. */
+/** Options and environment variables that the programs of this module share. */
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";

@@ -1,6 +1,6 @@
 /**
- * A node in a machine of the platform needs no address, no token and no key: who it is, which nodes belong to it and who
- * of them is primary, it finds out at its own socket. The nodes are the machines of one app.
+ * Configures a node in a machine of the platform, which needs no address, token or key: it gets its identity, its peers
+ * and the lease from the machine's own socket. The nodes are the machines of one app.
  */
 import { existsSync } from "node:fs";
 import { decodeJwt } from "jose";

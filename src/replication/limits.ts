@@ -53,7 +53,7 @@ export const REPLICATION_LIMITS = {
   halt_ms: 10 * SECOND,
   /** Time to wait for a running transaction of the primary. Then: 409. */
   halt_try_ms: 10 * SECOND,
-  /** Bytes written under one halt lock. Past it: 413, and they are kept aside on the replica. */
+  /** Bytes written under one halt lock. Past it: 413, and they are stored aside on the replica. */
   halt_bytes: 256 * MIB,
 
   // Capture and checkpoints.
@@ -164,7 +164,7 @@ export const REPLICATION_LIMITS = {
   reconnect_ms: 200,
   /** Snapshots sent in parallel. Further replicas wait. */
   snapshots: 2,
-  /** Copies of diverged databases kept per name. One more: the oldest copy is deleted. */
+  /** Copies of diverged databases per name. One more: the oldest copy is deleted. */
   copies_aside: 10,
   /** The same for all names together. */
   copies_aside_all: 100,

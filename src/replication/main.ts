@@ -16,7 +16,7 @@ const USAGE = `usage: main.ts --dir DIR [--listen 127.0.0.1:20202] [--primary | 
   --advertise URL          where other nodes reach this one, when that is not the listening address
   --primary                always be the primary (no election)
   --join URL               this node follows the node at URL, always
-  --lease WHERE            whoever has the lease is primary; WHERE is ${LEASE_FORMS}
+  --lease WHERE            the holder of the lease is primary; WHERE is ${LEASE_FORMS}
   --machine                run in a machine of the platform: the app's machines are the nodes, and the app's lease elects the primary
   --token-file FILE        the token for a lease of the platform (or HANGAR_TOKEN)
   --lease-ttl TIME         lease duration; a failover takes about this long (default: 2s)
@@ -37,7 +37,7 @@ const USAGE = `usage: main.ts --dir DIR [--listen 127.0.0.1:20202] [--primary | 
   --key-file FILE          a key the nodes share (or HANGAR_DB_KEY)
   --identity-issuer URL    instead of a key: machines with tokens of this issuer are nodes
   --identity-subject SUB   … whose subject is this: org:app:machine, or org:app:*
-  --identity-jwks URL      … whose keys are here, when the issuer's configuration is not to be asked
+  --identity-jwks URL      … with its keys at this URL, instead of the one in the issuer's configuration
   --identity-socket PATH   where this machine gets its own tokens (default: /.svc/api)
   --trust-network          allow a non-loopback address without a key or an identity
 `;
@@ -103,7 +103,7 @@ function ttlIn(text: string): number {
   );
 }
 
-/** Less is not to be had: a transaction is captured at the next look, and applied together with others. */
+/** The minimum: a transaction is captured at the next poll, and applied together with others. */
 const LEAST_LAG_MS = 100;
 
 /** What lease stores take. */
@@ -140,7 +140,7 @@ async function main(): Promise<void> {
     clock: systemClock,
     log,
     onFailure: (error) => {
-      // What is on the disk is not known any more; the next start finds out.
+      // The content of the disk is unknown; the next start reads it.
       log(`stopping: ${messageOf(error)}`);
       process.exit(1);
     },
@@ -157,7 +157,7 @@ async function main(): Promise<void> {
   };
   process.once("SIGTERM", end);
   process.once("SIGINT", end);
-  // `hangar db node` was killed: whoever supervises it thinks that the node is gone, and must be right.
+  // `hangar db node` was killed: its supervisor assumes that the node has stopped, so it must stop.
   if (process.connected) process.once("disconnect", end);
 }
 

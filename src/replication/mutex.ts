@@ -1,4 +1,4 @@
-/** One piece of work after the other, in the order they were asked for. One that fails does not keep the next from its turn. */
+/** Runs callers one at a time, in the order of their calls. A failure does not affect the next one. */
 export class Mutex {
   #last: Promise<unknown> = Promise.resolve();
 

@@ -1,4 +1,4 @@
-/** What a person asks a running node, and what `hangar db` does with the answers. */
+/** A client for the HTTP API of a running node, used by `hangar db`. */
 import { createHash } from "node:crypto";
 import { createReadStream, statSync } from "node:fs";
 import { pipeline } from "node:stream/promises";
@@ -9,7 +9,7 @@ import { Peer } from "./node/peer.ts";
 
 export class NodeClient {
   readonly #peer: Peer;
-  /** For what is answered to anybody, and so proves nothing. */
+  /** For routes without authentication, whose responses carry no proof. */
   readonly #open: Peer;
 
   constructor(url: string, clock: Clock, credentials?: Credentials) {

@@ -1,6 +1,6 @@
 /**
- * Work that is cut into steps, so that whoever does it can do other things in between: others must not wait for it.
- * `WAIT`: the next step is of no use before a while.
+ * Work that is divided into steps, so that its runner can serve others in between. `WAIT`: the next step should be
+ * delayed.
  */
 export const WAIT = "wait";
 export type Steps<T> = Generator<typeof WAIT | undefined, T>;

@@ -1,12 +1,12 @@
 /**
- * How a database lies in an object store. Names alone say what follows from what:
+ * The layout of a database's backup in an object store. Names alone show which object continues which:
  *
  *   NAME/snapshot/<txid>-<checksum>.ltx            the whole database
  *   NAME/changes/<first>-<last>-<checksum>.ltx     several transactions merged into one LTX file
  *
- * NAME is the database's name, with what a key may not have written as `~` and two hex digits per byte.
+ * NAME is the database's name, with bytes that a key may not contain encoded as `~` and two hex digits.
  * The checksum is the one after the last transaction. A history that was dropped after a change of primary stays
- * here beside the one that went on; which of the two a file belongs to is decided by its checksums.
+ * here beside the one that continued; its checksums show to which of the two a file belongs.
  */
 import { hex16, type Position } from "../position.ts";
 

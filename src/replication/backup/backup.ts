@@ -1,6 +1,6 @@
 /**
- * Copies what the log gets into an object store, a little later than it happens, for as long as the node runs. Now and
- * then a snapshot begins a new chain of changes, and what only older moments need goes.
+ * Uploads the transaction log to an object store, with a small delay, for as long as the node runs. At intervals a
+ * snapshot begins a new chain of changes, and objects past the retention are deleted.
  */
 import { closeSync, openSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -26,7 +26,7 @@ function mergeLtx(files: readonly Buffer[]): Buffer {
   const pages = new Map<number, Page>();
   for (const { header, pages: changed } of all) {
     for (const page of changed) pages.set(page.number, page);
-    // Truncated pages are gone, even if a later transaction grows the database again.
+    // Truncated pages are dropped, even if a later transaction grows the database again.
     for (const number of pages.keys()) if (number > header.commit) pages.delete(number);
   }
   const { min_txid, pre_checksum } = first.header;
@@ -66,7 +66,7 @@ export class Backup {
     this.#options = options;
   }
 
-  /** The last stored transaction of a database; its log must be kept from there on. */
+  /** The last stored transaction of a database; its log must be retained from there on. */
   storedTxid(name: string): number {
     return this.#stored.get(name)?.position.txid ?? 0;
   }
@@ -112,7 +112,7 @@ export class Backup {
       .filter(({ txid, checksum }) => database.checksumAt(txid) === checksum)
       .sort((a, b) => b.txid - a.txid);
     this.#looked.add(name);
-    // After a diverged history this one begins with a snapshot, whose time tells a restore which history was valid at a
+    // After a diverged history this one begins with a snapshot, whose time shows a restore which history was valid at a
     // moment.
     if (!newest || positions.some(({ txid }) => txid > newest.txid)) return;
     const before = archive.snapshots.filter(({ position }) => position.txid <= newest.txid);

@@ -16,7 +16,7 @@ const changes = (...ranges: [first: number, last: number][]) =>
   });
 
 /** What goes, as `s<txid>` and `<first>-<last>`. */
-function gone(snapshots: TimedSnapshot[], ranges: [number, number][], from_ms: number): string[] {
+function superfluousOf(snapshots: TimedSnapshot[], ranges: [number, number][], from_ms: number): string[] {
   const names = new Map([
     ...snapshots.map(({ key, position }) => [key, `s${position.txid}`] as const),
     ...changes(...ranges).map(({ key, first, position }) => [key, `${first}-${position.txid}`] as const),
@@ -34,22 +34,22 @@ suite("backup pruning", () => {
   ];
 
   test("objects before the snapshot that the oldest restorable moment needs are pruned", () => {
-    assert.deepEqual(gone(three, ranges, 250), ["s10", "11-15", "16-20"]);
-    assert.deepEqual(gone(three, ranges, 200), ["s10", "11-15", "16-20"]);
-    assert.deepEqual(gone(three, ranges, 199), []);
+    assert.deepEqual(superfluousOf(three, ranges, 250), ["s10", "11-15", "16-20"]);
+    assert.deepEqual(superfluousOf(three, ranges, 200), ["s10", "11-15", "16-20"]);
+    assert.deepEqual(superfluousOf(three, ranges, 199), []);
   });
 
   test("nothing is pruned while everything is recent, and never the newest snapshot", () => {
-    assert.deepEqual(gone(three, ranges, 50), []);
-    assert.deepEqual(gone([], ranges, 50), []);
-    assert.deepEqual(gone(three, ranges, 1e9), ["s10", "s20", "11-15", "16-20", "21-30"]);
+    assert.deepEqual(superfluousOf(three, ranges, 50), []);
+    assert.deepEqual(superfluousOf([], ranges, 50), []);
+    assert.deepEqual(superfluousOf(three, ranges, 1e9), ["s10", "s20", "11-15", "16-20", "21-30"]);
   });
 
-  test("objects of a history that restarts at a lower transaction are kept", () => {
+  test("objects of a history that restarts at a lower transaction are retained", () => {
     // A primary was lost with transactions up to 40; the next one went on from 30.
     const forked = [snapshot(10, 100), snapshot(40, 200), snapshot(30, 300, 2n)];
     assert.deepEqual(
-      gone(
+      superfluousOf(
         forked,
         [
           [11, 30],

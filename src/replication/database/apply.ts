@@ -21,7 +21,7 @@ export class Applier {
   /**
    * Applies consecutive transactions as one change for readers: SQLite's WAL gets only the last content of each page,
    * our log each transaction. Applies those before the first that does not fit, then throws `PositionMismatch` or
-   * `LtxError`. `tell`: a primary announces only durable ones.
+   * `LtxError`. `announce`: a primary announces only durable ones.
    */
   apply(files: readonly Buffer[], term: number, announce: "now" | "when durable" = "now"): void {
     const state = this.#state;
@@ -61,7 +61,7 @@ export class Applier {
 
   #publish(records: readonly LogRecord[], cursor: WalCursor): void {
     const state = this.#state;
-    // Not cached: the buffers belong to the network, and nobody reads them from a replica.
+    // Not cached: the buffers belong to the network, and no other node reads them from a replica.
     state.append(records, false);
     state.step("logged");
     this.#writer.publish();

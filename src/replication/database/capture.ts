@@ -39,7 +39,7 @@ export function capture(state: DatabaseState, most = Number.POSITIVE_INFINITY): 
   return { transactions: records.length, behind: header.frame - state.cursor.frame };
 }
 
-/** True when something was committed since the last look. */
+/** True when something was committed since the last check. */
 export function hasUncaptured({ files, cursor }: DatabaseState): boolean {
   const header = files.indexHeader();
   if (!header || header.frame === 0) return false;

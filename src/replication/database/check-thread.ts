@@ -1,4 +1,4 @@
-/** A thread that looks whether a file is a whole database, which takes seconds for a large one. It says "ok", or what is wrong. */
+/** A thread that checks a database file, which takes seconds for a large one. It reports "ok", or the problem. */
 import { DatabaseSync } from "node:sqlite";
 import { parentPort, workerData } from "node:worker_threads";
 import { messageOf } from "#core/assert.ts";

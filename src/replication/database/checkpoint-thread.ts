@@ -1,10 +1,12 @@
-/** The thread of `CheckpointThread`: a connection for each piece of work, closed before it is said to be done. */
+/**
+ * The thread of `CheckpointThread`: opens a connection for each checkpoint, and closes it before it reports the end.
+ */
 import { DatabaseSync } from "node:sqlite";
 import { parentPort } from "node:worker_threads";
 
 interface Work {
   path: string;
-  word: Int32Array;
+  flag: Int32Array;
 }
 
 function copyBack(path: string): void {
@@ -17,14 +19,14 @@ function copyBack(path: string): void {
   }
 }
 
-parentPort?.on("message", ({ path, word }: Work) => {
+parentPort?.on("message", ({ path, flag }: Work) => {
   try {
     copyBack(path);
   } catch {
     // Busy or closed: the caller checks the WAL itself.
   }
   // First the atomic: a blocked waiter does not receive messages.
-  Atomics.store(word, 0, 0);
-  Atomics.notify(word, 0);
+  Atomics.store(flag, 0, 0);
+  Atomics.notify(flag, 0);
   parentPort?.postMessage(path);
 });

@@ -1,7 +1,7 @@
 /**
- * Copies SQLite's logs back into their databases in a thread of its own: with a long log, after a snapshot for example,
- * that takes seconds, in which this process must go on capturing, applying and saying that it is alive. It needs no
- * lock that applications wait for. The short end of it, which does, is not done here.
+ * Checkpoints SQLite's WALs in a thread of its own: with a long WAL, after a snapshot for example, that takes seconds,
+ * in which this process must continue to capture, apply and send heartbeats. It needs no lock that applications wait
+ * for. The short last part, which does, is not done here.
  */
 import { Worker } from "node:worker_threads";
 import { REPLICATION_LIMITS } from "../limits.ts";
@@ -22,8 +22,8 @@ export class CheckpointThread implements BulkCheckpointer {
   #worker: Worker | undefined;
   #idle: NodeJS.Timeout | undefined;
   readonly #idle_ms: number;
-  /** What each database in work waits for: a word the thread changes, and who is told. */
-  readonly #running = new Map<string, { word: Int32Array; done: () => void }>();
+  /** Checkpoints in progress: the shared flag that the thread changes, and the callback at the end. */
+  readonly #running = new Map<string, { flag: Int32Array; done: () => void }>();
 
   constructor(idle_ms: number = REPLICATION_LIMITS.checkpoint_thread_ms) {
     this.#idle_ms = idle_ms;
@@ -31,18 +31,18 @@ export class CheckpointThread implements BulkCheckpointer {
 
   async run(path: string): Promise<void> {
     if (this.#running.has(path)) return;
-    const word = new Int32Array(new SharedArrayBuffer(4));
-    word[0] = BUSY;
+    const flag = new Int32Array(new SharedArrayBuffer(4));
+    flag[0] = BUSY;
     const { promise, resolve } = Promise.withResolvers<void>();
-    this.#running.set(path, { word, done: resolve });
+    this.#running.set(path, { flag, done: resolve });
     clearTimeout(this.#idle);
-    this.#thread().postMessage({ path, word });
+    this.#thread().postMessage({ path, flag });
     await promise;
   }
 
   settle(path: string): void {
     const running = this.#running.get(path);
-    if (running) Atomics.wait(running.word, 0, BUSY, SETTLE_MS);
+    if (running) Atomics.wait(running.flag, 0, BUSY, SETTLE_MS);
   }
 
   /** True while there is a thread. */
@@ -75,7 +75,7 @@ export class CheckpointThread implements BulkCheckpointer {
     const running = this.#running.get(path);
     this.#running.delete(path);
     if (!running) return;
-    Atomics.store(running.word, 0, IDLE);
+    Atomics.store(running.flag, 0, IDLE);
     running.done();
     if (this.#running.size === 0) this.#endWhenIdle();
   }

@@ -59,7 +59,7 @@ suite("replicated database", () => {
       assertTrue(primary);
       assertTrue(replica);
       await primary.database.log.sync();
-      const ids = primary.told.map((info) => info.position.txid);
+      const ids = primary.announced.map((info) => info.position.txid);
       assert.deepEqual(
         ids,
         ids.map((_, i) => i + 1),
@@ -126,7 +126,7 @@ suite("replicated database", () => {
     const { files } = database.source;
     const look = files.walHeader.bind(files);
     let asked = 0;
-    // The index already tells of the next log, but its header is not there yet, or is still that of the one before.
+    // The index already has the next WAL generation, but its header is missing, or is still that of the one before.
     files.walHeader = () => {
       const header = look();
       asked++;
@@ -140,7 +140,7 @@ suite("replicated database", () => {
     while (database.position.txid < start + 60) captureAll(database);
     assert.ok(asked > 6, "the log was begun anew several times");
     assert.equal(database.position.txid, start + 60);
-    assertTrue({ database, told: [] });
+    assertTrue({ database, announced: [] });
     database.close();
     app.close();
   });
@@ -150,7 +150,7 @@ suite("replicated database", () => {
     const app = new Application(join(dir, "db"));
     let now = 0;
     let rests_at = Number.POSITIVE_INFINITY;
-    // A writer that lets go of the lock once, at that time.
+    // A writer that releases the lock once, at that time.
     const monotonic = (): number => {
       if (++now === rests_at) app.db.exec("COMMIT");
       return now;
@@ -171,7 +171,7 @@ suite("replicated database", () => {
     }
     writesOn(50);
     app.write();
-    assert.ok(database.wal_frames < 32, "it was asked for long enough");
+    assert.ok(database.wal_frames < 32, "the lock was requested for long enough");
     captureAll(database);
     assert.equal(look(join(dir, "db")).entries, app.written);
     database.close();
@@ -196,7 +196,7 @@ suite("replicated database", () => {
     }
     assert.ok(app.written - before > looks / 2, `${app.written - before} writes in ${looks} looks`);
     reader.close();
-    // Without it the log is copied back, and begun anew.
+    // Without it the WAL is checkpointed, and restarted.
     const long = database.wal_frames;
     for (let i = 0; i < 40; i++) {
       if (!database.paused) app.write();
@@ -214,7 +214,7 @@ suite("replicated database", () => {
     database.release();
     for (let i = 0; i < 300; i++) app.write(3000);
     captureAll(database);
-    // Everything is in the file, and the log still has it, until the next writer begins it anew.
+    // Everything is in the file, and the WAL still has it, until the next writer restarts it.
     captureAll(database);
     app.db.exec("PRAGMA wal_checkpoint(PASSIVE)");
     const snapshot = Snapshot.take(database);
@@ -306,7 +306,7 @@ suite("replicated database", () => {
     const files = missing(primary.database, replica.database);
     const { txid } = replica.database.position;
     const frames = replica.database.wal_frames;
-    // As long as somebody has the database open, SQLite's log stays where a crash leaves it.
+    // As long as a connection is open, SQLite's WAL stays as a crash leaves it.
     const reader = new DatabaseSync(join(there, "db"), { readOnly: true });
     reader.prepare("SELECT count(*) FROM entry").get();
     replica.database.apply(files, 1);
@@ -314,7 +314,7 @@ suite("replicated database", () => {
     assert.ok(replica.database.wal_frames - frames < 20, `${replica.database.wal_frames - frames} frames`);
     const expected = files.map((_, i) => txid + 1 + i);
     assert.deepEqual(
-      replica.told.map(({ position }) => position.txid),
+      replica.announced.map(({ position }) => position.txid),
       expected,
     );
     for (const [i, file] of files.entries()) assert.deepEqual(replica.database.log.read(expected[i] ?? 0), file);
@@ -335,7 +335,7 @@ suite("replicated database", () => {
       const files = missing(primary.database, replica.database);
       const { txid } = replica.database.position;
       replica.database.apply(files, 1);
-      // Who is the last to close a database copies its log back.
+      // The last connection to close a database checkpoints its WAL.
       const reader = new DatabaseSync(join(there, "db"), { readOnly: true });
       reader.prepare("SELECT count(*) FROM entry").get();
       if (wal === "copied back") reader.close();
@@ -346,7 +346,7 @@ suite("replicated database", () => {
       const lost = files.slice(-7).reduce((sum, { length }) => sum + RECORD_HEADER_BYTES + length, 0);
       truncateSync(path, statSync(path).size - lost);
       const again = open(there, "db");
-      // What is there is one transaction more than what is known: nobody here can say how many it was.
+      // The content becomes one transaction after the known ones: how many it was is unknown here.
       assert.equal(again.database.position.txid, txid + 13 + 1);
       assertTrue(again);
       assert.deepEqual(look(join(there, "db")), { integrity: "ok", sum: 3000, entries: 20 });

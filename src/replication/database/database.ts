@@ -1,12 +1,12 @@
 /**
  * One database file of a node, in one of two states:
  *
- *   held        this node has SQLite's write lock. Applications read, nobody writes, `apply` appends what a primary
- *               sent. Replicas are held, and so is a primary that has lost its right to be one.
+ *   held        this node has SQLite's write lock. Applications can only read; `apply` appends transactions of the
+ *               primary. Replicas are held, and so is a fenced primary.
  *   capturing   applications write; `capture` turns each committed transaction into one LTX file in the log.
  *
- * Everything here is synchronous but for durability: between two lines of a method nothing else of this
- * process happens, which is what makes the order of steps an argument.
+ * Everything here is synchronous but for durability: between two lines of a method no other code of this process runs,
+ * so the order of steps can be relied on.
  */
 import { rmSync } from "node:fs";
 import { REPLICATION_LIMITS } from "../limits.ts";
@@ -174,7 +174,7 @@ export class ReplicatedDatabase {
   /** Captures new commits, and checkpoints when due. */
   capture(): Captured {
     const { clock } = this.#state.options;
-    // Locked for a writing replica: nobody writes here.
+    // Locked for a writing replica: no application writes here.
     if (this.#applier) return { transactions: 0, behind: 0 };
     const until_ms = clock.monotonic() + REPLICATION_LIMITS.capture_ms;
     const captured = capture(this.#state, REPLICATION_LIMITS.capture_frames);
@@ -192,7 +192,7 @@ export class ReplicatedDatabase {
     return { ...captured, too_fast };
   }
 
-  /** True when applications have committed something that was not captured yet. It costs one look at the index. */
+  /** True when applications have committed something that was not captured yet. Costs one read of the WAL index. */
   get has_uncaptured(): boolean {
     return !this.held && !this.closed && hasUncaptured(this.#state);
   }
@@ -252,7 +252,10 @@ export class ReplicatedDatabase {
     if (behind === 0 && transactions === 0) checkpoint(state);
   }
 
-  /** Whether a page of the file was written past SQLite: a part of it is compared at each call, all of it when told to. */
+  /**
+   * Whether a page of the file was written outside SQLite: compares a part of it at each call, all of it with
+   * `restart`.
+   */
   hasForeignPage(restart: boolean): boolean {
     // On a replica what is applied next would be compared while it is written.
     if (this.held || this.closed) return false;

@@ -1,4 +1,4 @@
-/** Deletions that were logged. A database whose file is merely not there was not deleted: nobody knows what became of it. */
+/** Logged deletions. A database whose file is merely missing does not count as deleted: the reason is unknown. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { TransactionLog } from "../log/transaction-log.ts";

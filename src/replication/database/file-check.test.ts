@@ -8,7 +8,7 @@ import { Application, captureAll, open } from "./fixtures.ts";
 
 const PARTS = 20;
 
-/** Whether a page is found that nobody wrote through SQLite, when the whole file is compared. */
+/** Whether the comparison of the whole file finds a page written outside SQLite. */
 const found = (database: ReplicatedDatabase): boolean =>
   Array.from({ length: PARTS }, (_, part) => database.hasForeignPage(part === 0)).includes(true);
 

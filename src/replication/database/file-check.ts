@@ -1,6 +1,6 @@
 /**
- * Compares a database file with the page checksums, a part at each call. Needed after a checkpoint: what is written past
- * SQLite while one runs changes the file as the checkpoint does, so that its size and times say nothing.
+ * Compares a database file with the page checksums, a part at each call. Needed after a checkpoint: a write outside
+ * SQLite while one runs changes the file as the checkpoint does, so that its size and times show nothing.
  */
 import { REPLICATION_LIMITS } from "../limits.ts";
 import { lockPage } from "../ltx/page-table.ts";
@@ -29,7 +29,7 @@ export class FileCheck {
     this.#left = this.#state.table.count;
   }
 
-  /** Whether the next part has a page that nobody wrote through SQLite. */
+  /** Whether the next part has a page that was written outside SQLite. */
   findsForeignPage(): boolean {
     const { files, page_size, table } = this.#state;
     if (this.#left <= 0) return false;

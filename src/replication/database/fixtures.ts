@@ -1,4 +1,4 @@
-/** What the tests of this room share: an application that writes, and databases wired by hand. */
+/** Fixtures of this module's tests: an application that writes, and databases wired by hand. */
 import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
@@ -59,7 +59,7 @@ export function openAll(directory: Directory): ReplicatedDatabase[] {
   return opened;
 }
 
-/** What any reader must find: whole, in balance, and this many entries. */
+/** What every reader must find: an intact database, in balance, with this many entries. */
 export function look(path: string): { integrity: unknown; sum: unknown; entries: number } {
   const db = new DatabaseSync(path, { readOnly: true, timeout: 2000 });
   try {
@@ -78,7 +78,7 @@ export function captureAll(database: ReplicatedDatabase): void {
 
 export interface Opened {
   database: ReplicatedDatabase;
-  told: TransactionInfo[];
+  announced: TransactionInfo[];
 }
 
 export function open(dir: string, name: string, options: Partial<DatabaseOptions> = {}): Opened {
@@ -96,10 +96,10 @@ export function open(dir: string, name: string, options: Partial<DatabaseOptions
     },
     ...options,
   });
-  return { database: finish(steps), told: announced };
+  return { database: finish(steps), announced };
 }
 
-/** The position is no mere claim: reading the whole file gives the same checksum. */
+/** Asserts that the position is right: reading the whole file gives the same checksum. */
 export function assertTrue({ database }: Opened): void {
   assert.ok(
     database.whileStill(() => {

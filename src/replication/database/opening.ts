@@ -1,4 +1,4 @@
-/** How a database is opened: where it stands is found, then it and its log are brought together. */
+/** Opens a database: finds its position, then reconciles it with its log. */
 import { REPLICATION_LIMITS } from "../limits.ts";
 import { decodeHeader } from "../ltx/codec.ts";
 import { NOWHERE } from "../position.ts";
@@ -10,7 +10,7 @@ import { capture } from "./capture.ts";
 import { type Found, type FoundBy, recover } from "./recover.ts";
 import type { DatabaseState } from "./state.ts";
 
-/** Found so, the position is a transaction that nobody knows of yet. */
+/** Ways of finding the position in which it is a transaction that was not announced yet. */
 const NEW_TRANSACTION: ReadonlySet<FoundBy> = new Set(["nothing", "difference", "restored", "replaced"]);
 
 export const isNewTransaction = (by: FoundBy): boolean => NEW_TRANSACTION.has(by);
@@ -27,17 +27,19 @@ export function* find({ files, page_size, log, kept, options }: DatabaseState, h
     return yield* recover(parts);
   } catch (error) {
     if (!isOurs(error)) throw error;
-    // What was kept does not fit together. It goes aside, and the database is taken as it is.
+    // The stored state is inconsistent. It is moved aside, and the database is taken as it is.
     kept.setAside();
     log.reset(NOWHERE.txid);
     return yield* recover(parts);
   }
 }
 
-/** An error of the disk is no reason to throw away what was kept. */
+/** After an error of the disk the stored state is not dropped. */
 const isOurs = (error: unknown): boolean => !(error instanceof Error && "syscall" in error);
 
-/** Brings database and log together: what only one of them has goes to the other. `cut`: what had to be dropped. */
+/**
+ * Reconciles database and log: each gets the transactions that only the other has. `cut`: how many had to be dropped.
+ */
 export function* settle(state: DatabaseState, header: IndexHeader): Steps<{ applier: Applier; cut: number }> {
   const ahead = state.log.last - state.position.txid;
   const { cursor } = state;

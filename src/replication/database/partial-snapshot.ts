@@ -1,7 +1,7 @@
 /**
- * Snapshots that broke off. What has come of one is kept, and of the next one only the blocks of pages are sent that differ from
- * it: both sides compare the checksums of blocks, so it does not matter what was written meanwhile, or who sends it, or
- * whether a power cut took some of it.
+ * Interrupted snapshots. The received part is stored, and of the next snapshot only the blocks of pages that differ
+ * from it are sent: both sides compare the checksums of blocks, so it does not matter what was written meanwhile,
+ * which node sends it, or whether a power cut lost some of it.
  */
 import { BLOCK_PAGES, PageTable } from "../ltx/page-table.ts";
 import { isPageSize, pageSizeOf } from "../wal/database-header.ts";

@@ -1,5 +1,5 @@
 /**
- * What a node keeps about a database besides its log, so that a restart need not read the database:
+ * A node's stored state about a database besides its log, so that a restart need not read the database:
  *
  *   pages       a line of JSON (position, place in the WAL), then the checksum of every page, 8 bytes each
  *   mark.json   "this file, with these times, without its log, was at this position"
@@ -119,7 +119,7 @@ export class PersistedState {
     rmSync(this.#mark, { force: true });
   }
 
-  /** A snapshot is about to replace the database: until it has, nothing is known about what is there. */
+  /** A snapshot is about to replace the database: until that is done, the content is unknown. */
   beginReplacing(): void {
     // Durable before anything is overwritten, so that an unknown state is not taken for one of our transactions.
     replaceFile(this.#replacing, [], true);

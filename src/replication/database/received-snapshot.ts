@@ -1,6 +1,6 @@
 /**
- * A snapshot as it arrives: pages go where they belong in a file that is the database in the end, and are summed on the way, so
- * that each is written once and read by nobody until the checksum says that all of them are right.
+ * Receives a snapshot: pages are written to their places in a file that becomes the database, and their checksums are
+ * computed on the way, so that each is written once and not readable until the checksum of all of them is verified.
  */
 import { closeSync, fchmodSync, fsyncSync, ftruncateSync, openSync, readSync, renameSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -12,7 +12,7 @@ import { type PageRun, pagesOf } from "../wal/scan.ts";
 import { PersistedState } from "./persisted-state.ts";
 import { PositionMismatch } from "./state.ts";
 
-/** What a primary says of a snapshot before its pages. */
+/** The head of a snapshot, which precedes its pages. */
 export interface SnapshotHead {
   page_size: number;
   /** Pages of the database. */
@@ -49,7 +49,7 @@ export class SnapshotFile {
   write(run: PageRun): void {
     const { page_size, pages } = this.#head;
     const last = run.first + run.data.length / page_size - 1;
-    // In order, so that nobody can have room made for pages that never come.
+    // In order, so that a sender cannot have space allocated for pages that never arrive.
     if (!Number.isInteger(last) || run.first < 1 || run.first > this.#table.count + 1 || last > pages) {
       throw new PositionMismatch(`pages ${run.first} to ${last} are not the next of a snapshot of ${pages}`);
     }
@@ -75,7 +75,7 @@ export class SnapshotFile {
   }
 }
 
-/** Parts of a file of pages, each good until the next one is asked for. */
+/** Parts of a file of pages, each valid until the next one is read. */
 export function* fileRuns(path: string, page_size: number): Generator<PageRun> {
   const fd = openSync(path, "r");
   try {
@@ -95,8 +95,8 @@ export function* receivedPages({ path, page_size }: ReceivedSnapshot): Generator
 }
 
 /**
- * Makes a database that was not there before. What the node knows about it is written first, then the file gets its name, and
- * then a mark says that this file needs not be read to know it.
+ * Makes a database that was not there before. What the node knows about it is written first, then the file gets its
+ * name, and then a mark says that this file needs not be read to know it.
  */
 export function createFromSnapshot(snapshot: ReceivedSnapshot, path: string, dir: string): void {
   for (const end of ["-wal", "-shm"]) rmSync(`${path}${end}`, { force: true });

@@ -124,7 +124,7 @@ suite("recovery of a replicated database", () => {
     again.database.close();
   });
 
-  test("transactions that SQLite's WAL lost are put back from the transaction log", () => {
+  test("transactions that SQLite's WAL lost are restored from the transaction log", () => {
     const { dir, app, first } = written(20, LATER);
     const files = ["db", "db-wal"].map((name) => join(dir, name));
     const saved = files.map((file) => readFileSync(file));
@@ -133,7 +133,7 @@ suite("recovery of a replicated database", () => {
     const { position } = first.database;
     first.database.abandon();
     app.close();
-    // What a machine without power does to an application that does not sync: the end of its log is gone.
+    // A power cut of an application that does not sync: the end of its WAL is lost.
     rmSync(join(dir, "db-shm"), { force: true });
     for (const [i, file] of files.entries()) writeFileSync(file, saved[i] ?? "");
     const again = open(dir, "db");
@@ -173,7 +173,7 @@ suite("recovery of a replicated database", () => {
     ["copied over it with its log", "cp", ["", "-wal"]],
     ["renamed over it with its log", "mv", ["", "-wal"]],
   ] as const) {
-    test(`an older file that was ${how} is kept: the rollback becomes one more transaction`, () => {
+    test(`an older file that was ${how} stays: the rollback becomes one more transaction`, () => {
       const there = tempDir();
       makeOther(there);
       const { dir, app, first } = written();

@@ -1,17 +1,17 @@
 /**
- * Where does a database stand? Asked when it is opened, with the write lock held, so that nothing moves.
+ * Finds the position of a database when it is opened, with the write lock held, so that nothing changes.
  *
- * 1. The end of the WAL, or an earlier place in it, is one that the log of transactions knows: the position is
- *    that transaction's. Frames after it are transactions nobody has captured yet.
+ * 1. The end of the WAL, or an earlier place in it, is known to the transaction log: the position is that
+ *    transaction's. Frames after it are transactions that were not captured yet.
  * 2. The WAL is new, and the database file is, by its times, the one that was marked when the old WAL ended:
  *    the position is the mark's.
  * 3. Otherwise the database is read, and its checksum looked up in the log.
- * 4. Nothing fits: somebody wrote while no node was looking. That becomes one transaction of its own, made of the
- *    pages that differ; nobody knows any more how many it was.
+ * 4. Nothing matches: it was written to while no node ran. That becomes one transaction of its own, made of the pages
+ *    that differ; how many it was is unknown.
  *
- * A database that is older than the log was either restored by somebody, or its machine lost power and with it the
- * end of SQLite's WAL. Only the first touches the database file after the last transaction was logged: whoever copies
- * the WAL back makes it durable before. What was restored is the truth from then on, as one transaction more.
+ * A database that is older than the log was either restored by an operator, or its machine lost power and with it the
+ * end of SQLite's WAL. Only the first touches the database file after the last transaction was logged: a checkpoint
+ * makes the WAL durable first. The restored content is authoritative from then on, as one more transaction.
  */
 import { REPLICATION_LIMITS } from "../limits.ts";
 import type { TransactionLog } from "../log/transaction-log.ts";

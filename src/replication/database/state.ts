@@ -1,6 +1,6 @@
 /**
- * What capturing and applying share about one database: its files and locks, where it stands, its log, and how
- * others hear of transactions.
+ * The state of one database that capturing and applying share: its files and locks, its position, its log, and the
+ * announcement of transactions.
  */
 import { join } from "node:path";
 import type { Clock } from "#core/clock.ts";
@@ -290,7 +290,7 @@ export class DatabaseState {
     if (infos.length > 0) this.options.onTransactions(infos);
   }
 
-  // ——— copying SQLite's log back ———
+  // ——— checkpoints ———
 
   /** Checkpoints most of the WAL without a lock. Returns false while that runs. */
   copiedMost(): boolean {
@@ -315,7 +315,7 @@ export class DatabaseState {
     }, onFailure);
   }
 
-  // ——— what is kept for the next start ———
+  // ——— state for the next start ———
 
   saveTable(): void {
     this.log.syncNow();

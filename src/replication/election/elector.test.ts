@@ -49,13 +49,13 @@ suite("simulated elections", () => {
     });
     const stop = new AbortController();
     const running = elector.run(stop.signal);
-    // The loop has looked by now and found nobody; at any moment of its attempt somebody else may ask, too.
-    const asked: Promise<boolean>[] = [];
-    for (let at_ms = 0; at_ms < 200; at_ms += 7) world.at(at_ms, () => asked.push(elector.stand()));
+    // The loop has found no holder by now; another caller may request the lease at any moment of its attempt.
+    const attempts: Promise<boolean>[] = [];
+    for (let at_ms = 0; at_ms < 200; at_ms += 7) world.at(at_ms, () => attempts.push(elector.stand()));
     await world.runUntil(5000);
     assert.deepEqual(
-      await Promise.all(asked),
-      asked.map(() => true),
+      await Promise.all(attempts),
+      attempts.map(() => true),
     );
     assert.deepEqual([store.given.length, node.term, node.primary], [1, 1, true]);
     stop.abort();

@@ -1,9 +1,9 @@
 /**
- * Makes a node primary while it has the lease, and a replica of whoever has it otherwise.
+ * Makes a node primary while it has the lease, and otherwise a replica of the holder.
  *
  * Safety rests on one comparison: a primary stops itself when its own monotonic clock says that the lease, counted
- * from before it was asked for, is within a margin of its end. Whatever the network does, it stops before the
- * store can give the lease to another, as long as clocks run at about the same speed.
+ * from before the request, is within a margin of its end. Whatever the network does, it stops before the store can
+ * grant the lease to another node, as long as clocks run at about the same speed.
  */
 import { messageOf } from "#core/assert.ts";
 import type { Clock } from "#core/clock.ts";
@@ -23,7 +23,7 @@ export interface Electable {
   /** `until_ms` returns, at any time, until when (monotonic) writes may be accepted. */
   becomePrimary(term: number, until_ms: () => number): Promise<void>;
   becomeReplica(primary_url: string): Promise<void>;
-  /** When this has returned, nothing is accepted any more. */
+  /** After it returns, no writes are accepted any more. */
   fence(): Promise<void>;
 }
 
@@ -97,8 +97,8 @@ export class Elector {
     const candidate = { node: node.id, url, term: node.term, complete_term: node.complete_term };
     const lease = await this.#inTime(leases.acquire(candidate, this.#ttl_ms, force), this.#ttl_ms);
     if (!lease) return false;
-    // Before the store records the term's primary: a crash in between would leave a term in which nobody is complete,
-    // and nobody could be elected.
+    // Before the store records the term's primary: a crash in between would leave a term in which no node is complete,
+    // and none could be elected.
     node.claim(lease.term);
     const in_sync = this.#options.keeps_in_sync ? { version: 0, nodes: [node.id] } : undefined;
     if (!(await this.#inTime(leases.renew(lease, this.#ttl_ms, in_sync), this.#ttl_ms))) return false;
@@ -186,7 +186,7 @@ export class Elector {
     // A single failure may be a lost race.
     if (this.#refusals === 2) {
       this.#options.log(
-        "nobody has the lease, and this node may not stand: it may lack transactions; promote --force overrides that",
+        "no node has the lease, and this node may not be elected: it may lack transactions; promote --force overrides that",
       );
     }
   }

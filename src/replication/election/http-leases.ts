@@ -37,27 +37,27 @@ export class HttpLeases implements LeaseStore {
 
   async acquire(candidate: Candidate, ttl_ms: number, force = false): Promise<Lease | undefined> {
     const { node, url, term, complete_term } = candidate;
-    return leaseIn(await this.#ask("/acquire", { node, url, term, complete_term, ttl_ms, force }));
+    return leaseIn(await this.#request("/acquire", { node, url, term, complete_term, ttl_ms, force }));
   }
 
   async renew({ node, term }: Lease, ttl_ms: number, in_sync?: InSync): Promise<boolean> {
-    const { renewed } = await this.#ask("/renew", { node, term, ttl_ms, ...(in_sync ? { in_sync } : {}) });
+    const { renewed } = await this.#request("/renew", { node, term, ttl_ms, ...(in_sync ? { in_sync } : {}) });
     return renewed === true;
   }
 
   async release({ node, term }: Lease, successor?: { node: string; for_ms: number }): Promise<void> {
-    await this.#ask("/release", { node, term, ...(successor ? { successor } : {}) });
+    await this.#request("/release", { node, term, ...(successor ? { successor } : {}) });
   }
 
   async holder(): Promise<Lease | undefined> {
-    return leaseIn(await this.#ask(""));
+    return leaseIn(await this.#request(""));
   }
 
   close(): Promise<void> {
     return Promise.resolve();
   }
 
-  async #ask(path: string, body?: object): Promise<Record<string, unknown>> {
+  async #request(path: string, body?: object): Promise<Record<string, unknown>> {
     const { status, text } = await this.#send(body ? "POST" : "GET", `${this.#path}${path}`, body);
     if (status !== 200) throw new Error(`the platform's lease: ${status} ${text.trim()}`);
     return JSON.parse(text) as Record<string, unknown>;

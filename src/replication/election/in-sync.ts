@@ -1,6 +1,6 @@
 /**
- * Which nodes have every transaction that was acknowledged, and so may be elected next, as a lease store keeps it. The primary
- * of a term writes it; a request that was late must not bring back an older list, so lists of one term are numbered.
+ * The nodes that have every acknowledged transaction, and so may be elected next, as stored in a lease store. The
+ * primary of a term writes it; a late request must not restore an older list, so lists of one term are numbered.
  */
 export interface InSync {
   /** Incremented with every list of a term. */

@@ -68,7 +68,7 @@ export function leaseRoutes(parts: LeaseParts): Row[] {
       }),
     }),
     route(`POST ${BASE}/acquire`, {
-      summary: "Become primary, if nobody is",
+      summary: "Acquire the lease and become primary, if no node holds it",
       description: "`lease` is null when another node has it, or when this one may lack transactions.",
       part: "databases",
       access: "control app",

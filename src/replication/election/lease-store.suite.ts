@@ -45,7 +45,7 @@ export function leaseStoreSuite(
     story("an expired lease goes to the next node with a higher term", async ({ a, b, pass }) => {
       const first = await a.acquire(candidate("one"), ttl_ms);
       assert.ok(first);
-      // Whoever wants it looks all the time; some stores count from what each has seen itself.
+      // Candidates poll all the time; some stores measure from what each candidate has seen itself.
       assert.ok(await b.holder());
       await pass(ttl_ms);
       assert.equal(await b.holder(), undefined);
@@ -97,7 +97,7 @@ export function leaseStoreSuite(
         assert.equal(await a.acquire(candidate("three", first.term), ttl_ms), undefined);
         const second = await b.acquire(candidate("two", first.term), ttl_ms);
         assert.ok(second);
-        await b.release(second, { node: "nobody", for_ms: ttl_ms });
+        await b.release(second, { node: "unknown", for_ms: ttl_ms });
         assert.equal(await a.holder(), undefined);
         assert.equal(await a.acquire(candidate("one", second.term), ttl_ms), undefined);
         await pass(ttl_ms);
@@ -123,7 +123,7 @@ export function leaseStoreSuite(
       assert.equal(await b.holder(), undefined);
       assert.equal(await b.acquire(candidate("three", first.term), ttl_ms), undefined);
       const second = await b.acquire(candidate("two", first.term), ttl_ms);
-      // Until the next primary has said who is in sync with it, those of the one before are.
+      // Until the next primary stores its in-sync list, the previous one applies.
       assert.ok(second);
       await b.release(second);
       assert.equal(await a.acquire(candidate("three", first.term), ttl_ms), undefined);
@@ -137,7 +137,7 @@ export function leaseStoreSuite(
       await a.release(first);
       assert.equal(await b.acquire(candidate("two", first.term), ttl_ms), undefined);
       const second = await b.acquire(candidate("one", first.term), ttl_ms);
-      // The lists of another term are counted anew, and a primary that says nothing lets anybody stand.
+      // The lists of another term are numbered anew, and without a list any node may be elected.
       assert.ok(second && (await b.renew(second, ttl_ms, { version: 0, nodes: ["one", "two"] })));
       await b.release(second);
       const third = await a.acquire(candidate("two", second.term), ttl_ms);

@@ -9,7 +9,7 @@ import { SqliteRows } from "./sqlite-rows.ts";
 
 const TTL_MS = 10_000;
 
-/** A clock for both: what each makes of it is its own. */
+/** A clock for both, from which each derives its own. */
 function handClock() {
   let now_ms = 1000;
   const clock = { now: () => now_ms, monotonic: () => now_ms, sleep: () => Promise.resolve() };

@@ -1,8 +1,8 @@
 /**
- * The lease as a row that is changed by comparing and swapping. No clock is in the row, and none is compared with
- * another machine's: a lease has run out when whoever asks has itself seen the row unchanged for as long as it lasts,
- * by its own monotonic clock. So a clock that jumps, or differs, cannot give the lease to two. The price: a process that
- * has just started waits that long once before it can take a lease from somebody who is gone.
+ * The lease as a row that is changed by compare-and-swap. The row contains no time, and clocks of machines are never
+ * compared: a lease has expired when the candidate itself has seen the row unchanged for the lease's duration, by its
+ * own monotonic clock. So a clock that jumps, or differs, cannot give the lease to two nodes. The price: a process
+ * that has just started waits that long once before it can take the lease of a lost node.
  */
 import type { Clock } from "#core/clock.ts";
 import { type InSync, inSyncAfterHandOff, mayStand, newerInSync, readInSync, type StoredInSync } from "./in-sync.ts";

@@ -1,9 +1,9 @@
 /**
- * Elections in simulated time: nodes whose clocks run at different speeds, a store that is cut off from some of them,
- * answers late or loses answers, processes that stand still. One seed is one run, to the last detail.
+ * Elections in simulated time: nodes whose clocks run at different speeds, network partitions from the store, delayed
+ * or lost responses, paused processes. Each seed is one deterministic run.
  *
- * As the entry of a thread it simulates many runs: the test runner follows every promise of its own thread, and a run has
- * thousands of them.
+ * As the entry of a thread it simulates many runs: the test runner follows every promise of its own thread, and a run
+ * has thousands of them.
  */
 import assert from "node:assert/strict";
 import { parentPort, Worker, workerData } from "node:worker_threads";
@@ -305,7 +305,7 @@ export async function simulateInThread(seeds: Seeds): Promise<Sums> {
 
 const { election_seeds } = (workerData ?? {}) as { election_seeds?: Seeds };
 if (election_seeds) {
-  // Nobody reads the stacks of these errors.
+  // The stacks of these errors are not used.
   Error.stackTraceLimit = 0;
   parentPort?.postMessage(await simulateAll(election_seeds));
 }

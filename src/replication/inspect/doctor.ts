@@ -1,4 +1,4 @@
-/** `hangar db doctor`: looks at all nodes of a cluster, and says what is wrong, what is risky, and what to do. */
+/** `hangar db doctor`: checks all nodes of a cluster, and reports problems, risks and remedies. */
 import { statfsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { messageOf } from "#core/assert.ts";
@@ -17,9 +17,10 @@ const REMEDIES: Record<string, string> = {
   opening: "wait",
   busy: "end the transaction that holds its write lock",
   full: "make room on the disk",
-  damaged: "put a whole file there: hangar db export it from a replica and import it, or hangar db restore --into",
+  damaged:
+    "replace it by an intact file: hangar db export it from a replica and import it, or hangar db restore --into",
   missing: "hangar db export it from a replica, and import it",
-  replaced: "restart the programs that are named",
+  replaced: "restart the programs named in the reason",
   kept: "nothing; delete it yourself if it is not needed",
 };
 
@@ -31,23 +32,23 @@ const BAD_FILE_SYSTEMS: Record<number, string> = { 26985: "NFS", 2035054128: "ov
 
 export function examine({ nodes, primary }: Survey): Finding[] {
   const findings: Finding[] = [];
-  const tell: Tells = {
+  const sink: FindingSink = {
     problem: (node, what, remedy) => void findings.push({ level: "problem", node, what, do: remedy }),
     warning: (node, what, remedy) => void findings.push({ level: "warning", node, what, do: remedy }),
   };
   if (!primary) {
     const remedy = "see the logs; hangar db promote NODE --force if it is lost";
-    tell.problem("-", "no node is primary: nothing can be written", remedy);
+    sink.problem("-", "no node is primary: nothing can be written", remedy);
   }
   for (const { hostname, info, problem = "" } of nodes) {
-    if (info) examineNode(info, primary, tell);
-    else tell.problem(hostname, `does not answer: ${problem}`, "start it, or see why it cannot be reached");
+    if (info) examineNode(info, primary, sink);
+    else sink.problem(hostname, `does not respond: ${problem}`, "start it, or check why it cannot be reached");
   }
-  if (primary) examinePrimary(primary, tell);
+  if (primary) examinePrimary(primary, sink);
   return findings;
 }
 
-function examineNode(info: NodeInfo, primary: NodeInfo | undefined, findings: Tells): void {
+function examineNode(info: NodeInfo, primary: NodeInfo | undefined, findings: FindingSink): void {
   const { hostname, term, states } = info;
   for (const [name, { state, reason }] of Object.entries(states)) {
     const how = state === "opening" || state === "kept" ? findings.warning : findings.problem;
@@ -56,13 +57,13 @@ function examineNode(info: NodeInfo, primary: NodeInfo | undefined, findings: Te
   if (info === primary || !primary) return;
   if (info.isPrimary) {
     const more = term === primary.term ? "as another one does" : "which is over";
-    const remedy = "stop it; are --primary and leases mixed?";
+    const remedy = "stop it; check whether --primary and leases are mixed";
     findings.problem(hostname, `says that it is primary of term ${term}, ${more}`, remedy);
   }
   examineReplica(info, primary, findings.warning);
 }
 
-interface Tells {
+interface FindingSink {
   problem: AddFinding;
   warning: AddFinding;
 }
@@ -89,7 +90,7 @@ function examineReplica(info: NodeInfo, primary: NodeInfo, warning: AddFinding):
   }
 }
 
-function examinePrimary(primary: NodeInfo, { problem, warning }: Tells): void {
+function examinePrimary(primary: NodeInfo, { problem, warning }: FindingSink): void {
   const { ack, replicas, hostname } = primary;
   if (replicas.length === 0) warning(hostname, "has no replica: what it has is on one disk", "start a second node");
   if (ack && ack.inSync.length < ack.replicas) {

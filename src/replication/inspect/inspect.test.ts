@@ -76,7 +76,7 @@ suite("hangar db status, doctor and bench", () => {
     assert.match(whats([node("a:1", { databases: {} })])[0] ?? "", /problem - no node is primary/);
     assert.match(
       whats([primary(), node("a:1"), { hostname: "b:1", problem: "refused" }])[0] ?? "",
-      /b:1 does not answer/,
+      /b:1 does not respond/,
     );
     assert.match(
       whats([primary(), node("a:1", { isPrimary: true, term: 2 })])[0] ?? "",

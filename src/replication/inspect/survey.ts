@@ -38,7 +38,7 @@ export async function survey(urls: readonly string[], clock: Clock): Promise<Sur
   const found = new Map<string, Surveyed>();
   let next = urls.map((url) => new URL(url).host);
   while (next.length > 0) {
-    const answers = await Promise.all(next.map((hostname) => ask(hostname, clock)));
+    const answers = await Promise.all(next.map((hostname) => query(hostname, clock)));
     for (const node of answers) found.set(node.hostname, node);
     const named = answers.flatMap(({ info }) => [
       info?.primary?.hostname,
@@ -51,7 +51,7 @@ export async function survey(urls: readonly string[], clock: Clock): Promise<Sur
   return { nodes, primary: primaries.toSorted((a, b) => b.term - a.term)[0] };
 }
 
-async function ask(hostname: string, clock: Clock): Promise<Surveyed> {
+async function query(hostname: string, clock: Clock): Promise<Surveyed> {
   try {
     return { hostname, info: (await new NodeClient(`http://${hostname}`, clock).info()) as NodeInfo };
   } catch (error) {

@@ -1,7 +1,7 @@
 /**
  * The transactions of one database, newest last, in segment files. A transaction is written at once, so that it
  * survives this process, and made durable together with those written meanwhile, so that it survives the machine.
- * What is not durable yet is not told to anybody.
+ * A transaction is not published before it is durable.
  */
 import { fdatasync, fdatasyncSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -21,12 +21,12 @@ export class TransactionLog {
   readonly #segment_bytes: number;
   readonly #recent_bytes: number;
   #segments: Segment[] = [];
-  /** The txid before the first one kept. */
+  /** The txid before the first retained one. */
   #base: number;
   #durable: number;
   readonly #recent = new Map<number, Buffer>();
   #recent_size = 0;
-  /** The last transaction when it was last asked whether anything is written. */
+  /** The last transaction at the previous check for new writes. */
   #seen_last = 0;
   #syncing: Promise<void> | undefined;
   /** Resolved after each step of a running sync. */
@@ -58,7 +58,7 @@ export class TransactionLog {
     return this.#segments.at(-1)?.last ?? this.#base;
   }
 
-  /** Whether no transaction is kept; then `base` is meaningless after a restart. */
+  /** Whether no transaction is retained; then `base` is meaningless after a restart. */
   get empty(): boolean {
     return this.#segments.length === 0;
   }

@@ -1,10 +1,10 @@
 /**
  * CRC-64/ISO, the checksum of LTX files and of database pages, as two 32-bit halves.
  *
- * The polynomial is x^64 + x^4 + x^3 + x + 1. Bits are kept reflected, so multiplying by x is a shift to the
+ * The polynomial is x^64 + x^4 + x^3 + x + 1. Bits are stored reflected, so multiplying by x is a shift to the
  * right, and eight bytes at once cost two shifts: multiplying by x^64 is the same as multiplying by
  * 1 + x + x^3 + x^4, which is (1 + x)(1 + x^3), plus what that pushes out at the low end, which sixteen precomputed
- * words put back.
+ * words correct.
  * That is several times faster than the usual table of bytes and needs no 64-bit integers.
  */
 const POLYNOMIAL_HIGH = 0xd8000000;
@@ -35,7 +35,7 @@ export interface RawSum {
   low: number;
 }
 
-/** Data that becomes part of more than one checksum: what it adds is found out once and kept here. */
+/** Data that becomes part of more than one checksum: its contribution is computed once and cached here. */
 export interface Summed {
   readonly data: Uint8Array;
   raw?: RawSum;
@@ -72,7 +72,7 @@ export class Crc64 {
 
   /**
    * The same as `update(summed.data)`. The checksum is linear: that of a state and data is the sum of what the state
-   * becomes over as many zeros, which is a table, and what the data adds to nothing, which is kept.
+   * becomes over as many zeros, which is a table, and the checksum of the data alone, which is cached.
    */
   absorb(summed: Summed): void {
     summed.raw ??= Crc64.#rawOf(summed.data);

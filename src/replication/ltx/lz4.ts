@@ -1,6 +1,6 @@
 /**
  * LZ4 blocks, as LTX pages carry them. The live stream writes blocks of literals only, which every LZ4 reader
- * accepts and which cost nothing; what is kept for long (backups) is really compressed.
+ * accepts and which cost nothing; long-lived files (backups) are really compressed.
  *
  * A block is a row of sequences: token (literal count, match length - 4), literals, offset back, more length.
  */

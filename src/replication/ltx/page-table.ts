@@ -148,7 +148,7 @@ export class PageTable {
     return joined(high >>> 0, low >>> 0).toString(16);
   }
 
-  /** The checksums, two words per page, for keeping on disk. A copy: the table goes on changing. */
+  /** A copy of the checksums, two 32-bit words per page, to be stored on disk; the table itself keeps changing. */
   copy(): Uint32Array {
     return this.#sums.slice(0, this.#count * 2);
   }

@@ -1,7 +1,7 @@
 /**
- * Memory for things that are made by the thousand and live for a moment: many of them share one allocation. An
- * allocation of its own for each costs the collector more than everything else that is done with it, and so do shared
- * ones that come and go. So what was given back whole is used again.
+ * A slab allocator for short-lived buffers: many of them share one allocation. An allocation of its own for each costs
+ * the garbage collector more than everything else that is done with it, and so do shared ones that are freed. So a slab
+ * is reused once all of its buffers were returned.
  */
 const SLAB_BYTES = 1024 * 1024;
 /** What is larger gets an allocation of its own; sharing would waste the rest of a slab. */
@@ -11,7 +11,7 @@ const SPARE_SLABS = 2;
 
 interface Piece {
   memory: Buffer;
-  /** How many that were kept were not given back yet. */
+  /** Number of its buffers that were not returned yet. */
   in_use: number;
 }
 
@@ -20,7 +20,9 @@ const NOTHING: Piece = { memory: Buffer.alloc(0), in_use: 0 };
 export class Slab {
   #current = NOTHING;
   #at = 0;
-  /** By what a buffer says it is part of. One that is never given back keeps its slab from being used again, no more. */
+  /**
+   * By what a buffer says it is part of. One that is never given back keeps its slab from being used again, no more.
+   */
   readonly #pieces = new WeakMap<ArrayBufferLike, Piece>();
   readonly #spare: Piece[] = [];
 
@@ -40,7 +42,7 @@ export class Slab {
     return reserved.subarray(0, bytes);
   }
 
-  /** What was kept is not needed any more: nobody may look at it after this. Once for each. */
+  /** Returns a buffer, once; it must not be read after this. */
   giveBack(kept: Buffer): void {
     const piece = this.#pieces.get(kept.buffer);
     if (!piece) return;

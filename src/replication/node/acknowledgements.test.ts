@@ -1,4 +1,4 @@
-/** What counts as an acknowledgement: a position of this history, which is on the replica's disk. */
+/** Acknowledgements: only a position of this history that is on the replica's disk counts. */
 import assert from "node:assert/strict";
 import { suite } from "node:test";
 import { formatPosition } from "../position.ts";
@@ -27,7 +27,7 @@ suite("acknowledgements", () => {
       const before = taken;
       const answer = await fetch(`${primary.url}/wait?db=db&timeout=30s`);
       assert.equal(answer.status, 200, await answer.text());
-      assert.ok(taken > before || n === 0, "it was asked for");
+      assert.ok(taken > before || n === 0, "an acknowledgement was requested");
     }
     assert.deepEqual(early, []);
     await until("both have the same", same(primary, replica));

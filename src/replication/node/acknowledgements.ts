@@ -1,4 +1,7 @@
-/** The primary's knowledge of what is safe: asks replicas what they have on disk, and lets those wait who want to know. */
+/**
+ * Tracks acknowledgements on the primary: requests the replicas' durable positions, and serves callers that wait for
+ * them.
+ */
 import type { Clock } from "#core/clock.ts";
 import { fail } from "#core/errors.ts";
 import type { ReplicatedDatabase } from "../database/database.ts";
@@ -52,11 +55,11 @@ export class Acknowledgements {
     for (const { name, position } of this.#options.directory) this.#before.set(name, position.txid);
   }
 
-  /** Called at every poll of the primary, and whenever there may be something to ask for. */
+  /** Called at every poll of the primary, and whenever acknowledgements may be needed. */
   look(): void {
     const streams = this.#options.streams();
     this.in_sync.look(streams.late);
-    if (this.#wanted > 0 || this.in_sync.someone_joins || this.#behind()) streams.askForAcks();
+    if (this.#wanted > 0 || this.in_sync.someone_joins || this.#behind()) streams.requestAcks();
   }
 
   #behind(): boolean {
@@ -66,7 +69,7 @@ export class Acknowledgements {
 
   /** Something new is durable here: waiters need not wait for the next poll. */
   captured(): void {
-    if (this.#wanted > 0) this.#options.streams().askForAcks();
+    if (this.#wanted > 0) this.#options.streams().requestAcks();
   }
 
   /** A replica's positions on disk. Those outside our history are ignored. */

@@ -1,4 +1,7 @@
-/** Copies of databases that nobody overwrites: diverged, deleted, replaced or undone. The oldest go when there are many. */
+/**
+ * Copies of diverged, deleted, replaced or undone databases, which are never overwritten. The oldest are deleted past
+ * a limit.
+ */
 import {
   closeSync,
   fsyncSync,
@@ -105,7 +108,7 @@ export class Aside {
 
   #limit(copies: readonly { path: string }[], most: number): void {
     for (const { path } of copies.slice(most)) {
-      this.#log(`${path}: deleted, ${most} newer copies are kept`);
+      this.#log(`${path}: deleted, because there are ${most} newer copies`);
       for (const end of ["", "-wal", "-shm"]) rmSync(path + end, { force: true });
     }
   }

@@ -24,7 +24,7 @@ async function connection(t: TestContext): Promise<[ServerResponse, IncomingMess
   return [response, answer];
 }
 
-/** A log whose memory is used again when it grows, but for large transactions, which nobody copies. */
+/** A log whose memory is reused when it grows, except that of large transactions, which are not copied. */
 function aSource(
   sizeOf: (txid: number) => number,
 ): Source & { log: { durable: number; reads: number; grow(): number } } {
@@ -105,7 +105,7 @@ suite("batches for replicas", () => {
     for (const { response, answer, most_waiting } of replicas) {
       response.end();
       assert.equal(await digest(answer), digestOf(sizes));
-      assert.ok(most_waiting > 1_000_000, "nobody read meanwhile, so much did wait");
+      assert.ok(most_waiting > 1_000_000, "much data waits while no replica reads");
     }
   });
 

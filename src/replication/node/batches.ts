@@ -1,18 +1,18 @@
 /**
- * What follows a place in a log, ready to be sent. Most replicas are at the same place, so it is gathered once for all of
- * them; in one write, which costs less than one for each transaction.
+ * Batches of transactions after a position of a log, ready to be sent. Most replicas are at the same position, so a
+ * batch is built once for all of them, and sent in one write, which costs less than one for each transaction.
  *
- * Gathered here, and not by corking the answer: one that is corked and sent in chunks never refuses a write, so it never
- * says "drain", and a replica that was waited for would be waited for without end.
+ * Batched here, and not by corking the response: a corked, chunked response never refuses a write, so it never emits
+ * "drain", and the wait for a slow replica would never end.
  */
 import type { ServerResponse } from "node:http";
 import type { TransactionLog } from "../log/transaction-log.ts";
 import { transactionHead } from "./wire.ts";
 
 const GATHERED_BYTES = 256 * 1024;
-/** Batches kept for the other replicas. More is needed only by one that lags. */
+/** Cached batches for the other replicas. Only a lagging one needs older ones. */
 const CACHED_BATCHES = 16;
-/** Memory that waits to be filled again. */
+/** Buffers that can be reused. */
 const SPARE = 4;
 
 /** Whose transactions they are. */
@@ -32,19 +32,19 @@ export interface Batch {
 }
 
 export class Batches {
-  readonly #kept: Batch[] = [];
+  readonly #cached: Batch[] = [];
   readonly #spare: Buffer[] = [];
 
   /** Durable transactions from `first` on, as many as fit. Undefined: the log no longer has it. */
   from(source: Source, first: number): Batch | undefined {
-    const kept = this.#kept.find((batch) => batch.source === source && batch.first === first);
+    const kept = this.#cached.find((batch) => batch.source === source && batch.first === first);
     if (kept) return kept;
     const { parts, bytes } = this.#read(source, first);
     if (bytes === 0) return undefined;
     // What is too large to copy has its own, immutable memory.
     const sent = bytes > GATHERED_BYTES ? parts : [this.#copied(parts)];
     const batch = { source, first, next: first + parts.length / 2, parts: sent, users: 1 };
-    if (this.#kept.push(batch) > CACHED_BATCHES) this.#release(this.#kept.shift());
+    if (this.#cached.push(batch) > CACHED_BATCHES) this.#release(this.#cached.shift());
     return batch;
   }
 
@@ -57,7 +57,7 @@ export class Batches {
 
   /** Drops all batches. After this turn the log may differ. */
   forget(): void {
-    for (const batch of this.#kept.splice(0)) this.#release(batch);
+    for (const batch of this.#cached.splice(0)) this.#release(batch);
   }
 
   /** Headers and transactions: as many as fit, or one that does not. */

@@ -1,4 +1,4 @@
-/** A node that is closed is gone: nothing of it writes to its directory any more. */
+/** A closed node does not write to its directory any more. */
 import assert from "node:assert/strict";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { request } from "node:http";
@@ -11,7 +11,7 @@ import { StatusFiles } from "./status-files.ts";
 
 const ROUNDS = 20;
 
-/** Whatever the thread pool has begun by now is done when a write that is asked for last is. */
+/** Resolves when the thread pool has finished everything begun so far: it is FIFO, so the last write ends last. */
 async function settled(): Promise<void> {
   for (let turn = 0; turn < 20; turn++) await new Promise((next) => setImmediate(next));
 }

@@ -60,7 +60,7 @@ suite("databases of a node", () => {
     for (const app of [bad, good]) app.close();
   });
 
-  test("copies kept aside are limited per database, also when one name is a prefix of another", () => {
+  test("copies aside are limited per database, also when one name is a prefix of another", () => {
     const dir = tempDir();
     const aside = join(dir, ".replication", "aside");
     mkdirSync(aside, { recursive: true });

@@ -1,7 +1,7 @@
 /**
- * The databases of a node: the files in its directory that are SQLite databases, opened once each. What the node
- * keeps for itself is in the folder `.replication` beside them. What goes wrong with one of them is noted in
- * `problems`, tried again later, and costs the others nothing.
+ * The databases of a node: the files in its directory that are SQLite databases, opened once each. The node's own
+ * state is in the directory `.replication` beside them. A failure of one of them is recorded in `problems`, retried
+ * later, and does not affect the others.
  */
 import { mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -117,7 +117,7 @@ export class Directory {
       const kept_at = this.#moveAside(name, join(this.dir, name), NOWHERE);
       rmSync(this.stateDir(name), { recursive: true, force: true });
       this.problems.clear(name);
-      this.#options.log(`${name}: ${reason}; it is kept as ${kept_at}, and makes room for the primary's`);
+      this.#options.log(`${name}: ${reason}; it was moved to ${kept_at}, and the primary's takes its place`);
     }
   }
 
@@ -250,7 +250,7 @@ export class Directory {
     return [...this.#forgetRemoved(), ...this.#healDeletedLogs(), ...this.#healOverwritten()];
   }
 
-  /** The primary's is fetched again; one that the primary does not have is what nobody needs. */
+  /** The primary's is fetched again; one that the primary does not have is not needed. */
   #forgetRemoved(): string[] {
     const found = [...this.#databases.values()].filter(({ path }) => !statSync(path, { throwIfNoEntry: false }));
     for (const database of found) {

@@ -1,4 +1,4 @@
-/** Finding out, before joining a primary, which databases here do not follow from its own, and since when. */
+/** Finds, before joining a primary, the local databases that diverge from its own, and since when. */
 import type { ReplicatedDatabase } from "../database/database.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
 import { hex16 } from "../position.ts";
@@ -58,7 +58,7 @@ function findState(database: ReplicatedDatabase, checksum: string): number | und
   return undefined;
 }
 
-type Ask = (name: string, txid: number, checksum?: string) => Promise<KnownPosition | undefined>;
+type Query = (name: string, txid: number, checksum?: string) => Promise<KnownPosition | undefined>;
 
 /**
  * Databases that differ from the primary's. One that is merely behind does not; one whose state belongs to another
@@ -75,7 +75,7 @@ export async function findDivergences(
   for (const { name, position } of databases) requested[name] = position.txid;
   const post = async (question: AskedPositions): Promise<Record<string, KnownPosition>> =>
     (await peer.json("POST", "/positions", question, signal)) as Record<string, KnownPosition>;
-  const ask: Ask = async (name, txid, checksum) => {
+  const query: Query = async (name, txid, checksum) => {
     const checksums = checksum === undefined ? {} : { checksums: { [name]: checksum } };
     return (await post({ databases: { [name]: txid }, ...checksums }))[name];
   };
@@ -83,19 +83,23 @@ export async function findDivergences(
   const found = new Map<string, Divergence>();
   for (const database of databases) {
     const theirs = answers[database.name];
-    const divergence = theirs && (await compare(database, theirs, ask));
+    const divergence = theirs && (await compare(database, theirs, query));
     if (divergence) found.set(database.name, divergence);
   }
   return found;
 }
 
-async function compare(database: ReplicatedDatabase, theirs: KnownPosition, ask: Ask): Promise<Divergence | undefined> {
+async function compare(
+  database: ReplicatedDatabase,
+  theirs: KnownPosition,
+  query: Query,
+): Promise<Divergence | undefined> {
   const { txid, checksum } = database.position;
   if (theirs.checksum === hex16(checksum)) return undefined;
   // Older than anything the primary can compare: a snapshot suffices, no loss is known.
   if (txid < theirs.first) return undefined;
   // After a power cut SQLite's WAL can have more than ours, and batched transactions count as one.
-  const same = (await ask(database.name, txid, hex16(checksum)))?.same;
+  const same = (await query(database.name, txid, hex16(checksum)))?.same;
   if (same !== undefined) {
     database.setPosition(same);
     return undefined;
@@ -107,7 +111,7 @@ async function compare(database: ReplicatedDatabase, theirs: KnownPosition, ask:
   while (low < high) {
     const middle = Math.ceil((low + high) / 2);
     const mine = database.checksumAt(middle);
-    const answer = await ask(database.name, middle);
+    const answer = await query(database.name, middle);
     const same = mine !== undefined && answer?.checksum === hex16(mine);
     if (same) low = middle;
     else high = middle - 1;

@@ -9,12 +9,12 @@ import { suite } from "node:test";
 import type { RunningNode } from "../commands.ts";
 import { type Line, type Scene, same, story, until } from "./fixtures.ts";
 
-/** What a node says about transactions, and what about its status. */
+/** Events about transactions, and about the status. */
 const transactions = (lines: readonly Line[]): Line[] => lines.filter(({ type }) => type === "tx");
 const statuses = (lines: readonly Line[]): unknown[] =>
   lines.filter(({ type }) => type !== "tx").map(({ type, data }) => [type, data]);
 
-/** The bytes of a stream, as they are sent to somebody who asks by hand. */
+/** The raw bytes of a stream, for a hand-written request. */
 async function raw(scene: Scene, { url }: RunningNode, head: string): Promise<() => string> {
   const socket = connect(Number(new URL(url).port), "127.0.0.1");
   scene.later(() => socket.destroy());
@@ -33,9 +33,9 @@ suite("GET /events", () => {
     const primary = await scene.start(scene.dir(), { kind: "primary" });
     const replica = await scene.start(scene.dir(), { kind: "join", url: primary.url });
     await until("connected", () => replica.node.events.status.hostname !== undefined);
-    const [told, heard] = [scene.listen(primary.url), scene.listen(replica.url)];
-    await until("greeted", () => told.length > 0 && heard.length > 0);
-    assert.deepEqual(told, [{ type: "init", data: { isPrimary: true } }]);
+    const [events, heard] = [scene.listen(primary.url), scene.listen(replica.url)];
+    await until("greeted", () => events.length > 0 && heard.length > 0);
+    assert.deepEqual(events, [{ type: "init", data: { isPrimary: true } }]);
     assert.deepEqual(heard, [{ type: "init", data: { isPrimary: false, hostname: new URL(primary.url).host } }]);
     await primary.close();
     await until("the connection is lost", () => replica.node.events.status.hostname === undefined);
@@ -53,7 +53,7 @@ suite("GET /events", () => {
     await until("greeted", () => heard.length > 0);
     await primary.close();
     await until("lost", () => heard.length === 2);
-    // It tries again and again meanwhile, and none of that is news.
+    // It retries meanwhile, and retries are no events.
     const before = replica.node.metrics.disconnects;
     await until("several attempts", () => replica.node.metrics.disconnects >= before + 3);
     await scene.start(scene.dir(), { kind: "primary" }, { port: Number(port) });
@@ -68,12 +68,12 @@ suite("GET /events", () => {
 
   story("primaryChange has a hostname when the node itself becomes primary or stops being it", async (scene) => {
     const { url, node } = await scene.start(scene.dir(), { kind: "primary" });
-    const told = scene.listen(url);
-    await until("greeted", () => told.length > 0);
+    const events = scene.listen(url);
+    await until("greeted", () => events.length > 0);
     await node.fence();
     await node.becomePrimary(node.term + 1);
-    await until("told", () => told.length === 3);
-    assert.deepEqual(statuses(told), [
+    await until("the events arrive", () => events.length === 3);
+    assert.deepEqual(statuses(events), [
       ["init", { isPrimary: true }],
       ["primaryChange", { isPrimary: false, hostname: "" }],
       ["primaryChange", { isPrimary: true, hostname: "" }],
@@ -84,23 +84,23 @@ suite("GET /events", () => {
     const [here, there] = [scene.dir(), scene.dir()];
     const primary = await scene.start(here, { kind: "primary" });
     const replica = await scene.start(there, { kind: "join", url: primary.url });
-    const [told, heard] = [scene.listen(primary.url), scene.listen(replica.url)];
-    await until("greeted", () => told.length > 0 && heard.length > 0);
+    const [events, heard] = [scene.listen(primary.url), scene.listen(replica.url)];
+    await until("greeted", () => events.length > 0 && heard.length > 0);
     await until("connected", () => primary.node.streams.replicas.length === 1);
     const app = await scene.app(here, 1024);
     for (let i = 0; i < 5; i++) await app.write(3000);
     await until("the same position", same(primary, replica));
     const position = primary.node.directory.get("db")?.position.txid ?? 0;
     const all = (lines: Line[]): boolean => Number(`0x${String(lines.at(-1)?.data["txID"])}`) === position;
-    await until("told", () => all(told) && all(heard));
-    for (const line of transactions(told)) {
+    await until("all events arrive", () => all(events) && all(heard));
+    for (const line of transactions(events)) {
       assert.deepEqual(Object.keys(line), ["type", "db", "data"]);
       assert.deepEqual(Object.keys(line.data), ["txID", "postApplyChecksum", "pageSize", "commit", "timestamp"]);
       assert.equal(line.data["pageSize"], 1024);
       assert.ok(Number.isInteger(line.data["commit"]));
       assert.equal(new Date(String(line.data["timestamp"])).toISOString(), line.data["timestamp"]);
     }
-    const last = told.at(-1);
+    const last = events.at(-1);
     const file = await (await fetch(`${replica.url}/export?name=db`)).arrayBuffer();
     assert.equal(Number(last?.data["commit"]) * 1024, file.byteLength);
     assert.deepEqual(transactions(heard).at(-1), last);
@@ -114,8 +114,8 @@ suite("GET /events", () => {
   story("each database has its own count and any name; a deleted one ends with commit 0", async (scene) => {
     const here = scene.dir();
     const primary = await scene.start(here, { kind: "primary" });
-    const told = scene.listen(primary.url);
-    await until("greeted", () => told.length > 0);
+    const events = scene.listen(primary.url);
+    await until("greeted", () => events.length > 0);
     const names = ['a "quoted" name', "naïve – ünï.sqlite"];
     for (const name of names) {
       // Made beside it and moved there: it is found whole, as one transaction.
@@ -124,17 +124,17 @@ suite("GET /events", () => {
       db.exec("PRAGMA journal_mode = WAL; CREATE TABLE t (x)");
       db.close();
       renameSync(path, join(here, name));
-      await until(`${name} is told of`, () => told.some(({ db: told_name }) => told_name === name));
+      await until(`${name} is announced`, () => events.some(({ db: event_name }) => event_name === name));
     }
-    const first = told.filter(({ db }) => db === names[0]);
+    const first = events.filter(({ db }) => db === names[0]);
     assert.deepEqual(
       first.map(({ data }) => data["txID"]),
       ["0000000000000001"],
     );
     const path = join(here, names[0] ?? "");
     for (const end of ["", "-wal", "-shm"]) if (existsSync(path + end)) rmSync(path + end);
-    await until("it is gone", () => told.at(-1)?.data["commit"] === 0);
-    const last = told.at(-1);
+    await until("the deletion is announced", () => events.at(-1)?.data["commit"] === 0);
+    const last = events.at(-1);
     assert.deepEqual([last?.db, last?.data["txID"]], [names[0], "0000000000000002"]);
     assert.equal(last?.data["postApplyChecksum"], "8000000000000000");
   });
@@ -148,7 +148,7 @@ suite("GET /events", () => {
       await until("greeted", () => old().includes("\r\n\r\n{"));
       await (await scene.app(here)).write();
       const lines = (): string[] => old().split("\r\n\r\n")[1]?.split("\n") ?? [];
-      await until("told", () => lines().length > 2);
+      await until("the events arrive", () => lines().length > 2);
       assert.equal(lines().at(-1), "", "a line ends with a line feed, and no half line waits");
       for (const line of lines().slice(0, -1)) assert.equal(JSON.stringify(JSON.parse(line)), line);
 
@@ -159,7 +159,7 @@ suite("GET /events", () => {
       const head = await fetch(`${primary.url}/events`, { method: "HEAD" });
       assert.deepEqual([head.status, head.headers.get("content-type")], [200, "application/json"]);
       assert.equal(await head.text(), "", "it ends");
-      assert.equal(primary.node.events.readers, 1, "only the one that listens");
+      assert.equal(primary.node.events.readers, 1, "only the connected reader");
     },
   );
 
@@ -171,7 +171,7 @@ suite("GET /events", () => {
     socket.pause().write("GET /events HTTP/1.1\r\nHost: x\r\n\r\n");
     const good = scene.listen(url);
     await until("both are connected", () => good.length > 0 && node.events.readers === 2);
-    // The kernel takes some megabytes for whoever does not read before the node notices anything.
+    // The kernel buffers some megabytes for a reader that does not read before the node notices anything.
     const name = "d".repeat(190);
     let sent = 0;
     while (node.events.cut === 0 && sent < 200_000) {

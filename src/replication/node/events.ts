@@ -1,6 +1,6 @@
 /**
- * GET /events: one JSON object per line, `init` first. A reader gets every event from the moment it connected, in
- * order, or is cut: what does not fit into its buffer is never left out silently.
+ * GET /events: one JSON object per line, `init` first. A reader receives every event from the moment it connected, in
+ * order, or is disconnected: events that do not fit into its buffer are never dropped silently.
  */
 import type { ServerResponse } from "node:http";
 import { isoTime } from "#core/clock.ts";
@@ -9,7 +9,7 @@ import type { TransactionInfo } from "../database/state.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
 import { hex16 } from "../position.ts";
 
-/** What a node says about who is primary. `hostname` is the primary's, absent when it is this node, or nobody. */
+/** The primary as a node knows it. `hostname` is absent when this node is primary, or none is known. */
 export interface PrimaryStatus {
   isPrimary: boolean;
   hostname?: string;
@@ -19,7 +19,7 @@ export const EVENTS_HEADERS = { "content-type": "application/json", "cache-contr
 
 interface EventReader {
   response: ServerResponse;
-  /** Lines the connection had no room for, and how many events they are. */
+  /** Lines that wait for the connection to drain, and how many events they are. */
   waiting: Buffer[];
   events_waiting: number;
   blocked: boolean;
@@ -28,8 +28,8 @@ interface EventReader {
 export class EventHub {
   readonly #readers = new Set<EventReader>();
   #status: PrimaryStatus = { isPrimary: false };
-  #told = JSON.stringify(this.#status);
-  /** Readers that were cut because they were too slow. */
+  #sent = JSON.stringify(this.#status);
+  /** Readers that were disconnected because they were too slow. */
   cut = 0;
   sent = 0;
 
@@ -41,7 +41,7 @@ export class EventHub {
     return this.#status;
   }
 
-  /** Begins the answer. `init` and the first event after it have nothing between them: both happen here, at once. */
+  /** Begins the response. No event can be lost between `init` and the next one: both are handled synchronously. */
   subscribe(response: ServerResponse): void {
     if (this.#readers.size >= REPLICATION_LIMITS.event_readers) {
       fail("overloaded", `event_readers: ${REPLICATION_LIMITS.event_readers} readers are connected`);
@@ -55,7 +55,7 @@ export class EventHub {
     this.#send(reader, Buffer.from(line({ type: "init", data: initData(this.#status) })), 1);
   }
 
-  /** Those that came together are sent together: one write for each reader. */
+  /** Sends a batch in one write for each reader. */
   transactions(db: string, infos: readonly TransactionInfo[]): void {
     if (this.#readers.size === 0) return;
     const name = JSON.stringify(db);
@@ -64,12 +64,12 @@ export class EventHub {
     this.#broadcast(lines, infos.length);
   }
 
-  /** Tells readers when it is different from what they were told last, and only then. */
+  /** Sends readers the status, if it differs from the last one sent. */
   primaryChange(status: PrimaryStatus): void {
     const text = JSON.stringify(status);
-    if (text === this.#told) return;
+    if (text === this.#sent) return;
     this.#status = status;
-    this.#told = text;
+    this.#sent = text;
     this.#broadcast(line({ type: "primaryChange", data: named(status) }), 1);
   }
 
@@ -110,13 +110,13 @@ export class EventHub {
   }
 }
 
-/** The specification always has a host name here: the primary's, or an empty one when that is this node or nobody. */
+/** The specification always has a host name here: the primary's, or an empty one for this node or without a primary. */
 const named = ({ isPrimary, hostname = "" }: PrimaryStatus): Required<PrimaryStatus> => ({ isPrimary, hostname });
 
 /** And here only when this node is not the primary. */
 const initData = (status: PrimaryStatus): PrimaryStatus => (status.isPrimary ? { isPrimary: true } : named(status));
 
-/** Put together by hand, for there are thousands a second; only the name, which is JSON already, can be anything. */
+/** Concatenated by hand, because there are thousands a second; only the name, already JSON, is arbitrary. */
 function transactionLine(db: string, { position, page_size, commit, timestamp_ms }: TransactionInfo): string {
   const [txid, checksum] = [hex16(position.txid), hex16(position.checksum)];
   const data = `"txID":"${txid}","postApplyChecksum":"${checksum}","pageSize":${page_size},"commit":${commit}`;

@@ -1,4 +1,4 @@
-/** What tests of whole nodes share: nodes, applications and readers of events that go away with their test. */
+/** Fixtures for tests of whole nodes: nodes, applications and event readers that end with their test. */
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
 import { get } from "node:http";
@@ -13,10 +13,10 @@ import { isBusy } from "../database/connections.ts";
 import { Application } from "../database/fixtures.ts";
 import { formatPosition } from "../position.ts";
 
-/** What a test has opened, closed again in the other order when it ends. */
+/** Resources of a test, closed in reverse order when it ends. */
 export class Scene {
   readonly #close: (() => unknown)[] = [];
-  /** What the nodes had to say; of interest when something went wrong. */
+  /** Log messages of the nodes, printed when the test fails. */
   readonly said: string[] = [];
 
   dir(): string {
@@ -80,7 +80,7 @@ export class Scene {
 
 /**
  * An application in the thread of the node. Waiting inside SQLite for a lock that the node holds, because it opens the
- * database or has writers wait, would keep the node from ever letting go of it.
+ * database or has writers wait, would keep the node from ever releasing it.
  */
 export class PatientApplication {
   readonly #app: Application;
@@ -107,7 +107,7 @@ export class PatientApplication {
   }
 }
 
-/** Does it as soon as nobody holds the lock, and lets others of this thread go on until then. */
+/** Runs `work` as soon as the lock is free, and yields to the event loop until then. */
 async function whenFree<T>(work: () => T): Promise<T> {
   const end = performance.now() + PATIENCE_MS;
   for (;;) {
@@ -142,7 +142,7 @@ export function story(title: string, tell: (scene: Scene) => Promise<void>): voi
   });
 }
 
-/** Waits for something to become true, and says what it was when it does not. */
+/** Waits for a condition, and names it in the error on timeout. */
 export async function until(what: string, done: () => boolean): Promise<void> {
   const end = performance.now() + PATIENCE_MS;
   while (!done()) {
@@ -160,5 +160,8 @@ export function same(a: RunningNode, b: RunningNode, name = "db"): () => boolean
   };
 }
 
-/** Snapshots that a primary has sent. It counts one when its last byte is handed over: the replica may have it a moment before. */
+/**
+ * Snapshots that a primary has sent. It counts one when its last byte is handed over: the replica may have it a moment
+ * before.
+ */
 export const sent = (primary: RunningNode): number => primary.node.streams.snapshots_sent;

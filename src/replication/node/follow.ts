@@ -1,4 +1,4 @@
-/** What a replica does all the time: it follows its primary, and goes on trying when that cannot be reached. */
+/** The replica's loop: follows its primary, with retries when that cannot be reached. */
 import { messageOf } from "#core/assert.ts";
 import type { Clock } from "#core/clock.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
@@ -13,7 +13,7 @@ export interface Follower {
   hostname: string;
   candidate: boolean;
   clock: Clock;
-  /** The highest term seen; asked each time. */
+  /** The highest term seen; evaluated each time. */
   term(): number;
   events: LinkEvents;
   /** The connection is over. */

@@ -1,4 +1,6 @@
-/** The replica's part of a node: follows a primary, and tells the node's readers, files and metrics what comes of it. */
+/**
+ * The replica's part of a node: follows a primary, and publishes the result to the node's readers, files and metrics.
+ */
 
 import { REPLICATION_LIMITS } from "../limits.ts";
 import type { Directory } from "./directory.ts";
@@ -26,7 +28,7 @@ export interface FollowingParts {
 export class Following {
   readonly #parts: FollowingParts;
   #tidied_ms = Number.NEGATIVE_INFINITY;
-  /** How far this node was behind at the last word of its primary. */
+  /** Replication lag at the last message of the primary. */
   lag_ms = 0;
 
   constructor(parts: FollowingParts) {
@@ -64,7 +66,7 @@ export class Following {
         metrics.dropped += dropped;
         const since = common === undefined ? "at least " : "";
         const what = `${since}${dropped} transactions that ${peer.hostname} does not have were dropped`;
-        log(`${name}: ${what}; kept as ${kept_at}`);
+        log(`${name}: ${what}; copied to ${kept_at}`);
       },
       handoff,
       log,

@@ -1,7 +1,7 @@
 /**
- * Reads the frames of a stream in groups. What comes after a silence is taken at once. What arrives shortly after that is
- * taken together: applying ten transactions at once costs little more than applying one, and what the primary sends in one
- * piece arrives in several.
+ * Reads the frames of a stream in batches. A frame after a pause is handled at once. Frames that arrive shortly after
+ * it are handled together: applying ten transactions at once costs little more than applying one, and one write of the
+ * primary arrives in several chunks.
  */
 import { finished } from "node:stream";
 import { REPLICATION_LIMITS } from "../limits.ts";

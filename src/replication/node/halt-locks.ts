@@ -1,6 +1,6 @@
 /**
- * The primary's side of writing from a replica: while a replica has the halt lock of a database nobody writes here, and what
- * the replica has written is applied here as if it had been. The lock ends by itself when it is not renewed.
+ * The primary's side of writing from a replica: while a replica has the halt lock of a database, local applications
+ * cannot write to it, and the replica's transactions are applied here. The lock expires when it is not renewed.
  */
 import { randomBytes } from "node:crypto";
 import { messageOf } from "#core/assert.ts";

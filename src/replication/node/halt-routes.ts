@@ -41,7 +41,7 @@ export const HALT_ROUTES: Record<string, Handler> = {
     const bytes = await readBody(request, "halt_bytes");
     const signed = headerOf(request.headers, BODY_HEADER);
     if (signed !== undefined && sha256(bytes) !== signed) {
-      fail("unauthorized", "the body is not the one that was signed; nothing was changed");
+      fail("unauthorized", "the body does not match its signed digest; nothing was changed");
     }
     const [name, id] = ["name", "id"].map((key) => needed(key, url.searchParams.get(key) ?? undefined));
     return { position: formatPosition(await halts.apply(name ?? "", id ?? "", bytes)) };

@@ -84,18 +84,18 @@ suite("writing from a replica (halt lock)", () => {
   });
 
   story(
-    "when the primary is lost before unlock, the writes are kept aside and the replica follows again",
+    "when the primary is lost before unlock, the writes are copied aside and the replica follows again",
     async (scene) => {
       const { here, there, primary, replica, client } = await pair(scene);
       const { id } = await client.lock("db");
       run(`${there}/db`, "CREATE TABLE moved (n)");
-      // It lets go, and its applications go on.
+      // It releases the lock, and its applications continue.
       primary.node.halts.clear();
       primary.node.directory.get("db")?.release();
       run(`${here}/db`, "CREATE TABLE other (n)", 5000);
       await assert.rejects(client.unlock("db", id), /halt lock of db expired/);
       await until("the replica is healed", () => replica.node.metrics.dropped === 1 && same(primary, replica)());
-      assert.ok(scene.said.some((line) => /were dropped; kept as/.test(line)));
+      assert.ok(scene.said.some((line) => /were dropped; copied to/.test(line)));
     },
   );
 });

@@ -1,4 +1,4 @@
-/** What comes from elsewhere may be anything: a replica never applies half of it, a primary answers it, and neither ends. */
+/** Hostile input: a replica never applies a part of it, a primary responds to it, and neither ends. */
 import assert from "node:assert/strict";
 import { mkdirSync, readdirSync } from "node:fs";
 import { connect } from "node:net";
@@ -235,7 +235,7 @@ suite("hostile input to replication", () => {
       { ...hello, databases: { db: `${"f".repeat(16)}/${"f".repeat(16)}` } },
       { databases: { db: -1, other: "x", ["__proto__"]: 1 } },
       { databases: { db: 1e300 } },
-      { node: "nobody" },
+      { node: "unknown" },
       { databases: Object.fromEntries(Array.from({ length: 5000 }, (_, i) => [`db${i}`, i])) },
     ];
     const paths = [

@@ -1,4 +1,4 @@
-/** POST /import: a file of somebody's becomes a database of the cluster, by way of SQLite, like any other change. */
+/** POST /import: an uploaded file becomes a database of the cluster, written through SQLite like any other change. */
 import { createHash } from "node:crypto";
 import { createWriteStream, existsSync, renameSync, rmSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
@@ -39,7 +39,7 @@ export async function importDatabase(
   try {
     const found = await receive(body, incoming);
     if (body_sha256 !== undefined && found !== body_sha256) {
-      fail("unauthorized", "the body is not the one that was signed; nothing was changed");
+      fail("unauthorized", "the body does not match its signed digest; nothing was changed");
     }
     const before = node.directory.get(name)?.position.txid ?? 0;
     await install(node, name, incoming);
@@ -83,7 +83,7 @@ async function install(node: ReplicationNode, name: string, incoming: string): P
   syncDirectory(node.dir);
 }
 
-/** What is damaged, or gone, is what an import heals; any other database that is not open may be whole, and in use. */
+/** An import repairs a damaged or missing database; any other database that is not open may be intact, and in use. */
 function refuseUnusable({ directory }: ReplicationNode, name: string): void {
   const problem = directory.get(name) ? undefined : directory.problems.get(name);
   if (!problem || HEALED_BY_IMPORT.has(problem.state)) return;

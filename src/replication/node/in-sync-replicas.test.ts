@@ -8,7 +8,7 @@ const ONE: AckMode = { name: "one", replicas: 1 };
 const QUORUM_OF_FIVE: AckMode = { name: "quorum", replicas: 2 };
 const settled = (): Promise<void> => new Promise((turn) => setImmediate(turn));
 
-/** A primary's view of its replicas, beside what is true: what each has on disk, and what the lease store lists. */
+/** A primary's view of its replicas, and the actual state: what each has on disk, and what the lease store lists. */
 class World {
   now_ms = 0;
   listed: readonly string[] = ["self"];

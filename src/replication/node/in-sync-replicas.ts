@@ -1,14 +1,14 @@
 /**
  * Which transactions replicas have on disk, and which of them are acknowledged: safe, whichever node is elected next.
  *
- * With `--ack one|quorum` and an elected primary the nodes that are in sync are kept in the lease store, and no other can be
- * elected. A transaction is acknowledged when all of them have it, and they are enough. So whoever comes next has it; no
- * clock takes part in that. The order of steps is what makes it true:
+ * With `--ack one|quorum` and an elected primary the in-sync nodes are listed in the lease store, and no other can be
+ * elected. A transaction is acknowledged when all of them have it, and they are enough. So the next primary has it,
+ * independent of clocks. The order of steps ensures this:
  *
  *   a replica joins   acknowledging waits for it from then on → it has all that was acknowledged before → the store lists it
  *   a replica leaves  the store does not list it any more → acknowledging does not wait for it any more
  *
- * While it is not known whether the store took a list, a replica counts as listed, and as not enough.
+ * While it is unknown whether the store took a list, a replica counts as listed, and not towards the required number.
  */
 import { messageOf } from "#core/assert.ts";
 import type { Clock } from "#core/clock.ts";
@@ -125,7 +125,7 @@ export class InSyncReplicas {
     return [...this.#replicas].filter(([, replica]) => counts(replica)).map(([node]) => node);
   }
 
-  /** Whether a replica could become in sync and should be asked for its position. */
+  /** Whether a replica could become in sync, so that its position should be requested. */
   get someone_joins(): boolean {
     return this.#elected && [...this.#replicas.values()].some(({ required, listed }) => required && listed !== "yes");
   }
@@ -134,7 +134,7 @@ export class InSyncReplicas {
     return this.mode.replicas > 0 && this.publish !== undefined;
   }
 
-  /** Called continuously: `late` are replicas that have not answered in time. */
+  /** Called continuously: `late` are replicas that have not responded in time. */
   look(late: ReadonlySet<string>): void {
     if (!this.#elected) return;
     this.#late = late;

@@ -1,4 +1,4 @@
-/** Snapshots as they arrive: each into a file of its own, until it is whole. What came of one that broke off is kept. */
+/** Receives snapshots, each into a file of its own until it is complete. The part of an interrupted one is stored. */
 import { readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { blockOf, type PartialSnapshot, readPartial } from "../database/partial-snapshot.ts";
@@ -88,7 +88,10 @@ export class Incoming {
   }
 }
 
-/** What the primary says of a snapshot, and the blocks that it does not send. Throws `PositionMismatch` when that makes no sense. */
+/**
+ * What the primary says of a snapshot, and the blocks that it does not send. Throws `PositionMismatch` when that makes
+ * no sense.
+ */
 export function readSnapshotHead(message: Record<string, unknown>): { head: SnapshotHead; kept: Set<number> } {
   const { page_size, pages, timestamp_ms, kept } = message;
   const position = parsePosition(String(message["position"]));

@@ -105,7 +105,7 @@ export class NodeMetrics {
       ),
       gauge(
         "log_bytes",
-        "Bytes of transactions kept for replicas.",
+        "Bytes of transactions retained for replicas.",
         this.#each((d) => d.log.bytes),
       ),
       gauge(
@@ -113,7 +113,7 @@ export class NodeMetrics {
         "Frames in SQLite's log.",
         this.#each((d) => d.wal_frames),
       ),
-      gauge("lag_seconds", "How far this replica was behind at the last word of its primary.", lag_ms / 1000),
+      gauge("lag_seconds", "Replication lag of this replica at the last message of its primary.", lag_ms / 1000),
       gauge("replicas", "Connected replicas.", streams.replicas.length),
       gauge("send_lag_seconds", "How long a replica has not been sent everything.", streams.lag_ms / 1000),
       gauge("replicas_in_sync", "Replicas that count for --ack.", acknowledgements.in_sync.in_sync.length),

@@ -19,23 +19,23 @@ suite("replication nodes", () => {
     const [here, there] = [scene.dir(), scene.dir()];
     const primary = await scene.start(here, { kind: "primary" });
     const replica = await scene.start(there, { kind: "join", url: primary.url });
-    const [told, heard] = [scene.listen(primary.url), scene.listen(replica.url)];
-    await until("both readers are greeted", () => told.length > 0 && heard.length > 0);
+    const [events, heard] = [scene.listen(primary.url), scene.listen(replica.url)];
+    await until("both readers are greeted", () => events.length > 0 && heard.length > 0);
     await until("the replica is connected", () => primary.node.streams.replicas.length === 1);
     const app = await scene.app(here);
     for (let i = 0; i < 20; i++) await app.write();
     await until("20 entries", () => existsSync(join(there, "db")) && look(join(there, "db")).entries === 20);
     await until("the same position", same(primary, replica));
 
-    assert.deepEqual(told[0], { type: "init", data: { isPrimary: true } });
+    assert.deepEqual(events[0], { type: "init", data: { isPrimary: true } });
     const last = primary.node.directory.get("db")?.position.txid ?? 0;
-    await until("all events", () => told.length > last && heard.at(-1)?.data["txID"] === told.at(-1)?.data["txID"]);
-    const ids = told.slice(1).map((event) => Number(`0x${String(event.data["txID"])}`));
+    await until("all events", () => events.length > last && heard.at(-1)?.data["txID"] === events.at(-1)?.data["txID"]);
+    const ids = events.slice(1).map((event) => Number(`0x${String(event.data["txID"])}`));
     assert.deepEqual(
       ids,
       ids.map((_, i) => i + 1),
     );
-    const event = told.at(-1);
+    const event = events.at(-1);
     assert.equal(event?.type, "tx");
     assert.equal(event.db, "db");
     assert.match(String(event.data["txID"]), /^[0-9a-f]{16}$/);
@@ -115,23 +115,26 @@ suite("replication nodes", () => {
     ["ahead of its primary", 0, 3, 3],
     ["behind, with another state before", 5, 1, 1],
   ] as const) {
-    story(`a replica that is ${shape} is healed, and its own transactions are counted and kept (R2)`, async (scene) => {
-      const [here, there] = [scene.dir(), scene.dir()];
-      const app = await scene.app(here);
-      const primary = await scene.start(here, { kind: "primary" });
-      const first = await scene.start(there, { kind: "join", url: primary.url });
-      await until("the first copy", () => same(primary, first)() && sent(primary) === 1);
-      await first.close();
-      for (let i = 0; i < here_writes; i++) await app.write();
-      // An application that writes while the node is not there to stop it.
-      const local = await scene.app(there);
-      for (let i = 0; i < there_writes; i++) await local.write(17);
-      const again = await scene.start(there, { kind: "join", url: primary.url });
-      await until("healed", () => same(primary, again)() && look(join(there, "db")).entries === here_writes);
-      assert.equal(again.node.metrics.dropped, dropped);
-      const [kept = ""] = readdirSync(join(there, ".replication", "aside"));
-      assert.equal(look(join(there, ".replication", "aside", kept)).entries, there_writes);
-    });
+    story(
+      `a replica that is ${shape} is healed, and its own transactions are counted and copied aside (R2)`,
+      async (scene) => {
+        const [here, there] = [scene.dir(), scene.dir()];
+        const app = await scene.app(here);
+        const primary = await scene.start(here, { kind: "primary" });
+        const first = await scene.start(there, { kind: "join", url: primary.url });
+        await until("the first copy", () => same(primary, first)() && sent(primary) === 1);
+        await first.close();
+        for (let i = 0; i < here_writes; i++) await app.write();
+        // An application that writes while the node is not there to stop it.
+        const local = await scene.app(there);
+        for (let i = 0; i < there_writes; i++) await local.write(17);
+        const again = await scene.start(there, { kind: "join", url: primary.url });
+        await until("healed", () => same(primary, again)() && look(join(there, "db")).entries === here_writes);
+        assert.equal(again.node.metrics.dropped, dropped);
+        const [kept = ""] = readdirSync(join(there, ".replication", "aside"));
+        assert.equal(look(join(there, ".replication", "aside", kept)).entries, there_writes);
+      },
+    );
   }
 
   story("without the key only events, info and metrics are served", async (scene) => {
@@ -347,9 +350,9 @@ suite("elected nodes", () => {
     await new NodeClient(b.url, systemClock).promote();
     app.close();
     await until("the old one follows", () => a.node.role.kind === "replica" && b.node.streams.replicas.length === 1);
-    const told = heard.filter(({ type }) => type === "tx").map(({ data }) => Number(`0x${String(data["txID"])}`));
+    const txids = heard.filter(({ type }) => type === "tx").map(({ data }) => Number(`0x${String(data["txID"])}`));
     assert.deepEqual(
-      told,
+      txids,
       Array.from({ length: 20 }, (_, i) => before + 1 + i),
     );
   });
@@ -360,7 +363,7 @@ suite("elected nodes", () => {
     await app.write();
     const { node, url } = await scene.start(dir, { kind: "primary" });
     const before = node.directory.get("db")?.position.txid ?? 0;
-    // From the first transaction on the node may not act, until it has asked often enough to have noticed.
+    // From the first transaction on the node may not act as primary, until it has checked often enough to notice.
     let asked = 0;
     await node.becomePrimary(node.term, () => {
       const late = (node.directory.get("db")?.position.txid ?? 0) > before && asked++ < 30;
@@ -369,11 +372,11 @@ suite("elected nodes", () => {
     const heard = scene.listen(url);
     await until("greeted", () => heard.length === 1);
     for (let i = 0; i < 5; i++) await app.write();
-    await until("all were told", () => heard.length === 6);
+    await until("all events arrive", () => heard.length === 6);
     assert.ok(asked >= 30);
-    const told = heard.slice(1).map(({ data }) => Number(`0x${String(data["txID"])}`));
+    const txids = heard.slice(1).map(({ data }) => Number(`0x${String(data["txID"])}`));
     assert.deepEqual(
-      told,
+      txids,
       [1, 2, 3, 4, 5].map((n) => before + n),
     );
   });

@@ -1,6 +1,6 @@
 /**
- * A node: a directory of databases, the role it plays for all of them, and those who listen. Who decides about the
- * role (a setting, or an election) is not known here.
+ * A node: a directory of databases, its role for all of them, and its event readers. What decides the role (a setting,
+ * or an election) is outside of this class.
  *
  *   primary   databases are released, applications write, transactions are captured and sent to replicas
  *   replica   databases are held, what the primary sends is applied
@@ -59,7 +59,7 @@ export class ReplicationNode {
     publish: (name, infos) => this.#publish(name, infos),
   });
   proxy: ProxyStatus | undefined;
-  /** Called when the primary asks this node to take over. */
+  /** Called when the primary requests that this node takes over. */
   onHandoff: (term: number) => void = () => undefined;
 
   /** While primary: transactions after this one must stay in the log, whatever their age. */
@@ -250,7 +250,7 @@ export class ReplicationNode {
   }
 
   #refuseIfClosing(): void {
-    if (this.#closing) fail("conflict", "this node is being closed; ask another one");
+    if (this.#closing) fail("conflict", "this node is being closed; use another one");
   }
 
   async #leave(): Promise<void> {
@@ -281,11 +281,11 @@ export class ReplicationNode {
   #watchOver(signal: AbortSignal): Promise<void> {
     const { clock, directory: databases, streams, acknowledgements } = this;
     const unacked = (database: ReplicatedDatabase): boolean => acknowledgements.tooFarAhead(database);
-    const askForAcks = (): void => acknowledgements.look();
+    const requestAcks = (): void => acknowledgements.look();
     const [discover, tidy] = [(): void => this.#discover(), (): void => this.#tidy()];
     const { max_lag_ms = REPLICATION_LIMITS.max_lag_ms } = this.#options;
     const until_ms = (): number => this.#until_ms();
-    const parts = { clock, databases, streams, max_lag_ms, until_ms, unacked, askForAcks, discover, tidy };
+    const parts = { clock, databases, streams, max_lag_ms, until_ms, unacked, requestAcks, discover, tidy };
     return watchOver(parts, signal);
   }
 
@@ -341,8 +341,8 @@ export class ReplicationNode {
   }
 
   /**
-   * Hands over to a replica: stops the applications, sends everything, and tells it to take over. Afterwards this node
-   * is fenced. Fails, and stays primary, when the replica is missing or too slow.
+   * Hands over to a replica: stops the applications, sends everything, and requests that it takes over. Afterwards this
+   * node is fenced. Fails, and stays primary, when the replica is missing or too slow.
    */
   async handOff(node: string): Promise<void> {
     await this.#change(() => drained(this, () => this.#handOff(node)));

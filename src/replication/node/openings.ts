@@ -1,6 +1,6 @@
 /**
- * Databases that are being opened, a slice of time for each: finding out where a large one stands takes long, and meanwhile
- * the others are captured, replicas are served and leases renewed.
+ * Opens databases in time slices: finding the position of a large one takes long, and meanwhile the others are
+ * captured, replicas are served and leases renewed.
  */
 import { rmSync } from "node:fs";
 import { join } from "node:path";
@@ -55,19 +55,23 @@ export class Openings {
 
   /** Another file has the database's name. Its content becomes a transaction after those of the old one. */
   replace(database: ReplicatedDatabase): void {
-    this.#place.problems.set(database.name, "replaced", "another file has its name; that one is opened");
+    this.#place.problems.set(database.name, "replaced", "another file has its name and is being opened");
     this.#running.set(database.name, this.#replacing(database));
   }
 
   /** The database's WAL was deleted. Its content is checkpointed, then everyone starts anew. */
   healLog(database: ReplicatedDatabase): void {
-    this.#place.problems.set(database.name, "replaced", "its write-ahead log was deleted; what it had is copied back");
+    this.#place.problems.set(
+      database.name,
+      "replaced",
+      "its write-ahead log was deleted; its content is being checkpointed",
+    );
     this.#running.set(database.name, this.#healing(database));
   }
 
   /** The database's file is being written to outside SQLite. When that is over, it is examined. */
   overwritten(database: ReplicatedDatabase): void {
-    const reason = "its file was written to past SQLite, as cp does; nobody can write until it is known what it is now";
+    const reason = "its file was written to outside SQLite, as by cp; writes are blocked until its content is checked";
     this.#place.problems.set(database.name, "replaced", reason);
     this.#running.set(database.name, this.#settling(database));
   }
@@ -189,7 +193,7 @@ export class Openings {
       if (database.isOwnWal(identityAt(`${path}-wal`))) {
         for (const end of ["-wal", "-shm"]) rmSync(path + end, { force: true });
       }
-      this.#options.log(`${name}: another file has its name; the one before is kept as ${kept_at}`);
+      this.#options.log(`${name}: another file has its name; the previous one was moved to ${kept_at}`);
     } finally {
       if (!retired) database.abandon();
     }
@@ -207,7 +211,7 @@ export class Openings {
       database.emptyLog();
       for (let users = usersOfDeleted(`${path}-wal`); users.length > 0; users = usersOfDeleted(`${path}-wal`)) {
         const who = `process ${users.join(" and ")}`;
-        const reason = `its write-ahead log was deleted, but ${who} still has it open: restart it; nobody can write until then`;
+        const reason = `its write-ahead log was deleted, but ${who} still has it open: restart it; writes are blocked until then`;
         if (this.#place.problems.get(name)?.reason !== reason) this.#place.problems.set(name, "replaced", reason);
         yield WAIT;
       }
@@ -226,9 +230,9 @@ export class Openings {
     try {
       // An undone deletion leaves nothing to keep.
       if (undone.last.checksum === NO_PAGES) return;
-      where = `kept as ${yield* this.#place.aside.copyingUndone(database, undone)}`;
+      where = `copied to ${yield* this.#place.aside.copyingUndone(database, undone)}`;
     } catch (error) {
-      where = `which could not be kept: ${messageOf(error)}`;
+      where = `which could not be copied aside: ${messageOf(error)}`;
     }
     this.#options.log(
       `${name}: an older file was restored, as transaction ${undone.after} left it; ${count} transactions are undone on all nodes, ${where}`,

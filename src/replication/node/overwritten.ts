@@ -1,10 +1,10 @@
 /**
- * A database whose file somebody has written to past SQLite, with `cp` for example. The node holds its write lock
- * meanwhile, if it can, so that nobody mixes the two. When the file stands still it is one of three things:
+ * A database whose file was written to outside SQLite, with `cp` for example. The node holds its write lock meanwhile,
+ * if it can, so that applications do not mix the two. When the file stops changing it is one of three things:
  *
- *   as before   somebody has only touched it
- *   another     a whole database: a copy of it takes its name, and becomes the truth once nobody uses the old one
- *   damaged     replicas keep theirs, and the node waits until somebody puts a good file there
+ *   as before   it was only touched
+ *   another     an intact database: a copy of it takes its name, and replaces the old one once no process uses that
+ *   damaged     replicas keep theirs, and the node waits for an intact file
  */
 import {
   closeSync,
@@ -39,7 +39,7 @@ interface Place {
 }
 
 /**
- * Returns when another file has its name and nobody uses the old one, or when it is unchanged, and held. SQLite may
+ * Returns when another file has its name and no process uses the old one, or when it is unchanged, and held. SQLite may
  * refuse the lock, because it finds pages of two databases; then applications continue with cached pages.
  */
 export function* settleOverwritten(
@@ -106,7 +106,7 @@ const stampOf = (files: DatabaseFiles): string => {
   return `${size} ${mtime}`;
 };
 
-/** Waits until nobody has written to the file for a while. */
+/** Waits until the file has not changed for a while. */
 function* standingStill(files: DatabaseFiles, clock: Clock): Steps<string> {
   let seen = stampOf(files);
   let since_ms = clock.monotonic();

@@ -11,8 +11,8 @@ import { Peer, PeerRefused } from "./peer.ts";
 
 const HEAD = "HTTP/1.1 200 OK\r\nhangar-term: 7\r\nconnection: close\r\n\r\n";
 
-/** A server that has been asked for one thing: where it is, and the connection to answer on. */
-async function asked(t: TestContext): Promise<{ peer: Peer; answering: Promise<Socket> }> {
+/** A server for one request: a peer for its address, and the connection to respond on. */
+async function serveOnce(t: TestContext): Promise<{ peer: Peer; answering: Promise<Socket> }> {
   const server = createServer().listen(0, "127.0.0.1");
   t.after(() => server.close());
   await once(server, "listening");
@@ -22,8 +22,8 @@ async function asked(t: TestContext): Promise<{ peer: Peer; answering: Promise<S
   return { peer: new Peer(`http://127.0.0.1:${port}`, systemClock, undefined), answering: promise };
 }
 
-/** Asks, and gathers what comes until the end; `soon`: before anybody reads. */
-async function ask(peer: Peer, soon: () => Promise<void> = async () => undefined) {
+/** Sends a request and collects the response until its end; `soon` runs before anything is read. */
+async function send(peer: Peer, soon: () => Promise<void> = async () => undefined) {
   const { response, term, body } = await peer.openStream("/stream", {}, new AbortController().signal);
   await soon();
   const parts: Buffer[] = [];
@@ -40,10 +40,10 @@ const numbered = (bytes: number): Buffer => Buffer.from(Uint32Array.from({ lengt
 
 suite("responses of a peer", () => {
   test("the whole body arrives in order, whatever came with the headers or before it was read", async (t) => {
-    const { peer, answering } = await asked(t);
+    const { peer, answering } = await serveOnce(t);
     const sent = numbered(8 * 1024 * 1024);
     const [early, later] = [300_000, 1_000_000];
-    const answered = ask(peer, async () => {
+    const answered = send(peer, async () => {
       const socket = await answering;
       socket.write(sent.subarray(early, later));
       // A turn of the loop on this side for what the other side's kernel has taken.
@@ -59,8 +59,8 @@ suite("responses of a peer", () => {
   });
 
   test("headers in several packets are read as one", async (t) => {
-    const { peer, answering } = await asked(t);
-    const answered = ask(peer);
+    const { peer, answering } = await serveOnce(t);
+    const answered = send(peer);
     const socket = await answering;
     socket.setNoDelay(true);
     for (const letter of HEAD) {
@@ -72,8 +72,8 @@ suite("responses of a peer", () => {
   });
 
   test("a broken connection ends the response", async (t) => {
-    const { peer, answering } = await asked(t);
-    const answered = ask(peer, async () => {
+    const { peer, answering } = await serveOnce(t);
+    const answered = send(peer, async () => {
       (await answering).resetAndDestroy();
     });
     (await answering).write(`${HEAD}some of it`);
@@ -83,7 +83,7 @@ suite("responses of a peer", () => {
   test("an incomplete download leaves no file, and an existing file is untouched", async (t) => {
     const file = join(tempDir(), "copy.db");
     const fetched = async (): Promise<void> => {
-      const { peer, answering } = await asked(t);
+      const { peer, answering } = await serveOnce(t);
       const fetching = peer.fetchFile("/export?name=db", file, new AbortController().signal);
       const refused = assert.rejects(fetching);
       const socket = await answering;
@@ -98,8 +98,8 @@ suite("responses of a peer", () => {
   });
 
   test("an error response is read to its end and reported", async (t) => {
-    const { peer, answering } = await asked(t);
-    const answered = ask(peer);
+    const { peer, answering } = await serveOnce(t);
+    const answered = send(peer);
     const socket = await answering;
     socket.end("HTTP/1.1 409 Conflict\r\ncontent-length: 3\r\nconnection: close\r\n\r\nno!");
     await assert.rejects(answered, (error: unknown) => {

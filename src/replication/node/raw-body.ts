@@ -1,7 +1,7 @@
 /**
- * The body of an answer that goes on until its connection ends, as it comes from the socket. Memory of its own for every
- * piece costs the collector more than all that is done with what is in it, so one piece is read into again and again. The
- * head of the answer goes through Node's parser like any other.
+ * Reads the endless body of a response directly from the socket. A new buffer for every chunk would cost the garbage
+ * collector more than everything done with its content, so one buffer is reused. The head of the response goes through
+ * Node's parser as usual.
  */
 import type { ClientRequestArgs, IncomingMessage } from "node:http";
 import { connect, type Socket } from "node:net";
@@ -25,7 +25,7 @@ export class RawBody {
     return socket;
   };
 
-  /** From here on bytes go to `take`, each time good until it returns; first those that came with the head. */
+  /** From here on bytes go to `take`, valid until it returns; first those that arrived with the head. */
   read(response: IncomingMessage, take: (bytes: Buffer) => void): void {
     for (let bytes = response.read() as Buffer | null; bytes; bytes = response.read() as Buffer | null) take(bytes);
     this.#take = take;

@@ -1,6 +1,7 @@
 /**
- * The replica's side of the halt lock: POST /lock lets applications on this node write to one database, POST /unlock sends what
- * they have written to the primary. For migrations that must run here; other writes belong to the primary.
+ * The replica's side of the halt lock: POST /lock allows applications on this node to write to one database, POST
+ * /unlock sends their transactions to the primary. For migrations that must run here; other writes belong to the
+ * primary.
  */
 import { createHash } from "node:crypto";
 import { closeSync, fsyncSync, openSync, rmSync } from "node:fs";
@@ -69,7 +70,7 @@ export class RemoteWrites {
     lock.ending = this.#endLater(name, id);
   }
 
-  /** Sends what was written to the primary. On failure it is kept aside as a divergence. */
+  /** Sends what was written to the primary. On failure it is copied aside as a divergence. */
   async unlock(name: string, id: string): Promise<{ position: string; transactions: number }> {
     const lock = this.#find(name, id);
     const { database, peer, from } = lock;

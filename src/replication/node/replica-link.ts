@@ -1,6 +1,6 @@
 /**
- * The replica's end: one connection to the primary, from finding out where both stand to the last frame. A database that
- * cannot take what is sent is opened anew and asks to be placed anew; the others go on meanwhile.
+ * The replica's end of the stream: one connection to the primary, from the comparison of positions to the last frame. A
+ * database to which a frame cannot be applied is reopened and reports its position again; the others continue.
  */
 import { messageOf } from "#core/assert.ts";
 import { PositionMismatch, type TransactionInfo } from "../database/state.ts";
@@ -29,7 +29,7 @@ export interface LinkEvents {
   /** Everything that the primary had at the start is here. */
   ready(): void;
   healed(name: string, divergence: Divergence, kept_at: string): void;
-  /** The primary asks this node to take over. It has sent everything, and writes nothing more. */
+  /** The primary requests that this node takes over. It has sent everything, and writes nothing more. */
   handoff(term: number): void;
   log(message: string): void;
 }
@@ -53,15 +53,15 @@ export class ReplicaLink {
   readonly #incoming: Incoming;
   #term = 0;
   #signal = new AbortController().signal;
-  /** Positions on disk that the primary was told. */
-  readonly #told = new Map<string, string>();
+  /** Durable positions as last acknowledged to the primary. */
+  readonly #acknowledged = new Map<string, string>();
   #divergences = new Map<string, Divergence>();
   /** Transactions of one database that are applied together. */
   #batch: { name: string; files: Buffer[] } = { name: "", files: [] };
   /** Databases whose position the primary must take again. What it sends before that may not fit. */
   readonly #unplaced = new Set<string>();
   /** How often that was requested without progress, and when it may be requested again. */
-  readonly #asked = new Map<string, { times: number; next_ms: number }>();
+  readonly #placements = new Map<string, { times: number; next_ms: number }>();
   #placing: Promise<void> | undefined;
 
   constructor(options: LinkOptions) {
@@ -126,7 +126,7 @@ export class ReplicaLink {
       this.#directory.setDamagedAside();
       const unusable = new Set(this.#directory.unusable);
       for (const name of this.#unplaced) {
-        if (!unusable.has(name) && performance.now() >= (this.#asked.get(name)?.next_ms ?? 0)) {
+        if (!unusable.has(name) && performance.now() >= (this.#placements.get(name)?.next_ms ?? 0)) {
           await this.#placeOne(name, signal);
         }
       }
@@ -137,10 +137,10 @@ export class ReplicaLink {
 
   async #placeOne(name: string, signal: AbortSignal): Promise<void> {
     const { peer, node } = this.#options;
-    const times = (this.#asked.get(name)?.times ?? 0) + 1;
+    const times = (this.#placements.get(name)?.times ?? 0) + 1;
     const { retry_ms, retry_most_ms } = REPLICATION_LIMITS;
     const next_ms = performance.now() + Math.min(retry_ms * 2 ** times, retry_most_ms);
-    this.#asked.set(name, { times, next_ms });
+    this.#placements.set(name, { times, next_ms });
     const divergence = (await findDivergences(this.#directory, peer, signal, name)).get(name);
     if (divergence) this.#divergences.set(name, divergence);
     const position = this.#positionOf(name);
@@ -229,11 +229,11 @@ export class ReplicaLink {
   #placed(name: string): void {
     this.#options.distrusted.delete(name);
     this.#unplaced.delete(name);
-    this.#asked.delete(name);
+    this.#placements.delete(name);
     this.#known(name);
   }
 
-  /** The primary has it, so what was said of one that it did not have is over. */
+  /** The primary has it, so the problem of a missing one is over. */
   #known(name: string): void {
     const { problems } = this.#directory;
     if (problems.get(name)?.state === "kept") problems.clear(name);
@@ -260,7 +260,7 @@ export class ReplicaLink {
       database.apply(files, this.#term);
       if (drop) {
         const { info, kept_at } = this.#directory.applyDrop(database, drop, this.#term);
-        events.log(`${name}: deleted on the primary; kept as ${kept_at}`);
+        events.log(`${name}: deleted on the primary; moved to ${kept_at}`);
         events.transaction(name, info);
       }
       this.#placed(name);
@@ -319,7 +319,7 @@ export class ReplicaLink {
       return;
     }
     const kept_at = this.#directory.applyDeletion(database, at);
-    this.#options.events.log(`${name}: deleted on the primary; kept as ${kept_at}`);
+    this.#options.events.log(`${name}: deleted on the primary; moved to ${kept_at}`);
   }
 
   #unknown(name: string, reason: string): void {
@@ -330,25 +330,25 @@ export class ReplicaLink {
   #handoff(term: number, positions: Record<string, string>): void {
     const here = this.#directory.positions();
     const equal = Object.entries(positions).every(([name, position]) => here[name] === position);
-    if (!equal) throw new PositionMismatch("asked to take over without having everything");
+    if (!equal) throw new PositionMismatch("requested to take over without having everything");
     // From here on this node may be the only one that has it.
     for (const { log } of this.#directory) log.syncNow();
     this.#options.events.handoff(term);
   }
 
-  /** Syncs, and acknowledges to the primary, which asks again if that is lost. */
+  /** Syncs, and acknowledges to the primary, which repeats its request if that is lost. */
   async #acknowledge(): Promise<void> {
     const { peer, node, events } = this.#options;
     try {
       const databases: Record<string, string> = {};
       for (const database of this.#directory) {
         const position = this.#positionOf(database.name);
-        if (position === undefined || this.#told.get(database.name) === position) continue;
+        if (position === undefined || this.#acknowledged.get(database.name) === position) continue;
         await database.durable();
         databases[database.name] = position;
       }
       await peer.json("POST", "/ack", { node, term: this.#term, databases }, this.#signal);
-      for (const [name, position] of Object.entries(databases)) this.#told.set(name, position);
+      for (const [name, position] of Object.entries(databases)) this.#acknowledged.set(name, position);
     } catch (error) {
       if (!this.#signal.aborted) events.log(`acknowledging: ${messageOf(error)}`);
     }

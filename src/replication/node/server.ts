@@ -1,5 +1,5 @@
 /**
- * The node's own HTTP server. A node is a process beside an application and has few routes, all in one table.
+ * The node's own HTTP server. A node runs beside an application and has few routes, all in one table.
  *
  *   GET  /events            the event stream of the specification
  *   GET  /info              what this node is
@@ -11,7 +11,7 @@
  *   POST /lock, /unlock     let applications of a replica write for a while; /halt, /tx, /unhalt: the primary's side of it
  *   POST /positions, /stream, /place, /ack, /handoff   between nodes
  *
- * Everything but the first four must prove that it comes from a node of the cluster, or from somebody with its key.
+ * All but the first four need authentication as a node of the cluster, or with its key.
  * A node without credentials listens on loopback only (see commands.ts), and answers no web page.
  */
 import type { IncomingMessage, Server, ServerResponse } from "node:http";

@@ -1,7 +1,7 @@
 /**
  * Small files for applications that do not speak HTTP: `.primary` holds the primary's host:port and is absent on
  * the primary, `.lag` says in milliseconds how far a replica is behind, `NAME-pos` is a database's position.
- * Each is replaced whole. They are hints: written now and then, beside the work, and never in its way.
+ * Each is replaced atomically. They are hints: written in the background, with a delay.
  */
 import { renameSync, rmSync, writeFileSync } from "node:fs";
 import { rm, writeFile } from "node:fs/promises";

@@ -1,6 +1,6 @@
 /**
- * The primary's end of the streams to its replicas. A replica is a set of places in the logs, not a queue: one that
- * is slow costs no memory, and one that falls behind the logs gets a snapshot.
+ * The primary's end of the streams to its replicas. A replica is a set of positions in the logs, not a queue: a slow
+ * one costs no memory, and one that falls behind the logs gets a snapshot.
  */
 import type { ServerResponse } from "node:http";
 import { messageOf } from "#core/assert.ts";
@@ -22,7 +22,7 @@ export interface Hello {
   hostname: string;
   term: number;
   databases: Map<string, Position>;
-  /** Databases that it cannot use now; they are sent when it asks again. */
+  /** Databases that it cannot use now; they are sent when it requests them again. */
   skip: Set<string>;
   /** Whether it may become primary. */
   candidate: boolean;
@@ -43,11 +43,11 @@ interface Replica {
   /** Since when its connection has been congested. */
   full_since_ms: number | undefined;
   stuck: boolean;
-  /** Told to take over: nothing more may follow. */
+  /** The handover was sent: nothing more may follow. */
   ended: boolean;
-  /** Since when it has not acknowledged, and when it was last asked. */
-  asked_since_ms: number | undefined;
-  asked_ms: number;
+  /** Since when an acknowledgement is pending, and when it was last requested. */
+  ack_pending_since_ms: number | undefined;
+  ack_requested_ms: number;
 }
 
 export interface StreamsOptions {
@@ -91,23 +91,23 @@ export class Streams {
       full_since_ms: undefined,
       stuck: false,
       ended: false,
-      asked_since_ms: undefined,
-      asked_ms: 0,
+      ack_pending_since_ms: undefined,
+      ack_requested_ms: 0,
     };
     this.#replicas.add(replica);
     this.#options.in_sync.connected(hello.node, hello.candidate);
     response.on("drain", () => this.#pump(replica));
     response.on("close", () => this.#remove(replica));
     response.on("error", () => this.#remove(replica));
-    for (const name of hello.databases.keys()) this.#tellWithout(replica, name);
+    for (const name of hello.databases.keys()) this.#sendMissing(replica, name);
     this.#pump(replica);
   }
 
   /**
-   * A replica has a database that is not open here. Only a logged deletion proves that it is gone; otherwise the
+   * A replica has a database that is not open here. Only a logged deletion proves that it was deleted; otherwise the
    * replica's may be the last copy.
    */
-  #tellWithout(replica: Replica, name: string): void {
+  #sendMissing(replica: Replica, name: string): void {
     const { directory } = this.#options;
     if (directory.get(name)) return;
     const deleted = directory.deletedAt(name);
@@ -143,14 +143,15 @@ export class Streams {
     if (this.#replicas.delete(replica) && !this.#find(node)) this.#options.in_sync.disconnected(node);
   }
 
-  /** Asks every replica for its position on disk: one request at a time, repeated without an answer. */
-  askForAcks(): void {
+  /** Requests every replica's durable position: one request at a time, repeated without a response. */
+  requestAcks(): void {
     const now_ms = this.#options.clock.monotonic();
     for (const replica of this.#replicas) {
-      const { ended, asked_since_ms, asked_ms } = replica;
-      if (ended || (asked_since_ms !== undefined && now_ms - asked_ms < REPLICATION_LIMITS.ack_ms)) continue;
-      replica.asked_since_ms ??= now_ms;
-      replica.asked_ms = now_ms;
+      const { ended, ack_pending_since_ms, ack_requested_ms } = replica;
+      if (ended || (ack_pending_since_ms !== undefined && now_ms - ack_requested_ms < REPLICATION_LIMITS.ack_ms))
+        continue;
+      replica.ack_pending_since_ms ??= now_ms;
+      replica.ack_requested_ms = now_ms;
       this.#write(replica, jsonFrame(FRAME.sync, {}));
     }
   }
@@ -158,14 +159,16 @@ export class Streams {
   /** A replica has acknowledged. Returns false when it is not connected. */
   answered(node: string): boolean {
     const replica = this.#find(node);
-    if (replica) replica.asked_since_ms = undefined;
+    if (replica) replica.ack_pending_since_ms = undefined;
     return replica !== undefined;
   }
 
   /** Replicas that have not acknowledged in time. */
   get late(): Set<string> {
     const since_ms = this.#options.clock.monotonic() - REPLICATION_LIMITS.ack_ms;
-    const late = [...this.#replicas].filter(({ asked_since_ms = since_ms + 1 }) => asked_since_ms <= since_ms);
+    const late = [...this.#replicas].filter(
+      ({ ack_pending_since_ms = since_ms + 1 }) => ack_pending_since_ms <= since_ms,
+    );
     return new Set(late.map(({ hello }) => hello.node));
   }
 

@@ -1,4 +1,4 @@
-/** Terms only grow: nobody leads or follows in one that is over. */
+/** Terms only increase: no node leads or follows in an earlier one. */
 import assert from "node:assert/strict";
 import { suite } from "node:test";
 import { story, until } from "./fixtures.ts";

@@ -1,4 +1,4 @@
-/** What a node is made with, and what it says about itself. */
+/** Options of a node, and what it reports about itself. */
 import type { Clock } from "#core/clock.ts";
 import type { Credentials } from "../credentials/credentials.ts";
 import type { Sizes } from "../limits.ts";
@@ -26,7 +26,7 @@ export interface NodeOptions {
   onFailure(error: unknown): void;
 }
 
-/** The HTTP proxy of a node, as others are told of it. */
+/** The HTTP proxy of a node, as reported to others. */
 export interface ProxyStatus {
   /** Where other nodes reach it. */
   url: string;

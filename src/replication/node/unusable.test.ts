@@ -1,4 +1,4 @@
-/** What an operator does about databases that cannot be used, and what the nodes say of it meanwhile. */
+/** Repairs of unusable databases by an operator, and what the nodes report meanwhile. */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -38,7 +38,7 @@ const importInto = ({ primary }: Pair, body: Buffer): Promise<Response> =>
   fetch(`${primary.url}/import?name=db`, { method: "POST", body });
 
 suite("databases that cannot be used", () => {
-  story("an import heals a damaged one, which is kept aside, and its transactions go on (R7)", async (scene) => {
+  story("an import replaces a damaged one, which is moved aside, and its transactions continue (R7)", async (scene) => {
     const pair = await pairOf(scene);
     const { primary, replica, dirs } = pair;
     const before = primary.node.directory.get("db")?.position.txid ?? 0;
@@ -93,21 +93,27 @@ suite("databases that cannot be used", () => {
     },
   );
 
-  story("control: a primary that calls gone what it cannot open takes the replica's file away (R6)", async (scene) => {
-    const { primary, replica, dirs } = await pairOf(scene);
-    const port = Number(new URL(primary.url).port);
-    await primary.close();
-    rmSync(join(dirs[0], "db"));
-    const { deletedAt } = Directory.prototype;
-    scene.later(() => {
-      Directory.prototype.deletedAt = deletedAt;
-    });
-    Directory.prototype.deletedAt = () => ({ txid: 1000, checksum: NO_PAGES });
-    await scene.start(dirs[0], { kind: "primary" }, { port });
-    await until("it is gone", () => !replica.node.directory.get("db"));
-    assert.ok(!existsSync(join(dirs[1], "db")));
-    assert.equal(readdirSync(join(dirs[1], ".replication", "aside")).filter((name) => name.endsWith(".db")).length, 1);
-  });
+  story(
+    "control: a primary that reports an unopened database as deleted removes the replica's file (R6)",
+    async (scene) => {
+      const { primary, replica, dirs } = await pairOf(scene);
+      const port = Number(new URL(primary.url).port);
+      await primary.close();
+      rmSync(join(dirs[0], "db"));
+      const { deletedAt } = Directory.prototype;
+      scene.later(() => {
+        Directory.prototype.deletedAt = deletedAt;
+      });
+      Directory.prototype.deletedAt = () => ({ txid: 1000, checksum: NO_PAGES });
+      await scene.start(dirs[0], { kind: "primary" }, { port });
+      await until("it is removed", () => !replica.node.directory.get("db"));
+      assert.ok(!existsSync(join(dirs[1], "db")));
+      assert.equal(
+        readdirSync(join(dirs[1], ".replication", "aside")).filter((name) => name.endsWith(".db")).length,
+        1,
+      );
+    },
+  );
 
   story("a deletion that does not follow from what the replica has takes nothing away (R6)", async (scene) => {
     const { primary, replica, dirs } = await pairOf(scene);

@@ -83,7 +83,7 @@ suite("GET /wait", () => {
   story("invalid parameters are refused with the allowed values", async (scene) => {
     const primary = await scene.start(scene.dir(), { kind: "primary" });
     const replica = await scene.start(scene.dir(), { kind: "join", url: primary.url });
-    const cases: [url: string, query: string, status: number, words: RegExp][] = [
+    const cases: [url: string, query: string, status: number, text: RegExp][] = [
       [primary.url, "", 400, /db is missing/],
       [primary.url, "db=../etc", 400, /cannot be the name of a database/],
       [primary.url, "db=x&txid=zz", 400, /txid .* such as 00000000000000ff/],
@@ -97,10 +97,10 @@ suite("GET /wait", () => {
       [primary.url, "db=x", 404, /there is no database x/],
       [replica.url, "db=x&txid=1&timeout=20ms", 408, /x is not here yet/],
     ];
-    for (const [url, query, status, words] of cases) {
+    for (const [url, query, status, text] of cases) {
       const answer = await wait(url, query);
       assert.equal(answer.status, status, `${query}: ${JSON.stringify(answer.body)}`);
-      assert.match(JSON.stringify(answer.body), words, query);
+      assert.match(JSON.stringify(answer.body), text, query);
     }
   });
 
@@ -108,12 +108,12 @@ suite("GET /wait", () => {
     const here = scene.dir();
     const primary = await scene.start(here, { kind: "primary" });
     await scene.app(here);
-    const gone = new AbortController();
-    const waiting = fetch(`${primary.url}/wait?db=db&txid=ffff&timeout=60s`, { signal: gone.signal }).catch(() => 0);
+    const client = new AbortController();
+    const waiting = fetch(`${primary.url}/wait?db=db&txid=ffff&timeout=60s`, { signal: client.signal }).catch(() => 0);
     await until("it waits", () => primary.node.waits.count === 1);
-    gone.abort();
+    client.abort();
     await waiting;
-    await until("it is let go", () => primary.node.waits.count === 0);
+    await until("it is dropped", () => primary.node.waits.count === 0);
   });
 
   story("the client repeats requests to wait longer than one may", async (scene) => {

@@ -1,8 +1,8 @@
 /**
- * GET /wait?db=&txid=&timeout=: answers when a transaction is here. Without a txid: when everything that applications had
- * committed on this node before the question is durable, and with the position after it, so that a program that has just
- * written knows a position that has its write, whatever others write meanwhile. `ack` asks on the primary for replicas that
- * have it on disk as well; unless told otherwise as many as the node was started with.
+ * GET /wait?db=&txid=&timeout=: responds when a transaction is here. Without a txid: when everything that applications
+ * had committed on this node before the request is durable, with the position after it, so that a program that has
+ * just written knows a position that includes its write, whatever others write meanwhile. `ack` on the primary also
+ * waits for replicas that have it on disk; by default as many as the node was started with.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { parseDuration } from "#core/durations.ts";
@@ -91,10 +91,10 @@ function refuseLost({ directory }: ReplicationNode, { name, wanted }: Wait): voi
   if (wanted?.checksum === undefined) return;
   const here = directory.get(name)?.checksumAt(wanted.txid);
   if (here === undefined || here === wanted.checksum) return;
-  const [asked, found] = [wanted.checksum, here].map((checksum) => formatPosition({ txid: wanted.txid, checksum }));
+  const [requested, found] = [wanted.checksum, here].map((checksum) => formatPosition({ txid: wanted.txid, checksum }));
   fail(
     "transaction_lost",
-    `${name} has ${found} instead of ${asked}: another primary took over without that transaction`,
+    `${name} has ${found} instead of ${requested}: another primary took over without that transaction`,
   );
 }
 

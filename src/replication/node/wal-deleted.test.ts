@@ -54,7 +54,9 @@ suite("WAL file deleted on a replica", () => {
       await once(holder.stdout, "data");
       rmSync(join(there, "db-wal"));
       const reason = (): string => replica.node.directory.problems.get("db")?.reason ?? "";
-      await until("it says who has it open", () => reason().includes(`process ${holder.pid} still has it open`));
+      await until("the reason names the process that has it open", () =>
+        reason().includes(`process ${holder.pid} still has it open`),
+      );
       await app.write();
       holder.kill("SIGKILL");
       await until("it follows", () => same(primary, replica)() && look(join(there, "db")).entries === 2);

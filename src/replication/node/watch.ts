@@ -1,4 +1,4 @@
-/** What a primary does all the time: it looks for what applications have written, and whether its databases are still there. */
+/** The primary's loop: polls for new commits of applications, and for databases that were removed. */
 import type { Clock } from "#core/clock.ts";
 import type { Captured } from "../database/capture.ts";
 import type { ReplicatedDatabase } from "../database/database.ts";
@@ -17,8 +17,8 @@ export interface Watched {
   max_lag_ms: number;
   /** Whether writers must wait until more is acknowledged. */
   unacked(database: ReplicatedDatabase): boolean;
-  /** Asks replicas for their positions, when someone waits for them. */
-  askForAcks(): void;
+  /** Requests the replicas' durable positions, when a caller waits for them. */
+  requestAcks(): void;
   discover(): void;
   tidy(): void;
 }
@@ -61,7 +61,7 @@ async function lookAgainAndAgain(
       ...captureOne(watched.databases, database),
     }));
     streams.heartbeat();
-    watched.askForAcks();
+    watched.requestAcks();
     const wait = !streams.keepsUp(watched.max_lag_ms);
     for (const { database, transactions, too_fast = false } of captured) {
       const unacked = watched.unacked(database);
@@ -78,7 +78,7 @@ async function lookAgainAndAgain(
   }
 }
 
-/** Waits for the next commit, or for the time at which all databases are looked at anyway. */
+/** Waits for the next commit, or for the next poll of all databases. */
 async function untilNextLook(clock: Clock, writes: WriteWatch<ReplicatedDatabase>, found: boolean): Promise<void> {
   const { look_ms, quiet_look_ms, look_again_ms } = REPLICATION_LIMITS;
   const due_ms = clock.monotonic() + (writes.quiet ? quiet_look_ms : look_ms);

@@ -6,10 +6,10 @@
  *   snapshot_part   number of the first page (4), pages that follow each other
  *   gone            JSON: a database whose deletion the primary has logged, and the position of that
  *   unknown         JSON: a database that the primary does not have open, and why
- *   known           JSON: a database whose position the primary goes on from: it has it, whatever it said before
+ *   known           JSON: a database whose position the primary continues from; it revokes an earlier `unknown`
  *   ready           everything the primary had when the replica connected has been sent
  *   heartbeat       JSON: the primary's time; after `ready`, and when nothing else was sent for a while
- *   sync            make durable what has come, and say at /ack what that is
+ *   sync            requests that everything received is made durable and acknowledged at /ack
  *   handoff         JSON: the positions at which the replica is to take over as primary, in which term
  */
 import { REPLICATION_LIMITS } from "../limits.ts";

@@ -26,7 +26,7 @@ export async function followNode(
     const ending = new AbortController();
     const both = AbortSignal.any([signal, ending.signal]);
     try {
-      const events = await ask(endpoint, "/events", both);
+      const events = await query(endpoint, "/events", both);
       // Queried after the stream has begun, so that no change is missed.
       await Promise.race([readLines(events, listener), keepAsking(endpoint, listener, clock, both)]);
     } catch (thrown) {
@@ -40,11 +40,11 @@ export async function followNode(
 
 /** Queries a node's state once. */
 export async function askNode(endpoint: Endpoint, signal: AbortSignal): Promise<NodeState> {
-  const answer = await ask(endpoint, "/info", signal);
+  const answer = await query(endpoint, "/info", signal);
   return readState((await readBody(answer, "observed_bytes")).toString("utf8"));
 }
 
-async function ask(endpoint: Endpoint, path: string, signal: AbortSignal): Promise<IncomingMessage> {
+async function query(endpoint: Endpoint, path: string, signal: AbortSignal): Promise<IncomingMessage> {
   const socket = await dialed(endpoint, { timeout_ms: silence_ms, signal });
   const { host, port } = endpoint;
   const answer = await new Promise<IncomingMessage>((done, failed) => {

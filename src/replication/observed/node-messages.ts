@@ -1,4 +1,7 @@
-/** What a node says, read with suspicion: it runs in somebody's machine, and any program can answer in its place. */
+/**
+ * Validates messages of a node, which are untrusted: it runs in a tenant's machine, and any program can respond
+ * instead.
+ */
 
 import { REPLICATION_LIMITS } from "../limits.ts";
 import { parsePosition } from "../position.ts";

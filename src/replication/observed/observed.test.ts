@@ -25,7 +25,7 @@ const INFO = {
   states: { "held.db": { state: "busy", reason: "an application holds the write lock" }, bad: 7, odd: { state: {} } },
 };
 
-/** Something that answers where a node should: with this account of itself, and these events. */
+/** A server in place of a node, with this state and these events. */
 async function answering(t: TestContext, info: unknown, events: (response: ServerResponse) => void) {
   const server = createServer(({ url }, response) => {
     if (url === "/info") response.end(JSON.stringify(info));
@@ -40,7 +40,7 @@ async function answering(t: TestContext, info: unknown, events: (response: Serve
   return { host: "127.0.0.1", port: (server.address() as AddressInfo).port };
 }
 
-/** What a reader is told until it has seen enough. The compiler compares the clients' type of a message with ours. */
+/** Messages that a reader receives until it has enough. The compiler compares the clients' message type with ours. */
 async function told(observer: Observer, enough: (messages: NodeMessage[]) => boolean): Promise<ClientMessage[]> {
   const ending = new AbortController();
   const messages: NodeMessage[] = [];
@@ -121,13 +121,13 @@ suite("observed nodes", () => {
     await until("every connection is closed", () => open === 0);
   });
 
-  test("delivered messages are not kept in memory", async (t) => {
+  test("delivered messages do not stay in memory", async (t) => {
     const address = await answering(t, INFO, (response) => {
       const line = '{"type":"tx","db":"app.db","data":{"txID":"1"}}\n';
       const timer = setInterval(() => response.write(line), 1);
       response.on("close", () => clearInterval(timer));
     });
-    // Messages are gathered for no time at all, so that there are many.
+    // Messages are not batched, so that there are many.
     const sleep: Clock["sleep"] = (ms, signal) =>
       systemClock.sleep(ms === REPLICATION_LIMITS.observed_gather_ms ? 0 : ms, signal);
     const clock = { ...systemClock, sleep };

@@ -1,6 +1,6 @@
 /**
- * What the nodes of an organization's replicated databases tell, brought together for whoever looks at them. Nodes are
- * listened to only while somebody looks, by a connection of each reader's own that ends with it.
+ * Merges the events of the nodes of an organization's replicated databases for readers. Nodes are followed only while
+ * there is a reader, by connections of each reader's own that end with it.
  */
 import { messageOf } from "#core/assert.ts";
 import type { Clock } from "#core/clock.ts";

@@ -3,8 +3,8 @@ import type { NodeUpdate } from "./node-messages.ts";
 import type { NodeMessage, NodeName, NodeState } from "./types.ts";
 
 /**
- * Pending messages of a reader, bounded: only the last state per node and the last transaction per database are kept,
- * with a count, and primary changes are limited.
+ * Pending messages of a reader, bounded: only the last state per node and the last transaction per database are
+ * buffered, with a count, and primary changes are limited.
  */
 export class Outbox {
   readonly #now: () => number;
@@ -12,7 +12,7 @@ export class Outbox {
   readonly #changes = new Map<string, number>();
   readonly #databases = new Map<string, Set<string>>();
   /** The last message about a node, to skip duplicates. */
-  readonly #told = new Map<string, string>();
+  readonly #sent = new Map<string, string>();
   #filled = Promise.withResolvers<void>();
 
   constructor(now: () => number) {
@@ -30,13 +30,13 @@ export class Outbox {
 
   state(node: NodeName, state: NodeState | undefined, reason: string): void {
     const report = JSON.stringify([state, reason]);
-    if (this.#told.get(node.machine_id) === report) return;
-    this.#told.set(node.machine_id, report);
+    if (this.#sent.get(node.machine_id) === report) return;
+    this.#sent.set(node.machine_id, report);
     this.#put(`node ${node.machine_id}`, { ...node, type: "node", state: state ?? null, reason, ...this.#at() });
   }
 
   gone(node: NodeName): void {
-    this.#told.delete(node.machine_id);
+    this.#sent.delete(node.machine_id);
     this.#waiting.delete(`node ${node.machine_id}`);
     this.#put(`gone ${node.machine_id}`, { ...node, type: "gone", ...this.#at() });
   }
@@ -47,7 +47,7 @@ export class Outbox {
     if (news.type === "primary") {
       const changes = (this.#changes.get(machine_id) ?? 0) + 1;
       if (changes > REPLICATION_LIMITS.observed_changes)
-        throw new Error("it tells too many changes (observed_changes)");
+        throw new Error("it sends too many changes (observed_changes)");
       this.#changes.set(machine_id, changes);
       this.#put(`primary ${machine_id} ${changes}`, { ...node, ...news, ...this.#at() });
       return;

@@ -7,7 +7,7 @@ import { Observer, type ObserverParts } from "./observer.ts";
 const State = Type.Object({
   primary: Type.Boolean(),
   term: Type.Number({ description: "The highest term it knows of." }),
-  lag_ms: Type.Number({ description: "How far it was behind at the last word of its primary." }),
+  lag_ms: Type.Number({ description: "Replication lag at the last message of its primary." }),
   replicas: Type.Number({ description: "Nodes that follow it." }),
   databases: Type.Record(Type.String(), Type.Number(), { description: "The transaction each database is at." }),
   problems: Type.Record(Type.String(), Type.Object({ state: Type.String(), reason: Type.String() }), {
@@ -29,14 +29,14 @@ const Nodes = Type.Object({
 });
 
 const STREAM =
-  "A node is a machine whose metrics say that it is one. A server-sent stream: `node` with the state when it is another, `tx` with the database, how many transactions came together and the last one's number, `primary` when who is primary has changed, `gone`. With `Accept: application/json` how all of them are now.";
+  "A node is a machine whose metrics say that it is one. A server-sent stream: `node` with a changed state, `tx` with the database, the number of transactions and the last one's id, `primary` when the primary has changed, `gone` when the node was removed. With `Accept: application/json` the current state of all of them.";
 
 /** The nodes of replicated databases, as they are and as they change. */
 export function observedRoutes(parts: ObserverParts): Row[] {
   const observer = new Observer(parts);
   return [
     route("GET /v1/orgs/:org_slug/db_nodes", {
-      summary: "Nodes of an organization's replicated databases, and what they tell as it happens",
+      summary: "Nodes of an organization's replicated databases, with their events as they happen",
       description: STREAM,
       part: "databases",
       access: "read org",

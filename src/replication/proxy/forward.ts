@@ -1,4 +1,4 @@
-/** One attempt to have a request answered by a server, and how it ended. */
+/** One attempt to forward a request to a server, with its outcome. */
 import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from "node:http";
 import { Agent, request } from "#http/node-http.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";

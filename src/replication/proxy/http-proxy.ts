@@ -1,7 +1,8 @@
 /**
- * An HTTP proxy before the application of each node: reads go to the local application, writes to the primary's. A client
- * that has written reads its write everywhere: the answer carries the transaction (`__txid` cookie, `hangar-txid` header), and
- * a node that is behind it waits, or asks the primary. While there is no primary, writes wait for the next one.
+ * An HTTP proxy in front of each node's application: reads go to the local application, writes to the primary's. A
+ * client reads its own writes everywhere: the response carries the transaction (`__txid` cookie, `hangar-txid`
+ * header), and a node that is behind it waits, or forwards to the primary. While there is no primary, writes wait for
+ * the next one.
  */
 import type { IncomingMessage, OutgoingHttpHeaders, Server, ServerResponse } from "node:http";
 import { pipeline } from "node:stream";

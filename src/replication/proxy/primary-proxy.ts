@@ -1,4 +1,4 @@
-/** Where the primary's proxy is: other nodes say so in /info. */
+/** Finds the address of the primary's proxy, which nodes report in /info. */
 
 import type { ReplicationNode } from "../node/node.ts";
 import { NodeClient } from "../node-client.ts";
@@ -6,7 +6,7 @@ import { NodeClient } from "../node-client.ts";
 export class PrimaryProxy {
   readonly #node: ReplicationNode;
   #known: { primary: string; url: URL } | undefined;
-  #asking: Promise<URL | string> | undefined;
+  #pending: Promise<URL | string> | undefined;
 
   constructor(node: ReplicationNode) {
     this.#node = node;
@@ -19,13 +19,13 @@ export class PrimaryProxy {
     const { primary } = role;
     if (this.#known?.primary === primary) return this.#known.url;
     // Concurrent requests share one query.
-    this.#asking ??= this.#ask(primary).finally(() => {
-      this.#asking = undefined;
+    this.#pending ??= this.#query(primary).finally(() => {
+      this.#pending = undefined;
     });
-    return await this.#asking;
+    return await this.#pending;
   }
 
-  async #ask(primary: string): Promise<URL | string> {
+  async #query(primary: string): Promise<URL | string> {
     try {
       const info = (await new NodeClient(primary, this.#node.clock).info()) as { proxy?: string; isPrimary?: boolean };
       if (info.proxy === undefined) return `the primary at ${primary} runs no proxy: start it with --proxy-listen`;
@@ -33,11 +33,11 @@ export class PrimaryProxy {
       if (info.isPrimary) this.#known = { primary, url };
       return info.isPrimary ? url : `${primary} is not the primary`;
     } catch (error) {
-      return `the primary at ${primary} does not answer: ${String(error)}`;
+      return `the primary at ${primary} does not respond: ${String(error)}`;
     }
   }
 
-  /** It was unreachable. */
+  /** Forgets the address, because it was unreachable. */
   forget(): void {
     this.#known = undefined;
   }

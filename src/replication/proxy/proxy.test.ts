@@ -93,7 +93,7 @@ const place = (app: URL, queue_ms = 60_000): Required<Pick<StartOptions, "proxy"
 
 const urlOf = ({ node }: RunningNode): string => node.proxy?.url ?? "";
 
-/** A lease that nobody ever gets. */
+/** A lease that no node ever gets. */
 const NO_LEASES: LeaseStore = {
   acquire: () => Promise.resolve(undefined),
   renew: () => Promise.resolve(false),
@@ -142,14 +142,14 @@ suite("HTTP proxy of a node", () => {
   });
 
   story("a request whose application dies is retried only if it is idempotent", async (scene) => {
-    let asked = 0;
+    let requests = 0;
     const { app } = await serve(scene, (request, response) => {
-      request.resume().on("end", () => (++asked % 2 ? request.socket.destroy() : response.end(`at ${asked}`)));
+      request.resume().on("end", () => (++requests % 2 ? request.socket.destroy() : response.end(`at ${requests}`)));
     });
     const node = await scene.start(scene.dir(), { kind: "primary" }, place(app));
     const plain = await fetch(urlOf(node), { method: "POST", body: "x" });
-    assert.deepEqual([plain.status, await codeIn(plain), asked], [502, "outcome_unknown", 1]);
-    asked = 0;
+    assert.deepEqual([plain.status, await codeIn(plain), requests], [502, "outcome_unknown", 1]);
+    requests = 0;
     const keyed = await fetch(urlOf(node), { method: "POST", body: "x", headers: { "idempotency-key": "k" } });
     assert.deepEqual([keyed.status, await keyed.text(), node.proxy?.counts.repeated], [200, "at 2", 1]);
   });

@@ -8,7 +8,7 @@ import type { Page } from "../ltx/page-table.ts";
 export const WAL_HEADER_BYTES = 32;
 export const FRAME_HEADER_BYTES = 24;
 
-/** Checksums over little-endian words; big-endian machines write another magic. */
+/** Checksums over little-endian 32-bit words; big-endian machines write another magic. */
 const MAGIC_LITTLE_ENDIAN = 0x377f0682;
 const VERSION = 3007000;
 
@@ -54,7 +54,7 @@ export class WalSum {
   }
 }
 
-/** The words of a buffer that starts at a multiple of four. */
+/** The 32-bit words of a buffer that starts at a multiple of four. */
 export function wordsOf(bytes: Buffer): Int32Array {
   return new Int32Array(bytes.buffer, bytes.byteOffset, bytes.length >>> 2);
 }

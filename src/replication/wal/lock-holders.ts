@@ -1,4 +1,7 @@
-/** Which processes have a file locked, as far as this one can see them: SQLite has no word for "somebody has it open". */
+/**
+ * Finds processes that have a file locked, as far as this one can see them: SQLite does not report who has a file
+ * open.
+ */
 import { readdirSync, readFileSync, readlinkSync, statSync } from "node:fs";
 
 /** Other processes with a lock on the file. Every connection to a WAL database has one on NAME-shm. */

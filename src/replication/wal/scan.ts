@@ -67,7 +67,7 @@ export function pagesOf({ first, data }: PageRun, page_size: number): Page[] {
   return pages.filter(({ number }) => number !== lockPage(page_size));
 }
 
-/** Every page but the lock page, in order, in batches. The pages are valid until the next batch is asked for. */
+/** Every page but the lock page, in order, in batches. The pages are valid until the next batch is read. */
 export function* scan(files: DatabaseFiles, moment: Moment): Generator<Page[]> {
   const { page_size } = moment;
   const buffer = alignedBuffer(PAGES_AT_ONCE * page_size);

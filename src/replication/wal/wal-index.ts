@@ -34,7 +34,7 @@ const written = alignedBuffer(HEADER_BYTES);
 const writtenWords = wordsOf(written);
 const sum = new WalSum();
 
-/** Undefined without a valid header: a writer died halfway, or nobody has opened the WAL yet. */
+/** Undefined without a valid header: a writer died halfway, or no process has opened the WAL yet. */
 export function readIndexHeader(fd: number): IndexHeader | undefined {
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
     if (readSync(fd, both, 0, BOTH_HEADERS_BYTES, 0) < BOTH_HEADERS_BYTES) return undefined;

@@ -1,8 +1,8 @@
 /**
- * Notices writes to the WALs of databases as they happen (inotify). A commit itself is not a write: with synchronous = FULL
- * an application writes the frames, syncs them, and only then changes the index, which is memory that it has mapped. So after
- * a write the index is looked at every millisecond, for as long as a commit may follow. Where the kernel reports nothing,
- * databases are looked at now and then, as all are.
+ * Notices writes to the WALs of databases as they happen (inotify). A commit itself is not a write: with synchronous =
+ * FULL an application writes the frames, syncs them, and only then changes the index, which is memory that it has
+ * mapped. So after a write the index is looked at every millisecond, for as long as a commit may follow. Where the
+ * kernel reports nothing, databases are looked at now and then, as all are.
  */
 import { type FSWatcher, watch } from "node:fs";
 import { REPLICATION_LIMITS } from "../limits.ts";
@@ -70,7 +70,7 @@ export class WriteWatch<T extends Written> {
       });
       return watcher;
     } catch {
-      // No more watches are to be had (fs.inotify.max_user_watches), or the file is gone.
+      // The limit of watches is reached (fs.inotify.max_user_watches), or the file was removed.
       return undefined;
     }
   }
