@@ -15,6 +15,7 @@ import { LIMITS } from "#core/limits.ts";
 import { envName, flagName, readSettings, SETTINGS } from "#core/settings.ts";
 import { DEPLOYMENT_LIMITS } from "#deployments/limits.ts";
 import { IMAGE_LIMITS } from "#drivers/images/limits.ts";
+import { RUNC_LIMITS } from "#drivers/runtime/runc/limits.ts";
 import { FLY_LIMITS } from "#fly/limits.ts";
 import { GIT_LIMITS } from "#git/limits.ts";
 import { HOST_LIMITS } from "#hosts/limits.ts";
@@ -23,6 +24,7 @@ import { IDENTITY_LIMITS } from "#identity/limits.ts";
 import { DEADLINES_MS, EVENT_TYPES, next, STATES, type Trigger } from "#machines/lifecycle/states.ts";
 import { MACHINE_LIMITS } from "#machines/limits.ts";
 import { BUILTIN_LIMITS } from "#metrics/builtin/limits.ts";
+import { ENGINE_LIMITS } from "#metrics/engine/limits.ts";
 import { QUERY_LIMITS } from "#metrics/promql/limits.ts";
 import { PUSH_LIMITS } from "#metrics/push/limits.ts";
 import { REMOTE_LIMITS } from "#metrics/remote/limits.ts";
@@ -121,6 +123,7 @@ function limitsPage(): string {
   const sections: [string, string, Record<string, number>][] = [
     ["The platform", "src/core/limits.ts", LIMITS],
     ["Machines", "src/machines/limits.ts", MACHINE_LIMITS],
+    ["Containers", "src/drivers/runtime/runc/limits.ts", RUNC_LIMITS],
     ["Images", "src/drivers/images/limits.ts", IMAGE_LIMITS],
     ["Builds", "src/builds/limits.ts", BUILD_LIMITS],
     ["Git", "src/git/limits.ts", GIT_LIMITS],
@@ -136,6 +139,7 @@ function limitsPage(): string {
     ["The replicated database", "src/replication/limits.ts", { ...REPLICATION_LIMITS }],
     ["Metrics: storage, per organization", "src/metrics/tsdb/limits.ts", { ...TSDB_LIMITS }],
     ["Metrics: queries", "src/metrics/promql/limits.ts", { ...QUERY_LIMITS }],
+    ["Metrics: queues and memory", "src/metrics/engine/limits.ts", { ...ENGINE_LIMITS }],
     ["Metrics: built-in series", "src/metrics/builtin/limits.ts", { ...BUILTIN_LIMITS }],
     ["Alerts", "src/alerts/limits.ts", { ...ALERT_LIMITS }],
     ["Metrics: push", "src/metrics/push/limits.ts", { ...PUSH_LIMITS }],

@@ -47,6 +47,20 @@ const WRITTEN: Record<string, string> = {
 const OF_A_CHECKOUT = new Set(["README.md", "CHANGELOG.md", "docs/operations.md"]);
 
 suite("documents", () => {
+  test("the page of limits has every limit of every module", () => {
+    const page = readFileSync(join(root, "docs/limits.md"), "utf8");
+    const files = readdirSync(join(root, "src"), { recursive: true }).filter((file) =>
+      String(file).endsWith("/limits.ts"),
+    );
+    const absent = files.flatMap((file) => {
+      const source = readFileSync(join(root, "src", String(file)), "utf8");
+      const names = [...source.matchAll(/^ {2}(\w+): .*,$/gm)].map(([, name = ""]) => name);
+      return names.filter((name) => !page.includes(`| \`${name}\` |`)).map((name) => `${file}: ${name}`);
+    });
+    assert.ok(files.length > 20);
+    assert.deepEqual(absent, []);
+  });
+
   test("no page, example or part of the dashboard says npx hangar outside a checkout", () => {
     const files = ["web", "examples", "docs"].flatMap((folder) =>
       readdirSync(join(root, folder), { recursive: true, withFileTypes: true })

@@ -10,6 +10,7 @@ export const ENGINE_LIMITS = {
   questions_queued: 128,
   /** Restarts of a crashed worker within `restart_span_ms`; then no more. */
   restarts: 5,
+  /** Time in which `restarts` are counted. */
   restart_span_ms: 60_000,
   /** The worker's JavaScript heap. Past it the worker crashes, restarts and replays its WAL. */
   heap_mib: 512,

@@ -8,7 +8,7 @@ export const RUNC_LIMITS = {
   disks_ready: 3,
   /** Processes and threads of one machine. One more: EAGAIN inside the machine. */
   pids: 4096,
-  /** The same of one image build. */
+  /** Processes and threads of one image build. One more: EAGAIN in its step. */
   build_pids: 2048,
   /** Open files of one process, unless the host allows less. One more: EMFILE inside the machine. */
   open_files: 65_536,
@@ -16,15 +16,15 @@ export const RUNC_LIMITS = {
   passwd_bytes: MB,
   /** Total size of a config's files. Past it: the start fails with the reason. */
   files_bytes: 16 * MB,
-  /** Size of one machine's log file; a full one is rotated, and the one rotated before is deleted … */
+  /** Size of one machine's log file. Past it: it is rotated, and the one rotated before is deleted. */
   log_bytes: 4 * MB,
-  /** … by the monitor at this size, when the platform is not running or too slow. */
+  /** The same where the machine's monitor rotates it, because the platform is not running or too slow. */
   log_bytes_alone: 16 * MB,
   /** Length of a log line; longer ones are split. */
   log_line_chars: 16_384,
-  /** Retention of logs of destroyed machines … */
+  /** Time for which logs of destroyed machines are kept. Past it: they are deleted. */
   logs_kept_ms: 7 * 24 * 3600 * 1000,
-  /** … for at most this many machines; the oldest are deleted. */
+  /** Destroyed machines of a host whose logs are kept. More: the oldest logs are deleted. */
   logs_kept_machines: 1000,
   /** Interval at which a start reports that its image is still being pulled; without a report it times out. */
   image_beat_ms: 10_000,
