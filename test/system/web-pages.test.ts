@@ -27,6 +27,20 @@ async function measured(platform: TestPlatform, instance: string): Promise<void>
   await platform.metrics().append(org, seriesBatch(samples));
 }
 
+/** A quarter of an hour of a volume that is a quarter full. */
+async function filled(platform: TestPlatform, id: string): Promise<void> {
+  const end = Math.floor(systemClock.now() / STEP_MS) * STEP_MS;
+  const org = (await platform.ask("GET /v1/orgs/personal")).body.id as string;
+  const samples = Object.entries({ svc_volume_size_bytes: 2 ** 30, svc_volume_used_pct: 25 }).flatMap(([name, value]) =>
+    Array.from({ length: 60 }, (_, n) => ({
+      labels: labelsOf({ __name__: name, app: "web", id }),
+      timestamp: end - (59 - n) * STEP_MS,
+      value,
+    })),
+  );
+  await platform.metrics().append(org, seriesBatch(samples));
+}
+
 /** Two nodes of a replicated database, one of them behind. */
 async function replicated(platform: TestPlatform): Promise<void> {
   const org = (await platform.ask("GET /v1/orgs/personal")).body.id as string;
@@ -106,6 +120,7 @@ if (await ownNetwork(import.meta.filename)) {
       connection_id = connector.body.connection.id;
       volume_id = volume.body.id;
       await measured(platform, updated.body.instance_id);
+      await filled(platform, volume_id);
       await replicated(platform);
     });
 
@@ -265,7 +280,7 @@ if (await ownNetwork(import.meta.filename)) {
       assert.deepEqual(complaints, [], "the editor keeps to the content policy");
     });
 
-    test("a policy is tried before it is saved, and the deciding rule is named", async (t) => {
+    test("a policy is read as rules and tried before it is saved, and the deciding rule is marked", async (t) => {
       const { page } = await visit(t, browser, platform);
       await page.goto(`${platform.base_url}/#/connectors/${connection_id}`);
       await page.getByLabel("Machines whose name begins with").fill("agent-");
@@ -278,8 +293,17 @@ if (await ownNetwork(import.meta.filename)) {
         await verdict.getByText(path === "/admin/keys" ? /^No/ : /^Yes/).waitFor();
         return (await verdict.textContent()) ?? "";
       };
+      const rules = page.getByRole("list", { name: "Rules, in order" });
+      const decided = rules.locator("[aria-current]");
       await ask("/invoices");
+      assert.match((await decided.textContent()) ?? "", /allow.*every other path/);
       assert.match(await ask("/admin/keys"), /admin/);
+      assert.match((await decided.textContent()) ?? "", /deny.*paths that begin with \/admin\//);
+      await page.getByLabel("Machine", { exact: true }).fill("web-1");
+      await page.getByRole("button", { name: "Test policy" }).click();
+      await decided.getByText("machines whose name does not begin with agent-").waitFor();
+      await page.getByLabel("Blocked paths").fill("");
+      await decided.waitFor({ state: "detached" });
     });
 
     test("the databases page shows the primary and the lag of the replicas", async (t) => {
@@ -294,7 +318,10 @@ if (await ownNetwork(import.meta.filename)) {
     test("a volume is restored from its snapshot, beside the original", async (t) => {
       const { page } = await visit(t, browser, platform);
       await page.goto(`${platform.base_url}/#/volumes/web/${volume_id}`);
-      await page.getByRole("button", { name: "Restore" }).click();
+      await page.getByRole("img", { name: /^Bytes: used 256 MB; size 1 GB/ }).waitFor();
+      const points = page.getByRole("list", { name: "Snapshots in this time" });
+      await points.getByRole("button", { name: /^Restore / }).click();
+      await page.getByRole("dialog").getByRole("button", { name: "Restore" }).click();
       await page.waitForURL((url) => /volumes\/web\/vol_/.test(url.hash) && !url.hash.includes(volume_id));
       await page.getByText("created").first().waitFor();
     });

@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import { div, form, h, input, label, p, textarea } from "../html.ts";
 import { Action, card, Field, problem, showMessage } from "../parts/basics.ts";
 import { call } from "../session.ts";
+import { Rules, type Verdict } from "./policy-rules.ts";
 
 export interface AccessPolicy {
   allow_all?: boolean | undefined;
@@ -64,7 +65,7 @@ interface Props {
   onSaved: () => void;
 }
 
-/** The policy as a form; a draft can be tested before it is saved. */
+/** The policy as rules beside a tester, and as a form: a draft can be read and tested before it is saved. */
 export function Policy({ connection_id, policy, readOnly, onSaved }: Props): VNode {
   const [draft, setDraft] = useState<Draft>({
     allow_all: policy.allow_all ?? false,
@@ -99,56 +100,64 @@ export function Policy({ connection_id, policy, readOnly, onSaved }: Props): VNo
     });
   return card(
     "Policy",
-    div(
-      { class: "columns gapped" },
-      form(
-        { class: "stack", onSubmit: (event) => event.preventDefault() },
-        label(
-          { class: "check" },
-          input({
-            type: "checkbox",
-            checked: draft.allow_all,
-            disabled: readOnly,
-            onChange: () => set({ allow_all: !draft.allow_all }),
-          }),
-          "Every machine may use it",
-        ),
-        h(Field, {
-          name: "Machines whose name begins with",
-          children: (id) =>
-            input({
-              id,
-              type: "text",
-              autocomplete: "off",
-              disabled: readOnly,
-              value: draft.name_prefix,
-              onInput: (event) => set({ name_prefix: event.currentTarget.value }),
-            }),
+    h(Tested, { connection_id, policy: policyOf(draft) }),
+    form(
+      { class: "stack", onSubmit: (event) => event.preventDefault() },
+      label(
+        { class: "check" },
+        input({
+          type: "checkbox",
+          checked: draft.allow_all,
+          disabled: readOnly,
+          onChange: () => set({ allow_all: !draft.allow_all }),
         }),
-        area("Machines with all of these labels", "labels", "One per line; the name has to match as well."),
-        area("Allowed paths", "allowed", "One per line; a trailing * matches any suffix. Empty: all."),
-        area("Blocked paths", "blocked", "These win over the allowed ones."),
-        readOnly
-          ? null
-          : div({ class: "actions" }, h(Action, { name: "Save the policy", class: "primary", work: save })),
+        "Every machine may use it",
       ),
-      h(Tester, { connection_id, policy: policyOf(draft) }),
+      h(Field, {
+        name: "Machines whose name begins with",
+        children: (id) =>
+          input({
+            id,
+            type: "text",
+            autocomplete: "off",
+            disabled: readOnly,
+            value: draft.name_prefix,
+            onInput: (event) => set({ name_prefix: event.currentTarget.value }),
+          }),
+      }),
+      area("Machines with all of these labels", "labels", "One per line; the name has to match as well."),
+      area("Allowed paths", "allowed", "One per line; a trailing * matches any suffix. Empty: all."),
+      area("Blocked paths", "blocked", "These win over the allowed ones."),
+      readOnly ? null : div({ class: "actions" }, h(Action, { name: "Save the policy", class: "primary", work: save })),
     ),
   );
 }
 
-interface Verdict {
-  allowed: boolean;
-  rule: string;
-  reason: string;
+/** The rules, and beside them the tester, whose result marks the deciding rule until the policy changes. */
+function Tested({ connection_id, policy }: { connection_id: string; policy: AccessPolicy }): VNode {
+  const [last, setLast] = useState<{ verdict: Verdict; policy: string }>();
+  const written = JSON.stringify(policy);
+  const verdict = last?.policy === written ? last.verdict : undefined;
+  const onVerdict = (found: Verdict): void => setLast({ verdict: found, policy: written });
+  return div(
+    { class: "columns gapped" },
+    div(p({ class: "dim" }, "Applied from the top: first the machine, then the path."), h(Rules, { policy, verdict })),
+    h(Tester, { connection_id, policy, verdict, onVerdict }),
+  );
+}
+
+interface TesterProps {
+  connection_id: string;
+  policy: AccessPolicy;
+  verdict: Verdict | undefined;
+  onVerdict: (verdict: Verdict) => void;
 }
 
 /** Shows which rule applies to a machine and a path, evaluated by the gateway with the draft. */
-function Tester({ connection_id, policy }: { connection_id: string; policy: AccessPolicy }): VNode {
+function Tester({ connection_id, policy, verdict, onVerdict }: TesterProps): VNode {
   const [sprite, setSprite] = useState("");
   const [labels, setLabels] = useState("");
   const [path, setPath] = useState("/");
-  const [verdict, setVerdict] = useState<Verdict | undefined>();
   const [error, setError] = useState<unknown>();
   const ask = async (): Promise<void> => {
     setError(undefined);
@@ -162,7 +171,7 @@ function Tester({ connection_id, policy }: { connection_id: string; policy: Acce
       access_policy: policy,
     };
     await call("POST /v1/oauth/connections/:connection_id/explain", { params: { connection_id }, body }).then(
-      setVerdict,
+      onVerdict,
       setError,
     );
   };

@@ -6,24 +6,21 @@ import {
   Action,
   Ago,
   badge,
-  block,
   card,
-  empty,
   Field,
   identifier,
   loading,
   pageHead,
   problem,
-  sheet,
   showMessage,
   useAnswer,
-  when,
 } from "../parts/basics.ts";
 import { confirmed } from "../parts/dialog.ts";
 import { bytes, plural } from "../parts/format.ts";
-import { go, to } from "../router.ts";
+import { to } from "../router.ts";
 import { call, isReadOnly, session } from "../session.ts";
 import { share } from "./overview.ts";
+import { copyVolume, VolumeData } from "./volume-snapshots.ts";
 
 interface Params {
   app_name: string;
@@ -38,7 +35,7 @@ type Volume = Awaited<ReturnType<typeof read>>;
 const RESTS = new Set(["created", "destroyed", "failed"]);
 const EVERY_MS = 2000;
 
-/** One volume: usage, snapshots, forks and restores. */
+/** One volume: facts, usage over time, snapshots, forks and restores. */
 export function VolumePage(params: Params): VNode {
   const readOnly = isReadOnly(useCell(session));
   const answer = useAnswer((signal) => read(params, signal), [params.volume_id]);
@@ -54,7 +51,7 @@ export function VolumePage(params: Params): VNode {
     pageHead(volume.name, ...(readOnly ? [] : buttons(params, volume, answer.again))),
     facts(params, volume),
     readOnly ? null : h(Extend, { params, volume, again: answer.again }),
-    h(Snapshots, { params, volume, readOnly }),
+    h(VolumeData, { params, volume, readOnly }),
   );
 }
 
@@ -65,15 +62,6 @@ const crumbs = ({ app_name }: Params): VNode =>
     " / ",
     a({ href: to("apps", app_name) }, app_name),
   );
-
-/** Creates a copy as a new volume. */
-async function copy({ app_name }: Params, body: { name: string } & Record<string, unknown>): Promise<void> {
-  // In the same zone.
-  const request = { ...body, require_unique_zone: false };
-  const made = await call("POST /v1/apps/:app_name/volumes", { params: { app_name }, body: request });
-  showMessage(`Restoring into ${made.name}.`);
-  go("volumes", app_name, made.id);
-}
 
 function buttons(params: Params, volume: Volume, again: () => void): VNode[] {
   const remove = async (): Promise<void> => {
@@ -90,7 +78,7 @@ function buttons(params: Params, volume: Volume, again: () => void): VNode[] {
   return [
     h(Action, {
       name: "Fork",
-      work: () => copy(params, { name: volume.name, region: volume.region, source_volume_id: volume.id }),
+      work: () => copyVolume(params, { name: volume.name, region: volume.region, source_volume_id: volume.id }),
     }),
     h(Action, { name: "Delete", class: "danger", work: remove }),
   ];
@@ -160,75 +148,6 @@ function Extend({ params, volume, again }: { params: Params; volume: Volume; aga
           }),
       }),
       h(Action, { name: "Extend", disabled: Number(size) <= volume.size_gb, work: extend }),
-    ),
-  );
-}
-
-function Snapshots({ params, volume, readOnly }: { params: Params; volume: Volume; readOnly: boolean }): VNode {
-  const answer = useAnswer(
-    (signal) => call("GET /v1/apps/:app_name/volumes/:volume_id/snapshots", { params, signal }),
-    [params.volume_id],
-  );
-  const take = async (): Promise<void> => {
-    await call("POST /v1/apps/:app_name/volumes/:volume_id/snapshots", { params });
-    showMessage("Creating the snapshot.");
-    answer.again();
-  };
-  const remove = (snapshot_id: string) => async (): Promise<void> => {
-    if (
-      !(await confirmed(
-        "Delete this snapshot?",
-        "Data that only this snapshot contains is deleted permanently.",
-        "Delete it",
-      ))
-    )
-      return;
-    await call("DELETE /v1/apps/:app_name/volumes/:volume_id/snapshots/:snapshot_id", {
-      params: { ...params, snapshot_id },
-    });
-    answer.again();
-  };
-  const restore = (snapshot_id: string) => () =>
-    copy(params, { name: volume.name, region: volume.region, snapshot_id });
-  return card(
-    "Snapshots",
-    readOnly ? null : p(h(Action, { name: "Create snapshot", work: take })),
-    when(answer, (snapshots) =>
-      snapshots.length === 0
-        ? empty(
-            "None yet.",
-            p("One is created every day while backups are on. Manually:"),
-            block(`hangar snapshots create ${volume.id}`),
-          )
-        : sheet(
-            "Snapshots",
-            ["taken", "status", "kind", "size", "stored", "goes", "id", ...(readOnly ? [] : ["actions"])],
-            snapshots.map((snapshot) => ({
-              key: snapshot.id,
-              cells: [
-                h(Ago, { ms: Date.parse(snapshot.created_at) }),
-                badge(snapshot.status),
-                snapshot.kind,
-                bytes(snapshot.size),
-                bytes(snapshot.stored_bytes),
-                new Date(snapshot.expires_at).toLocaleDateString(),
-                identifier(snapshot.id),
-                ...(readOnly
-                  ? []
-                  : [
-                      div(
-                        { class: "actions" },
-                        h(Action, {
-                          name: "Restore",
-                          title: "As a new volume beside this one",
-                          work: restore(snapshot.id),
-                        }),
-                        h(Action, { name: "Delete", class: "danger", work: remove(snapshot.id) }),
-                      ),
-                    ]),
-              ],
-            })),
-          ),
     ),
   );
 }

@@ -50,6 +50,8 @@ const TONES: Record<string, string> = {
   asleep: "cold",
   empty: "calm",
   started: "good",
+  allow: "good",
+  deny: "bad",
   passing: "good",
   ok: "good",
   attached: "good",
