@@ -1,16 +1,10 @@
 /** Every list of the API comes in pages: found from the table of routes, walked page by page. */
 import assert from "node:assert/strict";
-import { createHash, createHmac } from "node:crypto";
-import { writeFileSync } from "node:fs";
-import { join } from "node:path";
-import { after, before, suite, type TestContext, test } from "node:test";
+import { after, before, suite, test } from "node:test";
 import { LIMITS } from "#core/limits.ts";
-import { RUN_KEY } from "#core/run-metadata.ts";
 import type { Row } from "#http/route.ts";
-import { selfSigned } from "#proxy/x509.ts";
-import { keepBuilds } from "./kept-builds.ts";
-import { type Answer, type TestPlatform, testPlatform } from "./platform.ts";
-import { tempDir, until } from "./support.ts";
+import { type Furnished, furnished, type Item } from "./furnished.ts";
+import type { Answer, TestPlatform } from "./platform.ts";
 
 interface Schema {
   type?: string;
@@ -111,12 +105,6 @@ suite("pagination of every list", () => {
   });
 });
 
-/** What makes each start of a machine a run. */
-const TASK = { [RUN_KEY]: "task" };
-
-type Furnished = TestPlatform & { url(row: Row): string };
-type Item = Answer["body"];
-
 /** Lists that this house cannot fill, with what it has of them. */
 const FEW: Record<string, { items: number; why: string }> = {
   "/v1/apps/:app_name/machines/:machine_id/ps": { items: 1, why: "a simulated machine has one process" },
@@ -156,90 +144,4 @@ async function walk(platform: TestPlatform, row: Row, path: string, limit: numbe
     next = link;
   }
   return found;
-}
-
-/** Several of everything. Nothing of it changes by itself once it is there. */
-/** Brings a repository of the registry into being. */
-async function pushBlob({ base_url, token }: TestPlatform, name: string): Promise<void> {
-  const digest = `sha256:${createHash("sha256").update(name).digest("hex")}`;
-  const headers = { authorization: `Bearer ${token}` };
-  const url = `${base_url}/v2/${name}/blobs/uploads/?digest=${digest}`;
-  assert.equal((await fetch(url, { method: "POST", headers, body: name })).status, 201);
-}
-
-/** An event that a webhook takes, and has nothing to do for. */
-async function closePullRequest({ ask }: TestPlatform, webhook: Item, ref: string): Promise<void> {
-  const body = JSON.stringify({ action: "closed", pull_request: { head: { ref } } });
-  const signature = createHmac("sha256", String(webhook["secret"])).update(body).digest("hex");
-  const headers = { "x-github-event": "pull_request", "x-hub-signature-256": `sha256=${signature}` };
-  const path = `/v1/apps/web/git/webhooks/${webhook["id"]}`;
-  assert.equal((await ask(`POST ${path}`, { body, headers, token: null })).status, 202);
-  await until("the event is worked on", async () => {
-    const [{ state }] = (await ask(`GET ${path}/deliveries`)).body.deliveries;
-    return state === "done" || undefined;
-  });
-}
-
-async function furnished(t: Pick<TestContext, "after">): Promise<Furnished> {
-  const config = join(tempDir(), "hangar.toml");
-  const hosts = ["north", "south", "west"].map((region, i) => `[[hosts]]\nid = "000${i + 1}"\nregion = "${region}"\n`);
-  writeFileSync(config, hosts.join(""));
-  const platform = await testPlatform(t, { HANGAR_CONFIG: config });
-  const { ask } = platform;
-  const post = async (path: string, body: object = {}): Promise<Item> => {
-    const answer = await ask(`POST ${path}`, { body });
-    assert.ok(answer.status < 300, `${path}: ${answer.text}`);
-    return answer.body as Item;
-  };
-  for (const name of ["acme", "beta", "gamma"]) await post("/v1/orgs", { name });
-  for (const app_name of ["web", "api", "job"]) await post("/v1/apps", { app_name, org_slug: "acme" });
-  await post("/v1/apps/web/secrets", { values: { A: "1", B: "2", C: "3" } });
-  const machines: Item[] = [];
-  for (const name of ["m-1", "m-2", "m-3"])
-    machines.push(await post("/v1/apps/web/machines", { name, config: { image: "web:1", metadata: TASK } }));
-  const [machine = {}] = machines;
-  for (const image of ["web:2", "web:3"])
-    await post(`/v1/apps/web/machines/${machine["id"]}`, { config: { image, metadata: TASK } });
-  for (const { id } of machines) await ask(`GET /v1/apps/web/machines/${id}/wait?state=settled&timeout=60`);
-  const volumes: Item[] = [];
-  for (let i = 0; i < 3; i++) volumes.push(await post("/v1/apps/web/volumes", { name: `kept_${i}` }));
-  const kept = `/v1/apps/web/volumes/${volumes[0]?.["id"]}`;
-  for (let i = 1; i <= 3; i++) {
-    await post(`${kept}/snapshots`);
-    await until("the snapshot is listed", async () => (await ask(`GET ${kept}/snapshots`)).body.length === i);
-  }
-  for (const type of ["shared_v4", "private_v6", "private_v6"]) await post("/v1/apps/web/ip_assignments", { type });
-  for (const name of ["a", "b", "c"]) {
-    const hostname = `${name}.example.com`;
-    const { chain: fullchain, key: private_key } = selfSigned([hostname], Date.now());
-    await post("/v1/apps/web/certificates/custom", { hostname, fullchain, private_key });
-    await post("/v1/apps/web/releases", { definition: {} });
-    await post("/v1/orgs/acme/webhooks", { url: "http://127.0.0.1:1/" });
-    await post("/v1/oauth/connections/api_key", { provider: "github", api_key: name, org_slug: "acme" });
-    await post("/v1/orgs/acme/tokens", { kind: "readonly" });
-  }
-  for (const name of ["a", "b", "c"]) {
-    await ask(`PUT /v1/orgs/acme/alerts/rules/${name}`, { body: { content: "groups: []" } });
-    await post("/v1/orgs/acme/alerts/silences", { matchers: [`app=${name}`], duration: "1h" });
-  }
-  await ask("PUT /v1/apps/web/previews/settings", { body: { enabled: true } });
-  const repository = "https://git.example.com/acme/shop.git";
-  let git_webhook: Item = {};
-  for (let i = 0; i < 3; i++) git_webhook = await post("/v1/apps/web/git/webhooks", { repository });
-  for (const branch of ["a", "b", "c"]) await closePullRequest(platform, git_webhook, branch);
-  for (const branch of ["a", "b", "c"]) await post("/v1/apps/web/previews", { branch });
-  for (const name of ["a", "b", "c"]) await pushBlob(platform, `acme/${name}`);
-  await keepBuilds(platform, "web", 3);
-  const names: Item = {
-    org_slug: "acme",
-    app_name: "web",
-    machine_id: machine["id"],
-    volume_id: volumes[0]?.["id"],
-    git_webhook_id: git_webhook["id"],
-  };
-  const url = ({ path }: Row): string => {
-    const filled = path.replaceAll(/:(\w+)/g, (_, name: string) => String(names[name]));
-    return path.includes(":") || !path.startsWith("/v1/") ? filled : `${filled}?org_slug=acme`;
-  };
-  return { ...platform, url };
 }

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { aRelease } from "./fixtures.ts";
 import type { Release, ReleaseStore } from "./release-store.ts";
+import type { AppRange } from "./store.ts";
 
 const RELEASE = aRelease();
 const DIGEST = RELEASE.image_digest ?? "";
@@ -27,6 +28,11 @@ export function releaseStoreSuite(
         after_5.map(({ version }) => version),
         [4],
       );
+      const newest = async (range: AppRange, limit: number): Promise<number[]> =>
+        (await store.newestOfEach(range, limit)).map(({ version }) => version);
+      assert.deepEqual(await newest({ app_id: "a1" }, 2), [5, 4]);
+      assert.deepEqual(await newest({ org_id: "o1" }, 9), [5, 4, 3]);
+      assert.deepEqual(await newest({ org_id: "o1", page: { after: ["a1"], limit: 9 } }, 9), []);
       assert.equal(await store.putStatus("a1", 4, { status: "failed", failure: "exit code 3" }, 9), true);
       assert.equal(await store.putStatus("a1", 1, { status: "complete", failure: null }, 9), false);
       const kept = await store.findRelease("a1", 4);

@@ -1,4 +1,5 @@
 import type { PageRequest } from "#core/list-page.ts";
+import type { AppRange } from "./store.ts";
 
 /** One deploy of an app: its definition and its outcome. */
 export interface Release {
@@ -50,6 +51,8 @@ export type ReleasePage = PageRequest<readonly [version: number]>;
 export interface ReleaseStore {
   /** Newest first, without definitions. */
   releases(app_id: string, page: ReleasePage): Promise<Omit<Release, "definition">[]>;
+  /** The newest `limit` releases of each app, newest first, without definitions. */
+  newestOfEach(range: AppRange, limit: number): Promise<Omit<Release, "definition">[]>;
   findRelease(app_id: string, version: number): Promise<Release | undefined>;
   /**
    * Inserts the app's next version; the newest `keep` older releases stay. Undefined when the app was deleted, "behind"

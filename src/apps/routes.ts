@@ -48,15 +48,13 @@ function ownRoutes({ apps, orgs }: Parts): Row[] {
       response: { status: 200, schema: schema.AppList },
       async handle({ page, ...admitted }) {
         const { id, slug } = orgOf(admitted);
-        const [found, org, total_apps, all] = await Promise.all([
+        const [found, org, total_apps, held] = await Promise.all([
           apps.list(id, page.request),
           orgs.get(slug),
           apps.count(id),
-          page.asked ? undefined : apps.occupancies(id),
+          apps.occupancies({ org_id: id, page: page.request }),
         ]);
         const list = page.take(found, ({ name }) => [name]);
-        const of = (): string[] => list.map((app) => app.id);
-        const held = all ?? (await apps.occupancies(id, of()));
         return { total_apps, apps: list.map((app) => appResponse(app, held(app.id), org)) };
       },
     }),

@@ -4,7 +4,7 @@ import type { Ids } from "#core/ids.ts";
 import { LIMITS } from "#core/limits.ts";
 import { checkSlug } from "#core/names.ts";
 import { count } from "#core/words.ts";
-import type { AppPage, AppStore } from "./store.ts";
+import type { AppPage, AppRange, AppStore } from "./store.ts";
 import type { App } from "./types.ts";
 
 /** Counts of an app's resources. */
@@ -16,8 +16,8 @@ export interface Occupancy {
 /** Counts an app's resources of one kind. Implemented by the module that owns them. */
 export interface Counted {
   count(app_id: string): Promise<number>;
-  /** Counts by app id, for all apps of the organization that have any, or for some. */
-  counts(org_id: string, app_ids?: readonly string[]): Promise<ReadonlyMap<string, number>>;
+  /** Counts by app id, for apps that have any. */
+  counts(range: AppRange): Promise<ReadonlyMap<string, number>>;
 }
 
 interface AppParts {
@@ -67,13 +67,10 @@ export class AppService {
     return { machines, volumes };
   }
 
-  /** For all or some apps of the organization in one query: there may be thousands. */
-  async occupancies(org_id: string, app_ids?: readonly string[]): Promise<(app_id: string) => Occupancy> {
+  /** For many apps in one query: there may be thousands. */
+  async occupancies(range: AppRange): Promise<(app_id: string) => Occupancy> {
     const parts = this.#parts;
-    const [machines, volumes] = await Promise.all([
-      parts.machines.counts(org_id, app_ids),
-      parts.volumes.counts(org_id, app_ids),
-    ]);
+    const [machines, volumes] = await Promise.all([parts.machines.counts(range), parts.volumes.counts(range)]);
     return (app_id) => ({ machines: machines.get(app_id) ?? 0, volumes: volumes.get(app_id) ?? 0 });
   }
 

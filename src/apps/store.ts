@@ -5,6 +5,12 @@ import type { App, Secret } from "./types.ts";
 /** Starts after an app's name. */
 export type AppPage = PageRequest<readonly [name: string]>;
 
+/**
+ * An app, or a page of an organization's apps (all without a page). What is read about them names them by this, so that
+ * it is sent together with the read of the apps themselves.
+ */
+export type AppRange = { app_id: string } | { org_id: string; page?: AppPage | undefined };
+
 /** Stores apps and their secrets; decides nothing. Implemented in stores/, tested by `store.suite.ts`. */
 export interface AppStore {
   findApp(name: string): Promise<App | undefined>;

@@ -135,13 +135,14 @@ function logRoutes({ builds, store, clock }: Parts): Row[] {
       query: schema.LogQuery,
       response: { status: 200, schema: schema.LogResponse },
       async handle({ params, ...admitted }) {
-        const { id } = await builds.get(appOf(admitted).id, params.build_id);
-        let log = "";
-        for (let pieces = await store.log(id, 0, PIECES); pieces.length > 0; ) {
-          log += pieces.map(({ text }) => text).join("");
-          pieces = await store.log(id, pieces.at(-1)?.seq ?? 0, PIECES);
+        const read = (after: number) => store.log(params.build_id, after, PIECES);
+        const [first] = await Promise.all([read(0), builds.get(appOf(admitted).id, params.build_id)]);
+        const all = [...first];
+        for (let pieces = first; pieces.length === PIECES; ) {
+          pieces = await read(pieces.at(-1)?.seq ?? 0);
+          all.push(...pieces);
         }
-        return { log };
+        return { log: all.map(({ text }) => text).join("") };
       },
       stream: ({ query, params, signal, ...call }) =>
         query.follow ? follow(appOf(call).id, params.build_id, signal) : undefined,

@@ -213,9 +213,8 @@ function lookRoutes(parts: ConnectorRouteParts): Row[] {
       access: "read org",
       response: { status: 200, schema: schema.UsageResponse },
       async handle(call) {
-        const { id } = await found(parts, call);
         await audit_log.flush();
-        const usage = await store.usage(id);
+        const [usage] = await Promise.all([store.usage(call.params.connection_id), found(parts, call)]);
         return usageResponse(usage ?? bad("connection_id", "is gone"));
       },
     }),

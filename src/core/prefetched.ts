@@ -122,7 +122,7 @@ export async function takePrefetched<T>(kind: string, key: string): Promise<T | 
   return (await current.getStore()?.take(kind, key)) as T | undefined;
 }
 
-/** Discards prefetched rows after a write. */
+/** Discards prefetched rows: after a write, and where rows from now on are needed. */
 export function forgetPrefetched(): void {
   current.getStore()?.clear();
 }

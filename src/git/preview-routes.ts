@@ -97,7 +97,7 @@ export function previewRoutes(parts: PreviewRouteParts): Row[] {
         const { preview, is_new } = await previews.open(parent, input, ids);
         const org_slug = orgOf(admitted).slug;
         const token = await parts.previewToken({ caller, parent, org_slug, preview, ids });
-        return { ...(await shown(parts, preview)), is_new, token };
+        return { ...shown(parts, preview, await factsOf(parts, parent.id)), is_new, token };
       },
     }),
     route(`GET ${path}/settings`, {
@@ -133,9 +133,9 @@ function listRoutes(parts: PreviewRouteParts): Row[] {
       pages: inPages("previews", ["text"]),
       response: { status: 200, schema: Type.Object({ previews: Type.Array(Shown) }) },
       async handle({ page, ...admitted }) {
-        const found = await previews.list(appOf(admitted).id, page.request);
-        const list = page.take(found, ({ branch }) => [branch]);
-        return { previews: await Promise.all(list.map((preview) => shown(parts, preview))) };
+        const { id } = appOf(admitted);
+        const [found, facts] = await Promise.all([previews.list(id, page.request), factsOf(parts, id)]);
+        return { previews: page.take(found, ({ branch }) => [branch]).map((preview) => shown(parts, preview, facts)) };
       },
     }),
     route(`GET ${path}/:preview_name`, {
@@ -143,8 +143,11 @@ function listRoutes(parts: PreviewRouteParts): Row[] {
       part: "apps",
       access: "read app",
       response: { status: 200, schema: Shown },
-      handle: async ({ params, ...admitted }) =>
-        await shown(parts, await previews.get(appOf(admitted).id, params.preview_name)),
+      async handle({ params, ...admitted }) {
+        const { id } = appOf(admitted);
+        const [preview, facts] = await Promise.all([previews.get(id, params.preview_name), factsOf(parts, id)]);
+        return shown(parts, preview, facts);
+      },
     }),
     route(`DELETE ${path}/:preview_name`, {
       summary: "Delete a preview with its machines, volumes, images and secrets",
@@ -158,13 +161,20 @@ function listRoutes(parts: PreviewRouteParts): Row[] {
 
 const listedSettings = (settings: PreviewSettings) => ({ ...settings, secrets: [...settings.secrets] });
 
-async function shown({ previews, urls }: PreviewRouteParts, preview: Preview) {
+interface Facts {
+  days: number;
+  deployed: ReadonlySet<string>;
+}
+
+/** What is shown of an app's previews and not kept with them. */
+async function factsOf({ previews }: PreviewRouteParts, parent_id: string): Promise<Facts> {
+  const [{ days }, deployed] = await Promise.all([previews.settings(parent_id), previews.deployed(parent_id)]);
+  return { days, deployed };
+}
+
+function shown({ urls }: PreviewRouteParts, preview: Preview, { days, deployed }: Facts) {
   const { app_name, branch, git_commit, created_by, created_at, pushed_at } = preview;
-  const [{ days }, is_deployed] = await Promise.all([
-    previews.settings(preview.parent_id),
-    previews.isDeployed(preview),
-  ]);
-  const open = is_deployed ? ("ready" as const) : ("creating" as const);
+  const open = deployed.has(preview.id) ? ("ready" as const) : ("creating" as const);
   return {
     app_name,
     branch,

@@ -87,6 +87,7 @@ export function previewStoreSuite(name: string, open: () => Promise<Opened>, ski
         await putRelease(id, id === "p2" ? "failed" : "complete");
       }
       assert.deepEqual([await store.isDeployed("p1"), await store.isDeployed("p2")], [true, false]);
+      assert.deepEqual([await store.deployed("a1"), await store.deployed("a2")], [new Set(["p1"]), new Set(["p3"])]);
       assert.deepEqual(await due(99), []);
       assert.deepEqual(await due(100), ["p2"], "its first deploy failed");
       assert.deepEqual(await due(7 * DAY), ["p1", "p2", "p3"]);

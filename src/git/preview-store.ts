@@ -62,6 +62,8 @@ export interface PreviewStore {
   due(now: number, limit: number): Promise<Preview[]>;
   /** Whether a release of it is complete. */
   isDeployed(id: string): Promise<boolean>;
+  /** Previews of an app of which that is so, by id. */
+  deployed(parent_id: string): Promise<ReadonlySet<string>>;
   /** Records a token that deploys it, and drops those that have expired. */
   addToken(id: string, token_id: string, now: number): Promise<void>;
 }

@@ -99,6 +99,11 @@ export class Previews {
     return this.#parts.store.isDeployed(preview.id);
   }
 
+  /** Ids of the app's previews that have been deployed. */
+  deployed(parent_id: string): Promise<ReadonlySet<string>> {
+    return this.#parts.store.deployed(parent_id);
+  }
+
   /** The preview of a branch, ready to be deployed: made, or with today's secrets. */
   async open(parent: App, { branch, git_commit, created_by }: OpenInput, ids: Ids) {
     const { store, clock, limits } = this.#parts;

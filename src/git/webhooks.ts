@@ -120,8 +120,8 @@ export class GitWebhooks {
 
   async deliveries(app_id: string, id: string): Promise<Delivery[]> {
     const { store, limits } = this.#parts;
-    if ((await store.find(id))?.app_id !== app_id) unknown(id);
-    return await store.deliveries(id, limits.webhook_deliveries);
+    const [webhook, deliveries] = await Promise.all([store.find(id), store.deliveries(id, limits.webhook_deliveries)]);
+    return webhook?.app_id === app_id ? deliveries : unknown(id);
   }
 
   /** Whether the webhook is this app's, before anything of a body is read. */

@@ -1,3 +1,4 @@
+import type { AppRange } from "#apps/store.ts";
 import type { Clock } from "#core/clock.ts";
 import { fail } from "#core/errors.ts";
 import type { Ids } from "#core/ids.ts";
@@ -61,8 +62,8 @@ export class MachineService {
     return await this.#parts.store.count(app_id);
   }
 
-  async counts(org_id: string, app_ids?: readonly string[]): Promise<ReadonlyMap<string, number>> {
-    return await this.#parts.store.counts(org_id, app_ids);
+  async counts(range: AppRange): Promise<ReadonlyMap<string, number>> {
+    return await this.#parts.store.counts(range);
   }
 
   async create(owner: Owner, input: CreateMachineInput, actor: Actor): Promise<Machine> {

@@ -92,8 +92,8 @@ export function machineStoreSuite(
         assert.equal(await store.commit(change(destroyed, { events: [event("e9", "destroyed")] })), "done");
         assert.equal(await store.insert(inserting(aMachine({ id: "m4", name: "web" })), 2), "inserted");
         assert.equal(await store.count("a1"), 1);
-        assert.deepEqual(Object.fromEntries(await store.counts(one.org_id)), { a1: 1, a2: 1 });
-        assert.equal((await store.counts("none")).size, 0);
+        assert.deepEqual(Object.fromEntries(await store.counts({ org_id: one.org_id })), { a1: 1, a2: 1 });
+        assert.equal((await store.counts({ org_id: "none" })).size, 0);
       }));
 
     test("of many concurrent creates no more succeed than the limit allows, whatever is counted meanwhile", () =>
@@ -384,13 +384,13 @@ export function machineStoreSuite(
         assert.deepEqual(await ids(["0001"]), ["m0", "m1", "m2"]);
         assert.deepEqual(await ids(["0001", "0002"]), ["m0", "m1", "m2", "m4"]);
         assert.deepEqual(
-          (await store.stateCounts("a1")).map(({ host_id, machines }) => [host_id, machines]),
+          (await store.stateCounts({ app_id: "a1" })).map(({ host_id, machines }) => [host_id, machines]),
           [
             ["0001", 4],
             ["0002", 1],
           ],
         );
-        assert.deepEqual(await store.stateCounts("another"), []);
+        assert.deepEqual(await store.stateCounts({ app_id: "another" }), []);
         assert.equal(await store.anyAlive("0002"), true);
         assert.equal(await store.anyAlive("0003"), false);
       }));

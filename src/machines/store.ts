@@ -1,3 +1,4 @@
+import type { AppRange } from "#apps/store.ts";
 import type { PageRequest } from "#core/list-page.ts";
 import type { Tenure } from "#hosts/types.ts";
 import type { Run, RunChange, RunState } from "./runs/types.ts";
@@ -68,6 +69,13 @@ export interface RunFilter {
   page: PageRequest<readonly [started_at: number, id: string]>;
 }
 
+export interface StateCount {
+  app_id: string;
+  state: Machine["state"];
+  host_id: string;
+  machines: number;
+}
+
 export interface EventFilter {
   org_id: string;
   app_id?: string;
@@ -95,8 +103,8 @@ export interface MachineStore {
   listOrg(org_id: string, filter: OrgListFilter): Promise<Machine[]>;
   /** Machines of an app that are not destroyed. */
   count(app_id: string): Promise<number>;
-  /** Like `count`, for all apps of the organization that have machines, or for some, by app id. */
-  counts(org_id: string, app_ids?: readonly string[]): Promise<ReadonlyMap<string, number>>;
+  /** Like `count`, by app id, for apps that have machines. */
+  counts(range: AppRange): Promise<ReadonlyMap<string, number>>;
 
   /**
    * Writes a new machine with its first event and operations. "exists": the id exists, from an earlier run of the same
@@ -106,8 +114,13 @@ export interface MachineStore {
   /** Writes the change if the machine's revision is unchanged. */
   commit(change: Change): Promise<Committed>;
 
-  /** How many machines of an app are in each state on each host, destroyed ones apart. */
-  stateCounts(app_id: string): Promise<{ state: Machine["state"]; host_id: string; machines: number }[]>;
+  /** How many machines of each app are in each state on each host, destroyed ones apart. */
+  stateCounts(range: AppRange): Promise<StateCount[]>;
+  /** The oldest machines of each app, at most `limit` of each, in states if some are given; ordered by creation. */
+  oldestOfEach(
+    range: AppRange,
+    filter: { states?: readonly string[]; limit: number },
+  ): Promise<(ShownMachine & { app_id: string })[]>;
 
   /** Ids of machines with unfinished operations, for a starting executor. */
   unfinished(host_ids: readonly string[]): Promise<string[]>;
@@ -151,7 +164,7 @@ export interface MachineStore {
   logTail(scope: Pick<EventFilter, "org_id" | "app_id">, events: number): Promise<number>;
 
   /** A run, and when the next one of its machine began: what the machine wrote from then on belongs to that. */
-  run(app_id: string, id: string): Promise<{ run: Run; next_at: number | null } | undefined>;
+  run(app_id: string, id: string): Promise<{ run: Run; next_at: number | null; host_id?: string } | undefined>;
   /** Newest first. */
   runs(app_id: string, filter: RunFilter): Promise<Run[]>;
 

@@ -44,7 +44,7 @@ export interface ProxyParts {
   machines: Pick<MachineModule, "machines" | "bus" | "listening">;
   store: MachineStore;
   apps: Pick<AppStore, "findApp" | "apps">;
-  releases: Pick<ReleaseStore, "releases">;
+  releases: Pick<ReleaseStore, "newestOfEach">;
   /** Whether to answer DNS queries in private networks, and the other services there. */
   names: boolean;
   listeners?: readonly NetworkListener[];

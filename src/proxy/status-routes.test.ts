@@ -4,6 +4,7 @@ import { PROXY_LIMITS } from "./limits.ts";
 import { type StatusParts, statusRoutes } from "./status-routes.ts";
 
 const machine = (n: number, state: string, host_id = "0001") => ({
+  app_id: "a",
   id: `m${n}`,
   name: `m${n}`,
   state,
@@ -21,18 +22,18 @@ suite("status of an app with many machines", () => {
     const limits: unknown[] = [];
     const parts = {
       store: {
-        async list(_: string, { states, page }: { states?: string[]; page: { limit: number } }) {
-          limits.push(page.limit);
+        async oldestOfEach(_: unknown, { states, limit }: { states?: string[]; limit: number }) {
+          limits.push(limit);
           if (states) return [machine(7000, "failed")];
-          return Array.from({ length: page.limit }, (_one, n) => machine(n, "started"));
+          return Array.from({ length: limit }, (_one, n) => machine(n, "started"));
         },
         stateCounts: async () => [
-          { state: "started", host_id: "0001", machines: 9000 },
-          { state: "started", host_id: "0002", machines: 999 },
-          { state: "failed", host_id: "0001", machines: 1 },
+          { app_id: "a", state: "started", host_id: "0001", machines: 9000 },
+          { app_id: "a", state: "started", host_id: "0002", machines: 999 },
+          { app_id: "a", state: "failed", host_id: "0001", machines: 1 },
         ],
       },
-      releases: { releases: async () => [] },
+      releases: { newestOfEach: async () => [] },
       listening: { reason: async () => undefined },
       clock: { now: () => 0 },
       urls: () => [],

@@ -1,14 +1,14 @@
 /** The status of apps: one state with its reason, URLs, machines and the current release. */
 import Type, { type Static } from "typebox";
 import type { Release, ReleaseStore } from "#apps/release-store.ts";
-import type { AppStore } from "#apps/store.ts";
+import type { AppRange, AppStore } from "#apps/store.ts";
 import type { App } from "#apps/types.ts";
 import { type Clock, isoTime } from "#core/clock.ts";
 import { appOf, orgOf } from "#http/access.ts";
 import { inPages } from "#http/list-page.ts";
 import { type Row, route } from "#http/route.ts";
 import { appHealth } from "#machines/health.ts";
-import type { MachineStore } from "#machines/store.ts";
+import type { MachineStore, StateCount } from "#machines/store.ts";
 import type { ShownMachine } from "#machines/types.ts";
 import { PROXY_LIMITS } from "./limits.ts";
 import type { Listening } from "./listening.ts";
@@ -56,8 +56,8 @@ const AppStatus = Type.Object({
 
 export interface StatusParts {
   apps: Pick<AppStore, "apps">;
-  releases: Pick<ReleaseStore, "releases">;
-  store: Pick<MachineStore, "list" | "stateCounts">;
+  releases: Pick<ReleaseStore, "newestOfEach">;
+  store: Pick<MachineStore, "oldestOfEach" | "stateCounts">;
   listening: Listening;
   clock: Clock;
   /** Whether a host sent a recent heartbeat; otherwise the states of its machines are those of its last one. */
@@ -73,7 +73,10 @@ export function statusRoutes(parts: StatusParts): Row[] {
       part: "apps",
       access: "read app",
       response: { status: 200, schema: AppStatus },
-      handle: async (call) => await statusOf(parts, appOf(call)),
+      async handle(call) {
+        const app = appOf(call);
+        return statusOf(parts, app, (await readFacts(parts, { app_id: app.id }))(app.id));
+      },
     }),
     route("GET /v1/orgs/:org_slug/app_statuses", {
       summary: "List the status of an organization's apps",
@@ -82,23 +85,48 @@ export function statusRoutes(parts: StatusParts): Row[] {
       pages: inPages("apps", ["text"], { size: PROXY_LIMITS.status_page }),
       response: { status: 200, schema: Type.Object({ apps: Type.Array(AppStatus) }) },
       async handle({ page, ...call }) {
-        const found = await parts.apps.apps(orgOf(call).id, page.request);
+        const { id: org_id } = orgOf(call);
+        const [found, factsOf] = await Promise.all([
+          parts.apps.apps(org_id, page.request),
+          readFacts(parts, { org_id, page: page.request }),
+        ]);
         const list = page.take(found, ({ name }) => [name]);
-        return { apps: await Promise.all(list.map((app) => statusOf(parts, app))) };
+        return { apps: await Promise.all(list.map((app) => statusOf(parts, app, factsOf(app.id)))) };
       },
     }),
   ];
 }
 
-async function statusOf(parts: StatusParts, { id, name }: Pick<App, "id" | "name">): Promise<Static<typeof AppStatus>> {
-  const { store, releases: store_of_releases } = parts;
-  const page = { limit: PROXY_LIMITS.status_machines };
-  const [failed, oldest, counts, releases] = await Promise.all([
-    store.list(id, { states: ["failed"], page }),
-    store.list(id, { page }),
-    store.stateCounts(id),
-    store_of_releases.releases(id, { limit: PROXY_LIMITS.status_releases }),
+/** What an app's status is made of. */
+interface Facts {
+  failed: readonly ShownMachine[];
+  oldest: readonly ShownMachine[];
+  counts: readonly StateCount[];
+  releases: readonly Omit<Release, "definition">[];
+}
+
+/** Of all apps of a range at once, however many there are. */
+async function readFacts({ store, releases }: StatusParts, range: AppRange): Promise<(app_id: string) => Facts> {
+  const limit = PROXY_LIMITS.status_machines;
+  const [failed, oldest, counts, newest] = await Promise.all([
+    store.oldestOfEach(range, { states: ["failed"], limit }).then(byApp),
+    store.oldestOfEach(range, { limit }).then(byApp),
+    store.stateCounts(range).then(byApp),
+    releases.newestOfEach(range, PROXY_LIMITS.status_releases).then(byApp),
   ]);
+  return (id) => ({ failed: failed(id), oldest: oldest(id), counts: counts(id), releases: newest(id) });
+}
+
+function byApp<Of extends { app_id: string }>(all: readonly Of[]): (app_id: string) => readonly Of[] {
+  const groups = Map.groupBy(all, ({ app_id }) => app_id);
+  return (app_id) => groups.get(app_id) ?? [];
+}
+
+async function statusOf(
+  parts: StatusParts,
+  { id, name }: Pick<App, "id" | "name">,
+  { failed, oldest, counts, releases }: Facts,
+): Promise<Static<typeof AppStatus>> {
   const present = [...new Map([...oldest, ...failed].map((machine) => [machine.id, machine])).values()];
   const complete = releases.find(({ status }) => status === "complete");
   const problems = new Map([...(await listeningProblems(parts.listening, present)), ...hostProblems(parts, present)]);
@@ -106,7 +134,8 @@ async function statusOf(parts: StatusParts, { id, name }: Pick<App, "id" | "name
   return {
     app_name: name,
     ...health,
-    reason: oldest.length < page.limit ? health.reason : `${health.reason} ${lookedAt(present, counts)}`,
+    reason:
+      oldest.length < PROXY_LIMITS.status_machines ? health.reason : `${health.reason} ${lookedAt(present, counts)}`,
     failures: health.failures.slice(0, PROXY_LIMITS.status_failures),
     urls: parts.urls(id),
     regions: [...new Set(present.map(({ region }) => region))].sort(),

@@ -34,16 +34,17 @@ export function registryRoutes(registry: Registry, guard: Guard, clock: Clock): 
       async handle({ page, ...call }) {
         const { id, slug } = orgOf(call);
         const { after: [last] = [""], limit } = page.request;
-        const found = await registry.repositories(id, { last, limit });
-        const repositories = page
-          .take(found, ({ repository }) => [repository])
-          .map(async (one) => {
-            const { repository, manifests, bytes, touched_at } = one;
-            const name = `${slug}/${repository}`;
-            const tags = await registry.tags({ org_id: id, repository, full: name }, { last: "", limit: LISTED_TAGS });
-            return { name, tags: tags.map((tag) => ({ ...tag })), manifests, bytes, updated_at: touched_at };
-          });
-        return { repositories: await Promise.all(repositories) };
+        const [found, all_tags] = await Promise.all([
+          registry.repositories(id, { last, limit }),
+          registry.tagsOfEach(id, { last, limit }, LISTED_TAGS),
+        ]);
+        const tagsOf = Map.groupBy(all_tags, ({ repository }) => repository);
+        const list = page.take(found, ({ repository }) => [repository]);
+        const repositories = list.map(({ repository, manifests, bytes, touched_at }) => {
+          const tags = (tagsOf.get(repository) ?? []).map(({ tag, digest }) => ({ tag, digest }));
+          return { name: `${slug}/${repository}`, tags, manifests, bytes, updated_at: touched_at };
+        });
+        return { repositories };
       },
     }),
     ...METHODS.map(

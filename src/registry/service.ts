@@ -6,7 +6,7 @@ import type { RegistryLimits } from "./limits.ts";
 import { readManifest } from "./manifest.ts";
 import type { Reference } from "./paths.ts";
 import type { RegistryStore } from "./store.ts";
-import type { NamePage, Repository, RepositoryBlob, RepositoryManifest } from "./types.ts";
+import type { NamePage, Repository, RepositoryBlob, RepositoryManifest, RepositoryTag } from "./types.ts";
 import type { Upload, Uploads } from "./uploads.ts";
 
 /** A repository of an organization; `full` is its display name. */
@@ -209,6 +209,11 @@ export class Registry {
 
   async repositories(org_id: string, page: NamePage): Promise<Repository[]> {
     return await this.#parts.store.repositories(org_id, page);
+  }
+
+  /** The first `limit` tags of each repository on the page. */
+  async tagsOfEach(org_id: string, page: NamePage, limit: number): Promise<RepositoryTag[]> {
+    return await this.#parts.store.tagsOfEach(org_id, page, limit);
   }
 
   /** Removes unused data. Returns the number of freed bytes. */

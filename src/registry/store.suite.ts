@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import type { ManifestWrite, RegistryStore } from "./store.ts";
-import type { RepositoryBlob } from "./types.ts";
+import type { NamePage, RepositoryBlob } from "./types.ts";
 
 const digest = (letter: string): string => `sha256:${letter.repeat(64)}`;
 
@@ -101,7 +101,15 @@ export function registryStoreSuite(
         ["all"],
       );
       assert.deepEqual([await store.hasRepository("o1", "web"), await store.hasRepository("o2", "web")], [true, false]);
-      const [found] = await store.repositories("o1", { last: "", limit: 10 });
+      const page = { last: "", limit: 10 };
+      const first = [{ repository: "web", tag: "1", digest: digest("n") }];
+      const second = { repository: "web", tag: "all", digest: digest("i") };
+      const tags = async (from: NamePage, limit: number) =>
+        (await store.tagsOfEach("o1", from, limit)).map((one) => ({ ...one }));
+      assert.deepEqual(await tags(page, 1), first);
+      assert.deepEqual(await tags(page, 2), [...first, second]);
+      assert.deepEqual(await tags({ last: "web", limit: 10 }, 2), []);
+      const [found] = await store.repositories("o1", page);
       assert.deepEqual([found?.repository, Number(found?.tags), Number(found?.manifests)], ["web", 2, 4]);
       assert.equal(await store.deleteTag("o1", "web", "all"), true);
       assert.equal(await store.deleteTag("o1", "web", "all"), false);

@@ -1,4 +1,4 @@
-import type { NamePage, Repository, RepositoryBlob, RepositoryManifest } from "./types.ts";
+import type { NamePage, Repository, RepositoryBlob, RepositoryManifest, RepositoryTag } from "./types.ts";
 
 export interface ManifestWrite {
   manifest: RepositoryManifest;
@@ -50,6 +50,8 @@ export interface RegistryStore {
   indexesOf(org_id: string, repository: string, digest: string): Promise<string[]>;
   hasRepository(org_id: string, repository: string): Promise<boolean>;
   repositories(org_id: string, page: NamePage): Promise<Repository[]>;
+  /** The first `limit` tags of each repository on the page, in order. */
+  tagsOfEach(org_id: string, page: NamePage, limit: number): Promise<RepositoryTag[]>;
 
   /** Manifests without a tag, index or subject that were not touched since. */
   untagged(before: number, limit: number): Promise<RepositoryManifest[]>;

@@ -38,6 +38,12 @@ export interface Repository {
   touched_at: number;
 }
 
+export interface RepositoryTag {
+  repository: string;
+  tag: string;
+  digest: string;
+}
+
 /** A page of a list of names, after `last`. */
 export interface NamePage {
   last: string;

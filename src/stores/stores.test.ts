@@ -25,6 +25,7 @@ import { aMachine } from "#machines/fixtures.ts";
 import { networkStoreSuite } from "#machines/private-networks.suite.ts";
 import { runStoreSuite } from "#machines/runs/store.suite.ts";
 import { importedImagesSuite } from "#machines/runtime/imported-images.suite.ts";
+import { statusReadsSuite } from "#machines/status-reads.suite.ts";
 import { machineStoreSuite } from "#machines/store.suite.ts";
 import { peerStoreSuite } from "#network/peer-store.suite.ts";
 import { addressStoreSuite } from "#network/store.suite.ts";
@@ -86,6 +87,11 @@ test("a page of a list reads its index in order, from any cursor", async () => {
   await sqlMachineStore(explained).log({ org_id: "o1", app_id: "a1", after: 5, limit: 9 });
   await sqlMachineStore(explained).events("m1", { before: 5, limit: 9 });
   assert.equal(asked.length, 8);
+  const shares = asked.length;
+  await sqlMachineStore(explained).oldestOfEach({ org_id: "o1", page: { limit: 9 } }, { limit: 9 });
+  await sqlRegistryStore(explained).tagsOfEach("o1", { last: "a", limit: 9 }, 9);
+  for (const plan of asked.splice(shares))
+    assert.match(plan, /SEARCH (m|t) USING (COVERING )?INDEX \w+ \([^)]*=\?[^)]*<\?\)/, plan);
   for (const plan of asked) {
     assert.match(plan, /^SEARCH \w+ USING (COVERING )?INDEX \w+ \(.*[<>]/, plan);
     assert.doesNotMatch(plan, /TEMP B-TREE/);
@@ -220,6 +226,7 @@ for (const { name, open, skip } of DATABASES) {
   registryStoreSuite(name, over(withOrgs("o1", "o2"), sqlRegistryStore), skip);
   volumeStoreSuite(name, over(withApps, sqlVolumeStore), skip);
   machineStoreSuite(name, over(withHosts, sqlMachineStore), skip);
+  statusReadsSuite(name, over(withHosts, sqlMachineStore), skip);
   runStoreSuite(name, over(withHosts, sqlMachineStore), skip);
   networkStoreSuite(
     name,

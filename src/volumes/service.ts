@@ -1,3 +1,4 @@
+import type { AppRange } from "#apps/store.ts";
 import type { ErrorCode } from "#core/error-catalogue.ts";
 import { fail } from "#core/errors.ts";
 import type { Ids } from "#core/ids.ts";
@@ -33,8 +34,8 @@ export class VolumeService {
     return await this.#parts.store.count(app_id);
   }
 
-  async counts(org_id: string, app_ids?: readonly string[]): Promise<ReadonlyMap<string, number>> {
-    return await this.#parts.store.counts(org_id, app_ids);
+  async counts(range: AppRange): Promise<ReadonlyMap<string, number>> {
+    return await this.#parts.store.counts(range);
   }
 
   /** Returns when it is created; one restored from a snapshot returns at once, as `restoring`. */

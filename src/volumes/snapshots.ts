@@ -33,8 +33,9 @@ export class SnapshotService {
   /** Also of a deleted volume while they are kept; not found when the volume never existed. */
   async list(app_id: string, volume_id: string): Promise<Snapshot[]> {
     const { store } = this.#parts;
-    const snapshots = (await store.snapshots(volume_id)).filter((one) => one.app_id === app_id);
-    if (snapshots.length === 0 && (await store.find(volume_id))?.app_id !== app_id) {
+    const [all, volume] = await Promise.all([store.snapshots(volume_id), store.find(volume_id)]);
+    const snapshots = all.filter((one) => one.app_id === app_id);
+    if (snapshots.length === 0 && volume?.app_id !== app_id) {
       fail("not_found", `volume not found: ${volume_id}`);
     }
     return snapshots;

@@ -94,13 +94,13 @@ export function volumeStoreSuite(
         assert.deepEqual(await store.zones("a1", "data"), []);
         assert.equal(await store.insert({ volume: aVolume({ id: "next" }) }, alone), "inserted");
         assert.deepEqual([await store.count("a1"), (await store.list("a1", { include_deleted: true })).length], [1, 2]);
-        assert.deepEqual(Object.fromEntries(await store.counts(made.org_id)), { a1: 1, a2: 1 });
-        assert.deepEqual(Object.fromEntries(await store.counts(made.org_id, ["a2"])), { a2: 1 });
+        assert.deepEqual(Object.fromEntries(await store.counts({ org_id: made.org_id })), { a1: 1, a2: 1 });
+        assert.deepEqual(Object.fromEntries(await store.counts({ app_id: "a2" })), { a2: 1 });
         const [first, second] = await store.list("a1", { include_deleted: true });
         assert.ok(first && second);
         const page = { after: [first.created_at, first.id], limit: 1 } as const;
         assert.deepEqual(await store.list("a1", { include_deleted: true, page }), [second]);
-        assert.equal((await store.counts("none")).size, 0);
+        assert.equal((await store.counts({ org_id: "none" })).size, 0);
         const over = { limit: 2, unique_zone: false } as const;
         assert.equal(await store.insert({ volume: aVolume({ id: "over" }) }, over), "limit");
       }));

@@ -1,3 +1,4 @@
+import type { AppRange } from "#apps/store.ts";
 import type { PageRequest } from "#core/list-page.ts";
 import type { Operation, Snapshot, Volume } from "./types.ts";
 
@@ -59,8 +60,8 @@ export interface VolumeStore {
   /** Volumes of all apps, including deleted ones. */
   all(host_ids: readonly string[]): Promise<Volume[]>;
   count(app_id: string): Promise<number>;
-  /** Counts by app id, for all apps of the organization that have any, or for some. */
-  counts(org_id: string, app_ids?: readonly string[]): Promise<ReadonlyMap<string, number>>;
+  /** Counts by app id, for apps that have any. */
+  counts(range: AppRange): Promise<ReadonlyMap<string, number>>;
   /** Zones in which the app has a volume of this name, or any. */
   zones(app_id: string, name: string | undefined): Promise<string[]>;
 

@@ -3,13 +3,15 @@
  * them, and holds every piece back, so that what is sent together is seen to be.
  */
 import assert from "node:assert/strict";
-import { suite, test } from "node:test";
+import { suite, type TestContext, test } from "node:test";
+import { type Furnished, furnished } from "../furnished.ts";
 import { postgresMissing, startPostgres } from "../postgres.ts";
 import { type Relay, startRelay } from "../relay.ts";
 import { runs, tempDir, within } from "../support.ts";
 import { type Daemon, startDaemon } from "./daemon.ts";
 
 const DELAY_MS = 10;
+const TRIES = runs(20, 60);
 
 interface Case {
   name: string;
@@ -17,19 +19,24 @@ interface Case {
   trips: number;
 }
 
-/** Of several tries the one at a quarter: what the platform does beside them falls into some, and is counted, too. */
-async function usual(relay: Relay, { ask, name }: Case, tries: number): Promise<{ trips: number; ms: number }> {
-  const counted: { trips: number; ms: number }[] = [];
-  for (let index = 0; index < tries; index++) {
+/** The platform's own work beside it falls into some tries, and is counted, too; a second try within the bounds shows what is usual. */
+async function withinBounds(relay: Relay, { ask, name, trips }: Case): Promise<{ trips: number; ms: number }> {
+  const most_ms = within((trips + 1) * 2 * DELAY_MS + 20);
+  const tried: { trips: number; ms: number }[] = [];
+  const good = () => tried.filter((one) => one.trips <= trips && one.ms < most_ms);
+  // The first ones open connections and prepare statements.
+  for (let index = 0; index < 2 + TRIES && good().length < 2; index++) {
     relay.trips();
     const began = performance.now();
     const { status } = await ask();
     const ms = performance.now() - began;
-    counted.push({ trips: relay.trips(), ms });
+    if (index >= 2) tried.push({ trips: relay.trips(), ms });
     assert.ok(status < 300, `${name}: ${status}`);
   }
-  const low = (of: "trips" | "ms"): number => counted.map((one) => one[of]).sort((a, b) => a - b)[tries >> 2] ?? 0;
-  return { trips: low("trips"), ms: low("ms") };
+  const [, second] = good();
+  const seen = tried.map((one) => `${one.trips} in ${one.ms.toFixed(0)} ms`).join(", ");
+  assert.ok(second, `${name}: more than ${trips} round trips, or ${most_ms} ms: ${seen}`);
+  return second;
 }
 
 const cases = ({ call }: Daemon, machine: string): Case[] => {
@@ -49,69 +56,94 @@ const cases = ({ call }: Daemon, machine: string): Case[] => {
   ];
 };
 
-/** What a list reads of each of its items, or of what it is a list of, when that has to be known first. */
-const SECOND_TRIP = new Set([
-  "/v1/orgs/{org_slug}/app_statuses",
-  "/v1/apps/{app_name}/volumes/{volume_id}/snapshots",
-  "/v1/registry/repositories",
-]);
+/** Reads that are more than a question to the database, or are asked otherwise, each with the reason. */
+const NOT_WALKED: Record<string, string> = {
+  "/v1/apps/:app_name/machines/:machine_id/wait": "reads once more when it listens, so that it misses nothing",
+  "/v1/apps/:app_name/machines/:machine_id/terminal": "a WebSocket",
+  "/v1/apps/:app_name/machines/:machine_id/tunnel": "a WebSocket",
+  "/v1/apps/:app_name/images/resolve": "asks a registry",
+  "/v1/images/show": "asks a registry",
+  "/v1/oauth/:provider/authorize": "sends a browser to the provider",
+  "/v1/oauth/:provider/callback": "a browser comes back from the provider",
+  "/v1/gateway/list": "for machines, which have tokens of another kind",
+  "/v1/gateway/:provider/:connection_id/*": "for machines, which have tokens of another kind",
+  "/v2/*": "a protocol of its own",
+  "/git/*": "a protocol of its own",
+};
 
-/** All lists of the API, as its own description names them. */
-async function lists({ call }: Daemon, ids: Record<string, string>): Promise<Case[]> {
-  const { body } = await call("GET", "/openapi.json");
-  const paths = Object.entries(body["paths"] as Record<string, { get?: { parameters?: { name: string }[] } }>);
-  return paths.flatMap(([path, { get }]): Case[] => {
-    const url = path.replaceAll(/\{(\w+)\}/g, (whole, name: string) => ids[name] ?? whole);
-    if (!get?.parameters?.some(({ name }) => name === "cursor") || url.includes("{") || NOT_HERE.has(path)) return [];
-    // Otherwise some of them are streams.
-    const ask: Case["ask"] = () => call("GET", url, undefined, { accept: "application/json" });
-    return [{ name: `list ${path}`, trips: SECOND_TRIP.has(path) ? 2 : 1, ask }];
+/** What a read needs to be about something. */
+const QUERIES: Record<string, string> = {
+  "/prometheus/:org_slug/api/v1/query": "query=up",
+  "/prometheus/:org_slug/api/v1/query_range": "query=up&start=0&end=60&step=15",
+  "/prometheus/:org_slug/api/v1/format_query": "query=up",
+  "/prometheus/:org_slug/api/v1/series": "match[]=up",
+  "/prometheus/:org_slug/api/v1/export": "match[]=up",
+  "/prometheus/:org_slug/federate": "match[]=up",
+};
+
+/** Every read of the API, as the table of routes has it: one that is added is walked, or named above. */
+function reads({ rows, ask, url }: Furnished): Case[] {
+  return rows.flatMap((row): Case[] => {
+    if (row.method !== "GET" || row.access === "open" || NOT_WALKED[row.path] !== undefined) return [];
+    const read = (name: string, query = ""): Case => {
+      const path = url(row);
+      const target = query ? `${path}${path.includes("?") ? "&" : "?"}${query}` : path;
+      return { name, trips: 1, ask: () => ask(`GET ${target}`) };
+    };
+    return [read(row.path, QUERIES[row.path]), ...(row.pages ? [read(`${row.path} (a page)`, "limit=2")] : [])];
   });
 }
 
-/** Of a machine that runs, of metrics, and of a call that writes what it kept back before it reads. */
-const NOT_HERE = new Set([
-  "/v1/apps/{app_name}/machines/{machine_id}/ps",
-  "/v1/orgs/{org_slug}/db_nodes",
-  "/v1/oauth/audit",
-]);
+/** A database behind a relay, and its address through it. */
+async function farDatabase(t: TestContext): Promise<{ relay: Relay; url: string }> {
+  const postgres = await startPostgres();
+  t.after(() => postgres.stop());
+  const near = new URL((await postgres.database()).replace("@/", "@localhost/"));
+  const relay = await startRelay(`${near.searchParams.get("host")}/.s.PGSQL.5432`);
+  t.after(() => relay.close());
+  return { relay, url: `postgres://hangar@127.0.0.1:${relay.port}${near.pathname}` };
+}
+
+async function holdToBounds(t: TestContext, relay: Relay, all: readonly Case[]): Promise<void> {
+  relay.delay_ms = DELAY_MS;
+  const failed: string[] = [];
+  for (const one of all) {
+    const done = withinBounds(relay, one).then(
+      ({ trips, ms }) => `${one.name}: ${trips} round trips, ${ms.toFixed(1)} ms at ${2 * DELAY_MS} ms of distance`,
+      (error: Error) => {
+        failed.push(error.message);
+        return error.message;
+      },
+    );
+    t.diagnostic(await done);
+  }
+  relay.delay_ms = 0;
+  assert.deepEqual(failed, []);
+}
 
 suite("PostgreSQL with latency", { skip: postgresMissing() }, () => {
   test("a read takes one round trip, a write at most two", async (t) => {
-    const postgres = await startPostgres();
-    t.after(() => postgres.stop());
-    const url = new URL((await postgres.database()).replace("@/", "@localhost/"));
-    const relay = await startRelay(`${url.searchParams.get("host")}/.s.PGSQL.5432`);
-    t.after(() => relay.close());
-    const database = `postgres://hangar@127.0.0.1:${relay.port}${url.pathname}`;
-    const daemon = await startDaemon(t, tempDir(), [
-      "--database",
-      database,
-      "--log-level",
-      "error",
-      "--host-lease",
-      "300",
-    ]);
+    const { relay, url } = await farDatabase(t);
+    const settings = ["--database", url, "--log-level", "error", "--host-lease", "300"];
+    const daemon = await startDaemon(t, tempDir(), settings);
     await daemon.call("POST", "/v1/apps", { app_name: "web", org_slug: "personal" });
     const wish = { config: { image: "web:1" }, skip_launch: true };
     const { body } = await daemon.call("POST", "/v1/apps/web/machines", wish);
-    const volume = (await daemon.call("POST", "/v1/apps/web/volumes", { name: "data", size_gb: 1 })).body;
-    const ids = {
-      org_slug: "personal",
-      app_name: "web",
-      machine_id: String(body["id"]),
-      volume_id: String(volume["id"]),
-    };
-    const all = await lists(daemon, ids);
-    assert.ok(all.length > 20, `${all.length} lists`);
-    relay.delay_ms = DELAY_MS;
-    for (const one of [...cases(daemon, ids.machine_id), ...all]) {
-      // The first ones open connections and prepare statements.
-      await usual(relay, one, 3);
-      const { trips, ms } = await usual(relay, one, runs(12, 60));
-      t.diagnostic(`${one.name}: ${trips} round trips, ${ms.toFixed(1)} ms at ${2 * DELAY_MS} ms of distance`);
-      assert.ok(trips <= one.trips, `${one.name}: ${trips} round trips`);
-      assert.ok(ms < within((one.trips + 1) * 2 * DELAY_MS + 20), `${one.name}: ${ms} ms`);
-    }
+    await holdToBounds(t, relay, cases(daemon, String(body["id"])));
+  });
+
+  test("every read of the API takes one round trip, lists as a whole and in pages", async (t) => {
+    const { relay, url } = await farDatabase(t);
+    const platform = await furnished(t, { HANGAR_DATABASE_URL: url, HANGAR_HOST_LEASE: "300" });
+    const { ask, names } = platform;
+    await ask(`POST /v1/apps/web/machines/${names["machine_id"]}/lease`, { body: { ttl: 3000 } });
+    await ask("PUT /v1/apps/web/alerts/rules", { body: { content: "groups: []" } });
+    const receivers = "route: { receiver: none }\nreceivers: [{ name: none }]";
+    await ask("PUT /v1/orgs/acme/alerts/receivers", { body: { content: receivers } });
+    const empty = `/v1/apps/web/volumes/${names["empty_volume_id"]}/snapshots`;
+    const nothing = { name: "an empty list of snapshots", trips: 1, ask: () => ask(`GET ${empty}`) };
+    const all = reads(platform);
+    assert.ok(all.length > 100, `${all.length} reads`);
+    await holdToBounds(t, relay, [...all, nothing]);
   });
 });

@@ -62,13 +62,16 @@ export class NotificationService {
   }
 
   async #stored(org_id: string): Promise<{ text: string; updated_at: number }> {
-    const { store, sealer } = this.#parts;
-    const stored = await store.config(org_id);
+    const stored = await this.#parts.store.config(org_id);
     if (!stored)
       fail("not_found", "there are no receivers", {
         hint: "hangar alerts receivers FILE sets them, in Alertmanager's format",
       });
-    return { text: sealer.open(sealName(org_id), stored.content).toString(), updated_at: stored.updated_at };
+    return { text: this.#opened(org_id, stored.content), updated_at: stored.updated_at };
+  }
+
+  #opened(org_id: string, content: Uint8Array): string {
+    return this.#parts.sealer.open(sealName(org_id), content).toString();
   }
 
   async putConfig(org_id: string, content: string, token_id: string): Promise<ConfigSummary> {
@@ -178,10 +181,9 @@ export class NotificationService {
 
   async notifications(org_id: string, limit: number): Promise<(Notification & { place: string })[]> {
     const { store } = this.#parts;
-    const config = (await store.config(org_id))
-      ? (await parseConfig((await this.#stored(org_id)).text)).config
-      : undefined;
-    return (await store.notifications(org_id, limit)).map((one) => {
+    const [stored, found] = await Promise.all([store.config(org_id), store.notifications(org_id, limit)]);
+    const config = stored && (await parseConfig(this.#opened(org_id, stored.content))).config;
+    return found.map((one) => {
       const integration = config?.receivers.find(({ name }) => name === one.receiver)?.integrations[one.integration];
       return { ...one, place: integration ? placeOf(integration) : "removed" };
     });

@@ -32,8 +32,8 @@ interface RemoteParts {
 export function remoteDriver(parts: RemoteParts): RuntimeDriver {
   const { local, hosts, channel } = parts;
   const own = new Set(hosts.own);
-  const doorOf = async (id: string): Promise<string | undefined> => {
-    const host_id = (await parts.store.find(id))?.host_id;
+  const doorOf = async (id: string, known?: string): Promise<string | undefined> => {
+    const host_id = known ?? (await parts.store.find(id))?.host_id;
     if (host_id === undefined || own.has(host_id)) return undefined;
     const host = await hosts.find(host_id);
     if (host.state === "ok" && host.address !== "") return host.address;
@@ -65,7 +65,12 @@ export function remoteDriver(parts: RemoteParts): RuntimeDriver {
     },
     ps: (ref) => through<Process[]>(ref.id, "ps", { ref }, () => local.ps(ref)),
     listening: (ref) => through(ref.id, "listening", { ref }, () => local.listening(ref)),
-    logs: (id, from) => through<LogPage>(id, "logs", { id, from }, () => local.logs(id, from)),
+    async logs(id, from, host_id) {
+      const address = await doorOf(id, host_id);
+      return address === undefined
+        ? await local.logs(id, from)
+        : ((await channel.call(address, "logs", { id, from })) as LogPage);
+    },
   };
   return new Proxy(local, {
     get(target, name) {

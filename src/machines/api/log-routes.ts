@@ -36,8 +36,8 @@ export function logRoutes(parts: RouteParts): Row[] {
       query: schema.LogsQuery,
       response: { status: 200, schema: schema.LogsResponse },
       async handle({ query, ...call }) {
-        const { id } = await machineOf(parts, call);
-        const { lines } = await parts.driver.logs(id, wanted(parts, query));
+        const { id, host_id } = await machineOf(parts, call);
+        const { lines } = await parts.driver.logs(id, wanted(parts, query), host_id);
         return { lines };
       },
       stream: ({ query, signal, ...call }) =>

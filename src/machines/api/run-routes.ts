@@ -20,8 +20,8 @@ export function runRoutes({ store, driver, clock }: RouteParts): Row[] {
   async function* follow(app_id: string, id: string, signal: AbortSignal): AsyncGenerator<StreamItem[]> {
     for (let cursor = LOG_BEGIN; !signal.aborted; ) {
       // The run is read before its lines: what was written before its end is read after it.
-      const { run, next_at } = await find(app_id, id);
-      const page = await driver.logs(run.machine_id, { cursor });
+      const { run, next_at, host_id } = await find(app_id, id);
+      const page = await driver.logs(run.machine_id, { cursor }, host_id);
       const is_new = page.cursor !== cursor;
       ({ cursor } = page);
       const lines = page.lines.filter(
@@ -72,12 +72,10 @@ export function runRoutes({ store, driver, clock }: RouteParts): Row[] {
       query: schema.RunLogsQuery,
       response: { status: 200, schema: LogsResponse },
       async handle({ params, query, ...admitted }) {
-        const { run, next_at } = await find(appOf(admitted).id, params.run_id);
-        const { lines } = await driver.logs(run.machine_id, {
-          tail: query.tail ?? MACHINE_LIMITS.logs_page,
-          since: run.started_at,
-          ...(next_at === null ? {} : { until: next_at }),
-        });
+        const { run, next_at, host_id } = await find(appOf(admitted).id, params.run_id);
+        const until = next_at === null ? {} : { until: next_at };
+        const from = { tail: query.tail ?? MACHINE_LIMITS.logs_page, since: run.started_at, ...until };
+        const { lines } = await driver.logs(run.machine_id, from, host_id);
         return { lines };
       },
       stream: ({ query, params, signal, ...call }) =>

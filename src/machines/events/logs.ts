@@ -7,6 +7,7 @@ import type { MachineStore } from "../store.ts";
 export interface LogSource {
   id: string;
   name: string;
+  host_id: string;
 }
 
 export interface MergedLine extends LogLine {
@@ -38,7 +39,7 @@ export class Logs {
     return machines
       .toSorted((a, b) => b.updated_at - a.updated_at)
       .slice(0, MACHINE_LIMITS.logs_machines)
-      .map(({ id, name }) => ({ id, name }));
+      .map(({ id, name, host_id }) => ({ id, name, host_id }));
   }
 
   async newest(sources: readonly LogSource[], wanted: Wanted): Promise<MergedLine[]> {
@@ -95,8 +96,8 @@ export class Logs {
     return byTime(pages.flat());
   }
 
-  async #read({ id, name }: LogSource, from: Wanted | { cursor: string }) {
-    const { lines, cursor } = await this.#parts.driver.logs(id, from);
+  async #read({ id, name, host_id }: LogSource, from: Wanted | { cursor: string }) {
+    const { lines, cursor } = await this.#parts.driver.logs(id, from, host_id);
     return { cursor, lines: lines.map((line) => ({ ...line, machine_id: id, machine_name: name })) };
   }
 

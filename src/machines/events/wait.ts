@@ -1,6 +1,7 @@
 import type { Bus } from "#core/bus.ts";
 import type { Clock } from "#core/clock.ts";
 import { ApiError, fail } from "#core/errors.ts";
+import { forgetPrefetched } from "#core/prefetched.ts";
 import { readinessChecks } from "../config/configured-checks.ts";
 import { isPersistent, STATE_ALIASES, STATES } from "../lifecycle/states.ts";
 import { type MachineUpdate, topics } from "../lifecycle/writer.ts";
@@ -65,6 +66,8 @@ export class Waits {
     });
     heard.promise.catch(() => {});
     try {
+      // What was read before this process listened may be older than what it missed.
+      forgetPrefetched();
       const seen = await this.#look(id, input, states);
       if (seen) return seen;
       const timeout_ms = Math.min(input.timeout_s, MACHINE_LIMITS.wait_max_s) * 1000;

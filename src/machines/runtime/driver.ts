@@ -62,8 +62,11 @@ export interface RuntimeDriver {
   ps(ref: Ref): Promise<Process[]>;
   /** Listening sockets in the machine's network namespace; undefined where they cannot be read. */
   listening(ref: Ref): Promise<ListenSocket[] | undefined>;
-  /** Log lines, oldest first: the newest ones, or those after an earlier page. */
-  logs(id: string, from: LogsFrom): Promise<LogPage>;
+  /**
+   * Log lines, oldest first: the newest ones, or those after an earlier page. `host_id` is the machine's, from those who
+   * have it; otherwise it is looked up.
+   */
+  logs(id: string, from: LogsFrom, host_id?: string): Promise<LogPage>;
   /** Calls `wake` when there may be more lines; returns the unsubscribe function. */
   watchLogs(id: string, wake: () => void): () => void;
   probe(ref: Ref, check: CheckConfig, signal: AbortSignal): Promise<{ passing: boolean; output: string }>;

@@ -1,10 +1,12 @@
+import type { AppRange } from "#apps/store.ts";
 import { takePrefetched } from "#core/prefetched.ts";
 import type { Work } from "#machines/lifecycle/writer.ts";
 import { MACHINE_LIMITS } from "#machines/limits.ts";
 import type { Change, Committed, Inserted, ListFilter, MachineStore, OrgListFilter } from "#machines/store.ts";
-import type { Machine, MachineConfig, Operation } from "#machines/types.ts";
+import type { Machine, MachineConfig, Operation, ShownMachine } from "#machines/types.ts";
 import type { Database, Step, Value } from "../database.ts";
 import { lookup } from "../lookup.ts";
+import { appRange } from "./app-range.ts";
 import { placeholders } from "./arguments.ts";
 import { counted } from "./counted.ts";
 import { eventReads, eventSteps } from "./event-log.ts";
@@ -54,12 +56,14 @@ export function sqlMachineStore(database: Database): MachineStore {
     list: async (app_id, filter) => (await database.read<MachineRow>(...listQuery(app_id, filter))).map(toShown),
     listOrg: (org_id, filter) => machines(...orgListQuery(org_id, filter)),
     ...counted(database, "machines"),
-    stateCounts: (app_id) =>
-      database.read(
-        `SELECT state, host_id, count(*) AS machines FROM machines WHERE app_id = ? AND state <> 'destroyed'
-         GROUP BY state, host_id ORDER BY state, host_id`,
-        [app_id],
-      ),
+    stateCounts(range) {
+      const apps = appRange(range);
+      const sql = `SELECT m.app_id, m.state, m.host_id, count(*) AS machines
+        FROM (${apps.sql}) AS a JOIN machines m ON m.app_id = a.id WHERE m.state <> 'destroyed'
+        GROUP BY m.app_id, m.state, m.host_id ORDER BY m.app_id, m.state, m.host_id`;
+      return database.read(sql, apps.args);
+    },
+    oldestOfEach: (range, filter) => oldestOfEach(database, range, filter),
 
     insert: (change, limit) => insert(database, change, limit),
     commit: (change) => commit(database, change),
@@ -121,6 +125,28 @@ function listQuery(app_id: string, filter: ListFilter): [string, Value[]] {
     `SELECT ${SHOWN}, v.config ${FROM}${join} WHERE ${where.join(" AND ")}${kind.sql}${page.after}${page.order}`,
     [...args, ...kind.args, ...page.args],
   ];
+}
+
+/** Each app's share ends at the creation of its last machine within the limit, so that only these are read. */
+async function oldestOfEach(
+  database: Database,
+  range: AppRange,
+  { limit, states }: { states?: readonly string[]; limit: number },
+): Promise<(ShownMachine & { app_id: string })[]> {
+  const apps = appRange(range);
+  const kind = kindCondition(states ? { states } : {});
+  const sql = `WITH share AS MATERIALIZED (SELECT a.id AS app_id, coalesce((SELECT m.created_at FROM machines m
+      WHERE m.app_id = a.id${kind.sql} ORDER BY m.created_at, m.id LIMIT 1 OFFSET ?), ${Number.MAX_SAFE_INTEGER}) AS until
+      FROM (${apps.sql}) AS a)
+    SELECT m.app_id, ${SHOWN}, v.config FROM share JOIN machines m ON m.app_id = share.app_id AND m.created_at <= share.until
+    JOIN machine_versions v ON v.machine_id = m.id AND v.instance_id = m.instance_id
+    WHERE 1 = 1${kind.sql} ORDER BY m.created_at, m.id`;
+  const rows = await database.read<MachineRow>(sql, [...kind.args, limit - 1, ...apps.args, ...kind.args]);
+  // Some are as old as the last one.
+  const shares = Map.groupBy(rows, ({ app_id }) => app_id);
+  return [...shares.values()].flatMap((share) =>
+    share.slice(0, limit).map((row) => ({ ...toShown(row), app_id: row.app_id })),
+  );
 }
 
 function orgListQuery(org_id: string, filter: OrgListFilter): [string, Value[]] {

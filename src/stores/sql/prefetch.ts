@@ -85,7 +85,10 @@ const slugLookup = (slug: string): Lookup => ({
 const machineLookup = (id: string): Lookup => ({
   sql: `${SELECT} WHERE m.id = ?`,
   args: [id],
-  keep: ([row], keep) => row && keep("machine", id, toMachine(row as MachineRow)),
+  // Used by the handler and again by what it calls: the lease, the way to the machine's host.
+  keep: ([row], keep) => {
+    if (row) for (let use = 0; use < 2; use++) keep("machine", id, toMachine(row as MachineRow));
+  },
 });
 
 /** A change reads a machine twice: to check that it exists, and with its operations. */

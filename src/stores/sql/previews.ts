@@ -53,7 +53,7 @@ function settingsOf(database: Database): Pick<PreviewStore, "settings" | "putSet
   };
 }
 
-type Reads = Pick<PreviewStore, "find" | "named" | "byId" | "list" | "due" | "isDeployed">;
+type Reads = Pick<PreviewStore, "find" | "named" | "byId" | "list" | "due" | "isDeployed" | "deployed">;
 
 function readsOf(database: Database): Reads {
   const one = async (condition: string, args: readonly Value[]): Promise<Preview | undefined> => {
@@ -84,6 +84,10 @@ function readsOf(database: Database): Reads {
       return rows.map(previewOf);
     },
 
+    async deployed(parent_id) {
+      const sql = `SELECT id FROM previews WHERE parent_id = ? AND EXISTS (${DEPLOYED})`;
+      return new Set((await database.read<{ id: string }>(sql, [parent_id])).map(({ id }) => id));
+    },
     isDeployed: async (id) =>
       (await readOne(database, "SELECT 1 FROM releases WHERE app_id = ? AND status = 'complete' LIMIT 1", [id])) !==
       undefined,

@@ -1,5 +1,5 @@
 import type { ManifestWrite, RegistryStore } from "#registry/store.ts";
-import type { Repository, RepositoryBlob, RepositoryManifest } from "#registry/types.ts";
+import type { Repository, RepositoryBlob, RepositoryManifest, RepositoryTag } from "#registry/types.ts";
 import { type Database, readOne, type Step } from "../database.ts";
 
 const BLOB = "org_id, repository, digest, size, key, node_id, touched_at";
@@ -97,6 +97,7 @@ type ManifestStore = Pick<
   | "indexesOf"
   | "hasRepository"
   | "repositories"
+  | "tagsOfEach"
   | "untagged"
 >;
 
@@ -169,6 +170,19 @@ function manifests(database: Database): ManifestStore {
          FROM registry_blobs b WHERE b.org_id = ? AND b.repository > ?
          GROUP BY b.org_id, b.repository ORDER BY b.repository LIMIT ?`,
         [org_id, last, limit],
+      ),
+
+    tagsOfEach: (org_id, { last, limit: repositories }, limit) =>
+      // Each repository's share ends at its last tag within the limit, so that only these are read. SQLite keeps the
+      // order of a CROSS JOIN.
+      database.read<RepositoryTag>(
+        `WITH share AS MATERIALIZED (SELECT r.repository, (SELECT max(f.tag) FROM (SELECT t.tag FROM registry_tags t
+             WHERE t.org_id = ? AND t.repository = r.repository ORDER BY t.tag LIMIT ?) AS f) AS until
+           FROM (SELECT DISTINCT repository FROM registry_blobs WHERE org_id = ? AND repository > ?
+             ORDER BY repository LIMIT ?) AS r)
+         SELECT t.repository, t.tag, t.digest FROM share CROSS JOIN registry_tags t
+         WHERE t.org_id = ? AND t.repository = share.repository AND t.tag <= share.until ORDER BY t.repository, t.tag`,
+        [org_id, limit, org_id, last, repositories, org_id],
       ),
 
     untagged: (before, limit) =>

@@ -1,6 +1,7 @@
 import type { Release, ReleaseStore } from "#apps/release-store.ts";
 import type { ReleaseImage } from "#machines/runtime/image-source.ts";
 import { type Database, readOne } from "../database.ts";
+import { appRange } from "./app-range.ts";
 import { keyset } from "./keyset.ts";
 
 /** Columns of a list, in the order of its fields; a single release has its definition, too. */
@@ -27,6 +28,13 @@ export function sqlReleaseStore(database: Database): ReleaseStore {
     releases(app_id, page) {
       const { after, order, args } = keyset(["version"], page, "DESC");
       return database.read(`SELECT ${LISTED} FROM releases WHERE app_id = ?${after}${order}`, [app_id, ...args]);
+    },
+    newestOfEach(range, limit) {
+      const apps = appRange(range);
+      // Versions count up by one.
+      const sql = `SELECT ${LISTED} FROM releases WHERE app_id IN (${apps.sql})
+        AND version > (SELECT max(n.version) FROM releases n WHERE n.app_id = releases.app_id) - ? ORDER BY version DESC`;
+      return database.read(sql, [...apps.args, limit]);
     },
     findRelease: (app_id, version) =>
       readOne<Release>(database, `SELECT ${RELEASE} FROM releases WHERE app_id = ? AND version = ?`, [app_id, version]),

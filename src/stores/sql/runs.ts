@@ -75,12 +75,12 @@ export function runReads(database: Database): RunReads {
   return {
     async run(app_id, id) {
       const sql = `SELECT ${RUN}, (SELECT min(n.started_at) FROM runs n WHERE n.machine_id = r.machine_id
-          AND n.started_at > r.started_at AND n.state <> 'skipped') AS next_at
-        FROM runs r WHERE r.app_id = ? AND r.id = ?`;
-      const row = await readOne<Row & { next_at: number | null }>(database, sql, [app_id, id]);
+          AND n.started_at > r.started_at AND n.state <> 'skipped') AS next_at, m.host_id
+        FROM runs r LEFT JOIN machines m ON m.id = r.machine_id WHERE r.app_id = ? AND r.id = ?`;
+      const row = await readOne<Row & { next_at: number | null; host_id: string | null }>(database, sql, [app_id, id]);
       if (!row) return undefined;
-      const { next_at, ...run } = row;
-      return { run: runOf(run), next_at };
+      const { next_at, host_id, ...run } = row;
+      return { run: runOf(run), next_at, ...(host_id === null ? {} : { host_id }) };
     },
     async runs(app_id, { machine_id, states, page }) {
       const { after, order, args } = keyset(["started_at", "id"], page, "DESC");
