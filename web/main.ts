@@ -10,6 +10,8 @@ import { Palette, palette } from "./palette.ts";
 import { empty, loading, pageHead, problem, Toasts } from "./parts/basics.ts";
 import { Questions } from "./parts/dialog.ts";
 import { icon } from "./parts/icon.ts";
+import { NotReadyBanner } from "./parts/readiness.ts";
+import { watchReadiness } from "./readiness.ts";
 import { place, to } from "./router.ts";
 import { chooseOrg, isReadOnly, resume, type Session, session, signOut } from "./session.ts";
 import { SignIn } from "./sign-in.ts";
@@ -29,6 +31,7 @@ function Frame({ now }: { now: Session }): VNode {
     follower.start();
     return () => follower.stop();
   }, [now.org_slug]);
+  useEffect(watchReadiness, []);
   useEffect(() => {
     document.title = `${page?.title ?? "Not found"} · Hangar`;
   }, [page]);
@@ -36,7 +39,11 @@ function Frame({ now }: { now: Session }): VNode {
     { class: "frame" },
     a({ class: "skip", href: "#content", onClick: skip }, "Skip to the page"),
     h(Side, { now, page }),
-    main({ id: "content", tabIndex: -1 }, page ? h(Shown, { page, key: page.id }) : h(NotFound, {})),
+    main(
+      { id: "content", tabIndex: -1 },
+      h(NotReadyBanner, {}),
+      page ? h(Shown, { page, key: page.id }) : h(NotFound, {}),
+    ),
     h(Palette, {}),
     h(Questions, {}),
     h(Toasts, {}),

@@ -2,9 +2,11 @@ import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import { useCell } from "../cell.ts";
 import { a, code, dd, div, dl, dt, form, h, input, p } from "../html.ts";
-import { Action, Ago, block, card, Field, pageHead, showMessage, useAnswer, when } from "../parts/basics.ts";
+import { Action, Ago, block, card, Field, loading, pageHead, showMessage, useAnswer, when } from "../parts/basics.ts";
 import { choices, named } from "../parts/controls.ts";
 import { bytes, plural } from "../parts/format.ts";
+import { partName } from "../parts/readiness.ts";
+import { readiness } from "../readiness.ts";
 import { call, chooseOrg, isFull, org, refreshOrgs, session } from "../session.ts";
 import { setTheme, type Theme, theme } from "../theme.ts";
 
@@ -85,13 +87,12 @@ function Version(): VNode {
   );
 }
 
-/** Readiness of the platform's parts, with reasons. */
+/** Parts of the platform that are ready; what is missing is shown above every page. */
 function Ready(): VNode {
-  const answer = useAnswer((signal) => call("GET /readyz", { signal }), []);
-  return card(
-    "Readiness",
-    when(answer, ({ checks }) => p(`Ready: ${Object.keys(checks).join(", ")}.`)),
-  );
+  const { ready, missing } = useCell(readiness);
+  if (missing.length > 0)
+    return card("Readiness", p(`Not ready: ${missing.map(({ part }) => partName(part)).join(", ")}.`));
+  return card("Readiness", ready.length > 0 ? p(`Ready: ${ready.map(partName).join(", ")}.`) : loading());
 }
 
 function Facts(): VNode {
