@@ -38,16 +38,18 @@ export async function startCluster(
     controls,
     hosts,
     cpus = 5000,
+    lease_s = LEASE_S,
   }: {
     controls: number;
     hosts: number;
     cpus?: number;
+    lease_s?: number;
   },
 ): Promise<Cluster> {
   const postgres = await startPostgres();
   t.after(() => postgres.stop());
   const database = await postgres.database();
-  const flags = ["--database", database, "--host-lease", String(LEASE_S), "--log-level", "warn"];
+  const flags = ["--database", database, "--host-lease", String(lease_s), "--log-level", "warn"];
   const first = await startDaemon(t, tempDir(), ["--role", "control", ...flags]);
   const cluster: Cluster = {
     flags,
