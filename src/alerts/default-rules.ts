@@ -1,4 +1,4 @@
-/** Rules that every organization has from the start. `summary` says what is wrong, `description` what to do. */
+/** Default rules of every organization. `summary` describes the problem, `description` what to do. */
 import type { AlertingRule, RuleGroup } from "./rules/types.ts";
 
 const MINUTE = 60_000;
@@ -13,7 +13,7 @@ const ROWS: readonly Row[] = [
     0,
     "sum by (app, instance) (count_over_time(svc_instance_exit_code[15m])) >= 3",
     "A machine of {{ $labels.app }} ended {{ $value }} times in 15 minutes",
-    "Read its last words with `hangar logs --app {{ $labels.app }}`; `hangar releases --app {{ $labels.app }}` shows what changed, `hangar rollback` goes back.",
+    "Read its last log lines with `hangar logs --app {{ $labels.app }}`; `hangar releases --app {{ $labels.app }}` shows what changed, `hangar rollback` goes back.",
   ],
   [
     "MachineOutOfMemory",
@@ -99,6 +99,6 @@ const rule = ([alert, severity, for_ms, expr, summary, description]: Row): Alert
   annotations: { summary, description },
 });
 
-/** The rule file that an organization replaces by one of its own with the same name. */
+/** The name of the default rule file; an organization's own file of this name replaces it. */
 export const DEFAULT_FILE = "default";
 export const DEFAULT_GROUPS: readonly RuleGroup[] = [{ name: "hangar", limit: 0, rules: ROWS.map(rule) }];

@@ -1,4 +1,4 @@
-/** Rules and alerts as Prometheus' API shows them; Grafana reads these. */
+/** Rules and alerts in the format of Prometheus' API, which Grafana reads. */
 import { isoTime } from "#core/clock.ts";
 import { orgOf } from "#http/access.ts";
 import { type Row, route } from "#http/route.ts";
@@ -34,7 +34,7 @@ export function prometheusAlertRoutes(alerts: AlertService): Row[] {
           ({ file, group }) => isAmong(group.name, query["rule_group[]"]) && isAmong(file, query["file[]"]),
         );
         const shown = groups.map((one) => groupResponse(one, query));
-        // A filter by rule leaves out groups in which it finds none.
+        // A filter by rule omits groups without a match.
         const filters = query.type !== undefined || query["rule_name[]"] !== undefined;
         return success({ groups: filters ? shown.filter(({ rules }) => rules.length > 0) : shown });
       },

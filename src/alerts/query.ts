@@ -1,4 +1,4 @@
-/** The queries of rules, and what they record: the metrics engine of one organization. */
+/** Runs the queries of rules and writes recorded series, in the metrics engine of one organization. */
 import { BatchBuilder, spell } from "#metrics/batch-builder.ts";
 import type { MetricsEngine } from "#metrics/engine/engine.ts";
 import type { Dialect } from "#metrics/promql/ast.ts";

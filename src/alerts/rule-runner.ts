@@ -1,4 +1,4 @@
-/** Evaluates the rules of all organizations on time; among several processes on one database, one for each organization. */
+/** Evaluates the rules of all organizations on schedule; of several processes on one database, one per organization. */
 import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
 import { Slots } from "#core/slots.ts";
@@ -41,7 +41,7 @@ interface Scheduled extends RunningGroup {
   interval_ms: number;
   next_ms: number;
   parts: GroupParts;
-  /** What is stored, and when. */
+  /** The stored transitions. */
   transitions: string;
   stored_at_ms: number;
 }
@@ -61,7 +61,7 @@ export class RuleRunner {
   readonly #slots = new Slots(ALERT_LIMITS.groups_at_once);
   readonly #busy = new Map<Scheduled, Promise<void>>();
   #wake = new AbortController();
-  #looked_at = Number.NEGATIVE_INFINITY;
+  #reloaded_at = Number.NEGATIVE_INFINITY;
   #running: Promise<void> | undefined;
 
   constructor(parts: RunnerParts) {
@@ -84,9 +84,9 @@ export class RuleRunner {
     if (is_shared) await store.release(runner).catch(() => {});
   }
 
-  /** Rule files changed: they are read at once. */
-  look(): void {
-    this.#looked_at = Number.NEGATIVE_INFINITY;
+  /** Rule files changed: they are reloaded at once. */
+  reload(): void {
+    this.#reloaded_at = Number.NEGATIVE_INFINITY;
     this.#wake.abort();
   }
 
@@ -113,9 +113,9 @@ export class RuleRunner {
     const { clock, log } = this.#parts;
     const { signal } = this.#closing;
     while (!signal.aborted) {
-      if (clock.now() - this.#looked_at >= ALERT_LIMITS.look_ms) {
-        this.#looked_at = clock.now();
-        await this.#look().catch((error: unknown) => log.warn({ error }, "alert rules could not be read"));
+      if (clock.now() - this.#reloaded_at >= ALERT_LIMITS.look_ms) {
+        this.#reloaded_at = clock.now();
+        await this.#reload().catch((error: unknown) => log.warn({ error }, "alert rules could not be read"));
       }
       const now = clock.now();
       for (const [org_id, org] of this.#orgs)
@@ -127,23 +127,23 @@ export class RuleRunner {
   async #sleep(): Promise<void> {
     const { clock } = this.#parts;
     const due = [...this.#orgs.values()].flatMap(({ groups }) => groups.map(({ next_ms }) => next_ms));
-    const until = due.reduce((least, one) => Math.min(least, one), this.#looked_at + ALERT_LIMITS.look_ms);
+    const until = due.reduce((least, one) => Math.min(least, one), this.#reloaded_at + ALERT_LIMITS.look_ms);
     this.#wake = new AbortController();
-    if (this.#closing.signal.aborted || this.#looked_at === Number.NEGATIVE_INFINITY) return;
+    if (this.#closing.signal.aborted || this.#reloaded_at === Number.NEGATIVE_INFINITY) return;
     await clock.sleep(Math.max(1, until - clock.now()), this.#wake.signal).catch(() => {});
   }
 
   /** Claims organizations, and reads the rule files that changed. */
-  async #look(): Promise<void> {
+  async #reload(): Promise<void> {
     const { store } = this.#parts;
     const versions = Map.groupBy(await store.ruleFileVersions(), ({ org_id }) => org_id);
     const orgs = await this.#parts.orgs();
     const known = new Set(orgs.map(({ id }) => id));
     for (const id of this.#orgs.keys()) if (!known.has(id)) this.#orgs.delete(id);
-    for (const { id, slug } of orgs) await this.#lookAt(id, slug, JSON.stringify(versions.get(id) ?? []));
+    for (const { id, slug } of orgs) await this.#reloadOrg(id, slug, JSON.stringify(versions.get(id) ?? []));
   }
 
-  async #lookAt(id: string, slug: string, version: string): Promise<void> {
+  async #reloadOrg(id: string, slug: string, version: string): Promise<void> {
     const { store, is_shared, clock } = this.#parts;
     const claim = this.#claim();
     const before = this.#orgs.get(id);
@@ -162,7 +162,7 @@ export class RuleRunner {
     return { runner: this.#parts.runner, now, until: now + ALERT_LIMITS.claim_ms };
   }
 
-  /** Groups that did not change go on with their states; others with those that are stored. */
+  /** Unchanged groups keep their states; others load the stored states. */
   async #load(org_id: string, slug: string, version: string, before: Org | undefined): Promise<void> {
     const { store } = this.#parts;
     if (before) for (const one of before.groups) await this.#busy.get(one);
@@ -204,7 +204,7 @@ export class RuleRunner {
 
   #begin(org_id: string, org: Org, one: Scheduled, now: number): void {
     const { interval_ms } = one;
-    // The last time that is due: those before it were missed.
+    // Only the latest evaluation that is due; earlier ones were missed.
     const at_ms = one.next_ms + Math.floor((now - one.next_ms) / interval_ms) * interval_ms;
     one.next_ms = at_ms + interval_ms;
     if (this.#busy.has(one) || !this.#holds(org)) return;
@@ -243,7 +243,7 @@ export class RuleRunner {
     one.stored_at_ms = clock.now();
   }
 
-  /** The claim of this process, for what else only one process does. Undefined: another one has it. */
+  /** The claim of this process, for other work of only one process. Undefined: another process has it. */
   async claim(org_id: string): Promise<AlertClaim | undefined> {
     const { is_shared } = this.#parts;
     const org = this.#orgs.get(org_id);
@@ -251,7 +251,7 @@ export class RuleRunner {
     return holds ? this.#claim() : undefined;
   }
 
-  /** A process alone takes the claim when it first stores something. */
+  /** A single process takes the claim when it first stores something. */
   async #own(org_id: string): Promise<boolean> {
     const org = this.#orgs.get(org_id);
     if (!org || org.claimed_until > 0) return org !== undefined;

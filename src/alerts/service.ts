@@ -12,7 +12,7 @@ import type { AlertStore, StoredRuleFile } from "./store.ts";
 
 interface Parts {
   store: AlertStore;
-  runner: Pick<RuleRunner, "groups" | "look">;
+  runner: Pick<RuleRunner, "groups" | "reload">;
   clock: Clock;
 }
 
@@ -33,7 +33,7 @@ export interface ActiveAlert extends Alert {
 
 const NAME = /^[a-z0-9][a-z0-9._-]{0,62}$/;
 
-/** Where an app's own rules are kept. Nobody can choose such a name. */
+/** The name of an app's own rule file. Users cannot choose such a name. */
 export const appFileName = (app_name: string): string => `app:${app_name}`;
 
 export class AlertService {
@@ -73,7 +73,7 @@ export class AlertService {
         "limit_reached",
         `an organization has at most ${ALERT_LIMITS.rule_files_per_org} rule files (limit rule_files_per_org)`,
       );
-    runner.look();
+    runner.reload();
     return summary({ ...file, updated_at: clock.now() }, groups);
   }
 
@@ -89,7 +89,7 @@ export class AlertService {
       const hint = "the built-in rules are replaced by a rule file of that name; one without groups switches them off";
       fail("not_found", `there is no rule file ${JSON.stringify(name)}`, name === DEFAULT_FILE ? { hint } : {});
     }
-    runner.look();
+    runner.reload();
   }
 
   /** All groups with the states of their rules: those of this process, or those stored by the one that evaluates them. */

@@ -54,7 +54,7 @@ export function alertStoreSuite(
       const { store, close } = await open();
       const state = { file: "f", group_name: "g", state: "[]" };
       const claim = (runner: string, now: number) => ({ runner, now, until: now + 10 });
-      assert.equal(await store.putState("o1", state, claim("a", 100)), false, "nobody has it");
+      assert.equal(await store.putState("o1", state, claim("a", 100)), false, "no process has it");
       assert.equal(await store.claim("o1", claim("a", 100)), true);
       assert.equal(await store.claim("o1", claim("b", 109)), false);
       assert.equal(await store.putState("o1", state, claim("b", 109)), false);

@@ -1,6 +1,6 @@
 import type { Dialect } from "#metrics/promql/ast.ts";
 
-/** Rules of an organization, as they were given. */
+/** Rules of an organization, as written by the user. */
 export interface StoredRuleFile {
   org_id: string;
   name: string;
@@ -38,7 +38,7 @@ export interface AlertStore {
   /** Deletes its states too. Returns false when there is none. */
   deleteRuleFile(org_id: string, name: string): Promise<boolean>;
 
-  /** Claims an organization's rules, or renews the claim. False: another process has it, or the organization is gone. */
+  /** Claims an organization, or renews the claim. False: another process has it, or the organization does not exist. */
   claim(org_id: string, claim: AlertClaim): Promise<boolean>;
   release(runner: string): Promise<void>;
   states(org_id: string): Promise<StoredState[]>;

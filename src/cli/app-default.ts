@@ -1,4 +1,4 @@
-/** The app a command is about when it names none: that of HANGAR_APP, else that of the app's file in this folder. */
+/** The default app of a command: that of HANGAR_APP, else that of the app file in this folder. */
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { APP_FILES } from "./app-file/names.ts";

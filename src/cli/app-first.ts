@@ -1,9 +1,9 @@
-/** Verbs whose first argument is an app take it as `-a` too, as all others do. */
+/** Commands whose first argument is an app accept it as `-a` too, like all others. */
 import { type Input, missingArgument, textOption, UsageError, type Verb } from "./verb.ts";
 
 export const namesAppFirst = (verb: Verb): boolean => verb.arguments?.[0]?.[0] === "<app>";
 
-/** Optional for commander, which cannot express that one of two ways is required; checked here. */
+/** Optional for commander, which cannot express that either the argument or the option is required; checked here. */
 export const optional = (argument: string): string => argument.replace(/^<(.*)>$/, "[$1]");
 
 /** Puts the app in its argument position. */

@@ -20,7 +20,7 @@ const CHOICES = /^(?:[\w-]+, )*[\w-]+ or [\w-]+/;
 /** Timeout, so that an unresponsive platform does not block the shell. */
 const PATIENCE_MS = 1000;
 
-/** Completions after `typed`, whose last word is partial or empty. */
+/** Completions of `typed`, whose last argument is partial or empty. */
 export async function complete(
   { client }: Context,
   verbs: readonly Verb[],

@@ -119,10 +119,10 @@ async function runProgram(
   const program = fileURLToPath(new URL(`../${file}`, import.meta.url));
   const env = { ...programEnvironment(process.env), HANGAR_DATA_DIR: data_dir };
   const command = [...nodeFlags(file), program, ...args];
-  // It takes the place of this process, which has nothing left to do but to wait with 60 MiB.
+  // Replaces this process, which would only wait and hold 60 MiB.
   if (how === "foreground" && process.execve && !process.connected)
     return process.execve(process.execPath, [process.execPath, ...command], env);
-  // Under an older Node (bin/hangar.mjs) there is a channel, by which each notices that the one before it was killed.
+  // Under an older Node (bin/hangar.mjs) there is an IPC channel, by which a child notices that its parent was killed.
   const stdio: StdioOptions =
     how === "foreground" ? ["inherit", "inherit", "inherit", "ipc"] : ["ignore", "pipe", "inherit"];
   const child = spawn(process.execPath, command, { stdio, env });

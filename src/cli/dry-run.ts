@@ -1,4 +1,4 @@
-/** `--dry-run` for verbs that change something: they look as they would, and stop before the first change. */
+/** `--dry-run` for commands that write: they send their read requests, and stop before the first write. */
 import type { Outgoing } from "#client/client.ts";
 import type { Verb } from "./verb.ts";
 import { isReading } from "./watch.ts";

@@ -1,12 +1,12 @@
 /**
- * Sends a request with as little of Node as it takes: a socket, or Node's own HTTP client for TLS and what else is not
- * plain. `fetch` does the same, but loading it takes longer than all the rest of a short command.
+ * Sends a request over a plain socket, or with Node's own HTTP client for TLS and other cases. `fetch` does the same,
+ * but loading it takes longer than all the rest of a short command.
  */
 import type { IncomingMessage } from "node:http";
 import type { ClientResponse, Outgoing } from "#client/client.ts";
 import { isPlain, sendPlain } from "./plain-http.ts";
 
-/** Rejects when there is no response, or none to its end. Undefined for what only `fetch` can do: redirects. */
+/** Rejects when the response is missing or truncated. Undefined for redirects, which only `fetch` follows. */
 export async function sendOverHttp(
   request: Outgoing,
   signal: AbortSignal | undefined,

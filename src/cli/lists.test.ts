@@ -5,26 +5,26 @@ import type { Context, Input, Result } from "./verb.ts";
 
 const PAGE = 500;
 
-/** Pages of a list of `total` numbers, and how many of them were asked for. */
-function numbers(total: number): { pages: AsyncGenerator<number[]>; asked(): number } {
-  let asked = 0;
+/** Pages of a list of `total` numbers, and how many of them were requested. */
+function numbers(total: number): { pages: AsyncGenerator<number[]>; requested(): number } {
+  let requested = 0;
   async function* pages(): AsyncGenerator<number[]> {
     for (let from = 0; from < total; from += PAGE) {
-      asked++;
+      requested++;
       yield Array.from({ length: Math.min(PAGE, total - from) }, (_, i) => from + i);
     }
   }
-  return { pages: pages(), asked: () => asked };
+  return { pages: pages(), requested: () => requested };
 }
 
 async function listed(total: number, options: Input["options"]) {
   const said: string[] = [];
   const context = { say: (text: string) => void said.push(text) } as unknown as Context;
-  const { pages, asked } = numbers(total);
+  const { pages, requested } = numbers(total);
   const input: Input = { args: [], rest: [], options };
   const result = await listTable(context, input, pages, { heads: ["n"], row: (n) => [String(n)], none: "none" });
-  const at_once = asked();
-  return { result, rows: await rowsOf(result), said, at_once, asked: asked() };
+  const at_once = requested();
+  return { result, rows: await rowsOf(result), said, at_once, requested: requested() };
 }
 
 async function rowsOf({ text, more }: Result): Promise<number> {
@@ -39,8 +39,8 @@ async function* pagesIn(texts: AsyncIterable<string>): AsyncGenerator<string[]> 
 
 suite("lists on the command line", () => {
   test("a table begins with the first page, and the others follow as they arrive", async () => {
-    const { rows, at_once, asked, said } = await listed(900, {});
-    assert.deepEqual([rows, at_once, asked, said], [900, 1, 2, []]);
+    const { rows, at_once, requested, said } = await listed(900, {});
+    assert.deepEqual([rows, at_once, requested, said], [900, 1, 2, []]);
   });
 
   test("a table has 1,000 rows unless --all, and says when there are more", async () => {
@@ -53,8 +53,8 @@ suite("lists on the command line", () => {
   });
 
   test("--limit requests no more pages than it needs", async () => {
-    const { rows, asked, said } = await listed(1600, { limit: "500" });
-    assert.deepEqual([rows, asked, said], [500, 1, []]);
+    const { rows, requested, said } = await listed(1600, { limit: "500" });
+    assert.deepEqual([rows, requested, said], [500, 1, []]);
     assert.equal((await listed(1600, { limit: "7" })).rows, 7);
   });
 

@@ -3,7 +3,7 @@ import type { Client, ListItem, ListRoute } from "#client/client.ts";
 import { tableWriter } from "./output.ts";
 import { type Context, type Input, numberOption, type Result, UsageError } from "./verb.ts";
 
-/** Rows of a table when nothing else is asked for; --json prints all. */
+/** Default limit of the rows of a table; --json prints all. */
 const ROWS = 1000;
 const PAGE_ROWS = 500;
 
@@ -12,18 +12,18 @@ export const LIST_OPTIONS: readonly (readonly [flags: string, words: string])[] 
   ["--all", "all of them, however many there are"],
 ];
 
-function boundOf(input: Input): { most: number; asked: boolean } {
+function boundOf(input: Input): { most: number; is_set: boolean } {
   const limit = numberOption(input, "limit");
   const all = input.options["all"] === true;
   if (limit !== undefined && all) throw new UsageError("--limit and --all exclude each other");
   if (limit === 0) throw new UsageError("--limit is at least 1");
   const most = limit ?? (all || input.options["json"] === true ? Infinity : ROWS);
-  return { most, asked: limit !== undefined };
+  return { most, is_set: limit !== undefined };
 }
 
-/** Pages of a list, up to the bound that the command line sets. Says so when the default bound cuts it. */
+/** Pages of a list, up to the limit of the command line. Prints a note when the default limit cuts the list. */
 async function* bounded<Item>(context: Context, input: Input, pages: AsyncIterable<Item[]>): AsyncGenerator<Item[]> {
-  const { most, asked } = boundOf(input);
+  const { most, is_set } = boundOf(input);
   let left = most;
   for await (const page of pages) {
     if (left === 0) {
@@ -32,7 +32,7 @@ async function* bounded<Item>(context: Context, input: Input, pages: AsyncIterab
     }
     yield page.slice(0, left);
     left -= Math.min(left, page.length);
-    if (left === 0 && asked) return;
+    if (left === 0 && is_set) return;
   }
 }
 

@@ -1,13 +1,13 @@
-/** Names that are there right now, for shells that complete and people who are asked. */
+/** Names of existing resources, for shell completion and interactive prompts. */
 import type { Client } from "#client/client.ts";
 import { readPlaces } from "./contexts/file.ts";
 import type { Kind } from "./name-kinds.ts";
 
 export interface LiveName {
   name: string;
-  /** Another way to say it. */
+  /** Its id, which is accepted too. */
   id?: string;
-  /** What else helps to tell it from the others. */
+  /** Details that distinguish it from the others. */
   about: string;
 }
 

@@ -1,4 +1,4 @@
-/** The `hangar` command: nouns and verbs, made into a program. */
+/** Entry point of the `hangar` command. */
 import { constants } from "node:os";
 import { ClientError, type Outgoing } from "#client/client.ts";
 import { messageOf } from "#core/assert.ts";
@@ -27,20 +27,20 @@ const EXIT_BY_STATUS: Record<number, number> = {
   422: EXIT.usage,
 };
 
-// What comes after -- are words for a machine, not for us.
+// Arguments after -- belong to the command in the machine.
 const wants_json = process.argv.join("\0").split("\0--\0")[0]?.split("\0").includes("--json") === true;
 
 /** What a dry run would have sent. */
 function showHeldBack(request: Outgoing): void {
   const { method, url, body } = request;
   const { pathname, search } = new URL(url);
-  // What is uploaded is no JSON; its stand-in says so.
+  // An upload is not JSON; a placeholder stands for it.
   const sent = body?.startsWith("{") ? (JSON.parse(body) as unknown) : body;
   if (wants_json) printJson({ dry_run: true, method, path: pathname + search, body: sent });
   else print(`would send: ${asCurl(request)}`);
 }
 
-/** By its name: its class is loaded with commander. */
+/** Compares the name, because importing the class would load commander. */
 const isEnd = (thrown: unknown): thrown is CommandLineEnd =>
   thrown instanceof Error && thrown.name === "CommandLineEnd";
 
@@ -61,20 +61,20 @@ function report(thrown: unknown): void {
   else printError(errorText(messageOf(thrown), body));
 }
 
-// Whoever reads may stop before the end, as `head` does. That is no mistake, and ends us as it ends any program.
+// The reader of a pipe may close it early, as `head` does: exit silently as for SIGPIPE.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code !== "EPIPE") throw error;
   process.exit(128 + constants.signals.SIGPIPE);
 });
 
-// An older Node has started this one, and was killed: whoever did that thinks that this has ended.
+// The parent is an older Node (bin/hangar.mjs): when it is killed, this process must exit too.
 if (process.connected) {
   process.once("disconnect", () => process.exit(128 + constants.signals.SIGTERM));
   process.channel?.unref();
 }
 
-/** It takes no command to answer this: loading all of them takes three times as long. */
-const asksVersion = process.argv.length === 3 && ["--version", "-V"].includes(process.argv[2] ?? "");
+/** Answered without loading the commands, which takes three times as long. */
+const is_version = process.argv.length === 3 && ["--version", "-V"].includes(process.argv[2] ?? "");
 
 async function run(typed: readonly string[]): Promise<void> {
   const words = rewrite(typed);
@@ -85,6 +85,6 @@ async function run(typed: readonly string[]): Promise<void> {
   await runProgram(verbs, words, runVerb);
 }
 
-// No `await` out here: the bundle that is loaded fastest is not an ES module (scripts/bundle-cli.mjs).
-if (asksVersion) process.stdout.write(`${VERSION}\n`);
+// No top-level `await`: the bundle is CommonJS, which loads fastest (scripts/bundle-cli.mjs).
+if (is_version) process.stdout.write(`${VERSION}\n`);
 else void run(process.argv.slice(2)).catch(report);

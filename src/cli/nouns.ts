@@ -34,7 +34,7 @@ export const NOUNS: Record<string, string> = {
   service: "Run the platform as a systemd service",
 };
 
-/** The first one is shown in the help. Machines are destroyed and apps deleted, but nobody should have to remember which. */
+/** Aliases; the first one is shown in the help. `destroy` and `delete` are accepted for machines and apps alike. */
 const ALIASES: Record<string, readonly string[]> = {
   machines: ["m", "machine"],
   apps: ["app"],

@@ -1,4 +1,4 @@
-/** The options of a verb: those that all have, its own, and those that come from what kind of verb it is. */
+/** The options of a command: global ones, its own, and those of its kind (lists, dry run, live). */
 import { APP_DEFAULT, APP_FLAGS, hasDefaultApp } from "./app-default.ts";
 import { namesAppFirst } from "./app-first.ts";
 import { changesSomething, tellsItself } from "./dry-run.ts";
@@ -32,6 +32,6 @@ export function optionsOf(verb: Verb): readonly Option[] {
   return [...GLOBAL_OPTIONS, ...[...(verb.options ?? []), ...more].map((option) => withDefault(verb, option))];
 }
 
-/** The help of every command that takes an app says which one it is when none is named. */
+/** Adds the default app to the help of `--app`. */
 const withDefault = (verb: Verb, [flags, words]: Option): Option =>
   flags === APP_FLAGS && hasDefaultApp(verb) ? [flags, `${words} (${APP_DEFAULT})`] : [flags, words];

@@ -18,7 +18,7 @@ export function table(heads: readonly string[], rows: readonly (readonly string[
 
 type Rows = readonly (readonly string[])[];
 
-/** A table that is written in pieces: its columns are as wide as the first rows need. */
+/** Writes a table in pieces: its columns are as wide as the first rows need. */
 export function tableWriter(heads: readonly string[], rows: Rows): { head: string; lines(rows: Rows): string } {
   const widths = heads.map((head, i) => Math.max(head.length, ...rows.map((row) => row[i]?.length ?? 0)));
   const line = (cells: readonly string[], colour: (cell: string, i: number) => string = (cell) => cell): string =>
@@ -58,7 +58,7 @@ export function bytesText(bytes: number): string {
   const units = ["B", "KB", "MB", "GB", "TB"];
   let value = bytes;
   let unit = 0;
-  // Rounded up it would have four digits.
+  // Rounding up would give four digits.
   while (value >= 999.5 && unit < units.length - 1) {
     value /= 1024;
     unit++;
@@ -66,7 +66,7 @@ export function bytesText(bytes: number): string {
   return `${unit === 0 || value >= 99.5 ? value.toFixed(0) : value.toPrecision(2)} ${units[unit]}`;
 }
 
-/** What failed, why, and what to try: a line each. */
+/** An error for display: the message, the details and the hint, a line each. */
 export function errorText(message: string, body: Partial<ErrorBody>): string {
   const lines = [`${styled("red", "error:", process.stderr)} ${message}`];
   for (const { path, problem, allowed } of body.details ?? [])

@@ -1,4 +1,4 @@
-/** Asks which one is meant, where a person can answer; elsewhere what is missing is a mistake. */
+/** Prompts for a missing argument on a terminal; elsewhere a missing argument is a usage error. */
 import { createInterface } from "node:readline/promises";
 import { namesAppFirst } from "./app-first.ts";
 import { type LiveName, liveNames } from "./live-names.ts";
@@ -9,11 +9,11 @@ const PATIENCE_MS = 10_000;
 const SHOWN_MAX = 50;
 const LISTED = /^\d{1,2}$/;
 
-/** Verbs whose only needed argument is a name that is there already. */
+/** Commands whose only required argument is the name of an existing resource. */
 export const isPicked = ({ arguments: own = [], completes }: Verb): boolean =>
   completes !== undefined && own[0]?.[0].startsWith("<") === true && !own[1]?.[0].startsWith("<");
 
-/** The arguments, with the one that a person was asked for. */
+/** The arguments, with the one that the user has chosen. */
 export async function picked(context: Context, verb: Verb, { args, options }: Input): Promise<Input["args"]> {
   const elsewhere = namesAppFirst(verb) && options["app"] !== undefined;
   if (!isPicked(verb) || args[0] !== undefined || elsewhere) return args;
@@ -34,7 +34,7 @@ async function pick({ client, say }: Context, verb: Verb): Promise<string> {
   if (names.length > SHOWN_MAX) say(`… and ${names.length - SHOWN_MAX} more, by name`);
   const reader = createInterface({ input: process.stdin, output: process.stderr });
   try {
-    // Whoever ends the input has decided against it.
+    // End of input cancels the prompt.
     const closed = new Promise<string>((resolve) => reader.once("close", () => resolve("")));
     return chosen(names, await Promise.race([reader.question(`which ${what}? number or name: `), closed]), what);
   } finally {
@@ -42,14 +42,14 @@ async function pick({ client, say }: Context, verb: Verb): Promise<string> {
   }
 }
 
-/** A number of the list, a name, an id, or the beginning of just one of them. */
+/** Accepts a number of the list, a name, an id, or a unique prefix. */
 export function chosen(names: readonly LiveName[], answer: string, what: string): string {
   const text = answer.trim();
   if (text === "") throw new UsageError(`missing required argument '${what}'`);
   const is_number = LISTED.test(text);
   const listed = is_number ? names.slice(0, SHOWN_MAX)[Number(text) - 1] : undefined;
   const exact = names.find(({ name, id }) => name === text || id === text) ?? listed;
-  // A number that is not in the list is a slip; an id that happens to begin with it was not meant.
+  // A number outside the list is an error, even when an id begins with it.
   const begun = is_number ? [] : names.filter(({ name, id }) => name.startsWith(text) || id?.startsWith(text));
   const found = exact ?? (begun.length === 1 ? begun[0] : undefined);
   if (!found) throw new UsageError(`${text} is ${begun.length > 1 ? "more than one" : "none"} of them`);

@@ -18,7 +18,7 @@ async function listening(t: TestContext, server: Server): Promise<string> {
 
 const serving = (t: TestContext, listener: RequestListener): Promise<string> => listening(t, createServer(listener));
 
-/** A server that sends these bytes to whoever connects, and then closes the connection or leaves it open. */
+/** A server that sends these bytes to each client, and then closes the connection or leaves it open. */
 async function sending(t: TestContext, bytes: string, then: "close" | "stay" = "close"): Promise<string> {
   const server = createSocketServer((socket) => {
     socket.on("error", () => {}).write(bytes);
@@ -76,7 +76,7 @@ suite("plain HTTP client", () => {
   });
 
   test("a truncated or invalid response is refused", async (t) => {
-    for (const [bytes, words] of [
+    for (const [bytes, message] of [
       ["", /connection was closed/],
       ["SSH-2.0-OpenSSH_9.2\r\n", /not HTTP/],
       ["HTTP/2.0 200 OK\r\n\r\n", /not HTTP/],
@@ -90,7 +90,7 @@ suite("plain HTTP client", () => {
       ["HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n", /chunk without a size/],
     ] as const) {
       const url = await sending(t, bytes);
-      await assert.rejects(sendPlain(get(url), undefined), { message: words }, bytes);
+      await assert.rejects(sendPlain(get(url), undefined), { message }, bytes);
     }
   });
 
@@ -99,8 +99,8 @@ suite("plain HTTP client", () => {
   });
 
   test("an abort ends the request, before and while it waits", async (t) => {
-    const gone = AbortSignal.abort(new Error("no longer wanted"));
-    await assert.rejects(sendPlain(get("http://127.0.0.1:9/"), gone), { message: "no longer wanted" });
+    const aborted = AbortSignal.abort(new Error("no longer wanted"));
+    await assert.rejects(sendPlain(get("http://127.0.0.1:9/"), aborted), { message: "no longer wanted" });
     const abort = new AbortController();
     const url = await serving(t, () => abort.abort(new Error("seen by the server")));
     await assert.rejects(sendPlain(get(url), abort.signal), { message: "seen by the server" });

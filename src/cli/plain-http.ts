@@ -1,11 +1,11 @@
 /**
- * One HTTP/1.1 request over a socket of its own: for a short command, loading Node's HTTP client takes longer than the
- * request. Only what the API answers short requests with is read; everything else is left to `node:http`.
+ * Sends one HTTP/1.1 request over its own socket: for a short command, loading Node's HTTP client takes longer than the
+ * request. Only the API's short responses are parsed; everything else is left to `node:http`.
  */
 import type { Socket } from "node:net";
 import type { ClientResponse, Outgoing } from "#client/client.ts";
 
-/** Visible ASCII, as a token or an address is. `node:http` judges anything else. */
+/** Printable ASCII, as in tokens and addresses. `node:http` validates anything else. */
 const PLAIN_VALUE = /^[\x20-\x7e]*$/;
 const PLAIN_NAME = /^[\w-]+$/;
 const HEAD_END = "\r\n\r\n";
@@ -32,7 +32,7 @@ export async function sendPlain(request: Outgoing, signal: AbortSignal | undefin
 function requestText({ method, url, headers, body }: Outgoing): string {
   const { host, pathname, search } = new URL(url);
   const length = body === undefined ? {} : { "content-length": String(Buffer.byteLength(body)) };
-  // Nobody sends another request on this connection, so its end may mark the end of the response.
+  // The connection carries one request, so its end may mark the end of the response.
   const all = { host, ...headers, ...length, connection: "close" };
   const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
   return `${method} ${pathname}${search} HTTP/1.1\r\n${lines.join("")}\r\n${body ?? ""}`;
@@ -61,7 +61,7 @@ const allOf = (socket: Socket): Promise<Buffer> =>
     socket.on("data", (piece) => {
       pieces.push(piece);
       missing = missing === undefined ? missingOf(Buffer.concat(pieces)) : missing - piece.length;
-      // Not every server closes the connection when it is asked to.
+      // Some servers ignore `connection: close`.
       if (missing !== undefined && missing <= 0) resolve(Buffer.concat(pieces));
     });
     socket.on("end", () => resolve(Buffer.concat(pieces)));
@@ -90,7 +90,7 @@ export function parseResponse(received: Buffer, method: string): Parsed {
   if (status === 0)
     throw new Error(received.length === 0 ? "the connection was closed" : "the response is not HTTP/1.1");
   const rest = received.subarray(end + HEAD_END.length);
-  // An interim response, such as 103, comes before the one that was asked for.
+  // An interim response, such as 103, precedes the final one.
   if (status < 200) return parseResponse(rest, method);
   const headers = new Map<string, string>();
   for (const line of lines) {

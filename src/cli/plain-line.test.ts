@@ -6,7 +6,7 @@ import type { Typed } from "./run-verb.ts";
 import type { Verb } from "./verb.ts";
 import { allVerbs } from "./verbs.ts";
 
-/** What commander makes of a line: the control. */
+/** Parses a line with commander, as the reference. */
 async function readByCommander(verbs: readonly Verb[], words: readonly string[]): Promise<[string, Typed]> {
   const read: [string, Typed][] = [];
   await runProgram(verbs, words, async (verb, typed) => void read.push([verb.words, typed]));
@@ -14,7 +14,7 @@ async function readByCommander(verbs: readonly Verb[], words: readonly string[])
   return read[0];
 }
 
-/** The words of an example, as long as a shell would change nothing in them. */
+/** The arguments of an example without shell syntax. */
 const wordsOf = (example: string): string[] | undefined =>
   /["'$|<>\\]/.test(example) ? undefined : example.split(" ").slice(1);
 

@@ -1,7 +1,7 @@
 /**
- * Command lines in the plainest form, `hangar noun verb argument --option value`, are read here: commander takes longer to
- * load and to set up than most commands run. Whatever is not certain to be meant so is left to commander, which knows
- * every other way to write it, the help and the words for mistakes.
+ * Parses command lines of the form `hangar noun verb argument --option value`: commander takes longer to load and to
+ * set up than most commands run. Ambiguous lines are left to commander, which knows every other syntax, prints the help
+ * and reports errors.
  */
 import { namesAppFirst } from "./app-first.ts";
 import { isWord } from "./nouns.ts";
@@ -10,7 +10,7 @@ import { isPicked } from "./pick.ts";
 import type { Typed } from "./run-verb.ts";
 import type { Verb } from "./verb.ts";
 
-/** The command that the words after `hangar` name, and what it is given; undefined when commander must read them. */
+/** The command, with its arguments and options; undefined when commander must parse the line. */
 export function readPlainLine(
   verbs: readonly Verb[],
   words: readonly string[],
@@ -22,14 +22,14 @@ export function readPlainLine(
   return typed && args && { verb, typed: { arguments: args, options: typed.options } };
 }
 
-/** Its flags as they are typed: the name of the option, and whether a value comes after it. */
+/** Options by flag: the name of the option, and whether it takes a value. */
 function flagsOf(verb: Verb): Map<string, { name: string; takes_value: boolean }> | undefined {
   const flags = new Map<string, { name: string; takes_value: boolean }>();
   for (const [text] of optionsOf(verb)) {
     const [, short, long = "", value] = /^(?:(-\w), )?--([\w-]+)(?: (\S+))?$/.exec(text) ?? [];
-    // Those have a value when they are not typed.
+    // `--no-x` sets a default value when it is absent.
     if (long === "" || long.startsWith("no-")) return undefined;
-    // Of what may be given several times or without a value, commander knows where it ends.
+    // Options with several or optional values are left to commander.
     if (value !== undefined && !/^<[^.>]+>$/.test(value)) continue;
     const option = { name: camelCase(long), takes_value: value !== undefined };
     flags.set(`--${long}`, option);
@@ -59,7 +59,7 @@ function readRest(
   return flags && found;
 }
 
-/** Arguments in their places; undefined when there are too many or too few, or the last one takes several. */
+/** Arguments by position; undefined when there are too many or too few, or the last one is variadic. */
 function inPlaces(verb: Verb, given: readonly string[]): Typed["arguments"] | undefined {
   const own = (verb.arguments ?? []).map(([name]) => name);
   const prompts = namesAppFirst(verb) || isPicked(verb);

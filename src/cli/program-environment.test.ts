@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { programEnvironment } from "./program-environment.ts";
 
-test("programs keep what is compiled and give memory back, unless the environment says otherwise", () => {
+test("programs cache compiled code and return freed memory, unless the environment overrides it", () => {
   const given = programEnvironment({ HOME: "/home/somebody", PATH: "/bin" });
   assert.match(given["NODE_COMPILE_CACHE"] ?? "", /node_modules\/\.cache\/compile$/, "a checkout has its own cache");
   assert.equal(given["MALLOC_ARENA_MAX"], "1");

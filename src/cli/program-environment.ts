@@ -1,11 +1,11 @@
-/** The environment that our long-running programs are started with, so that they take less memory. */
+/** The environment of long-running programs, which reduces their memory. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 type Env = Readonly<Record<string, string | undefined>>;
 
-/** Freed memory goes back to the system instead of waiting in one of many arenas. */
+/** Returns freed memory to the system instead of keeping it in many arenas. */
 export const MALLOC_ENVIRONMENT = {
   MALLOC_ARENA_MAX: "1",
   MALLOC_MMAP_THRESHOLD_: "32768",
@@ -13,18 +13,18 @@ export const MALLOC_ENVIRONMENT = {
 } as const;
 
 /**
- * What is compiled is kept: the memory that stripping types takes, a third of that of a replication node, is then not
- * needed. Whoever sets these otherwise is listened to.
+ * Enables the compile cache, which saves the memory for stripping types: a third of that of a replication node. Values
+ * that are set in the environment take precedence.
  */
 export function programEnvironment(env: Env): Env {
   const cache = cacheFolder(env);
   return { ...MALLOC_ENVIRONMENT, ...(cache ? { NODE_COMPILE_CACHE: join(cache, "compile") } : {}), ...env };
 }
 
-/** Threads of V8 that compile in the background keep memory of their own: of a replication node 10 MiB. */
+/** V8's background compile threads keep their own memory: 10 MiB of a replication node. */
 export const nodeFlags = (file: string): string[] => (file === "replication/main.ts" ? ["--v8-pool-size=1"] : []);
 
-/** Where others cannot write: what is in it is run. The same as in bin/hangar.mjs. */
+/** A folder that other users cannot write, because its content is executed. The same as in bin/hangar.mjs. */
 function cacheFolder({ XDG_CACHE_HOME, HOME }: Env): string | undefined {
   const root = fileURLToPath(new URL("../..", import.meta.url));
   if (existsSync(join(root, "src/cli/main.ts"))) return join(root, "node_modules/.cache");

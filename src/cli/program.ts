@@ -1,4 +1,4 @@
-/** All commands as a program of commander: help, mistakes, and every way to write an option. */
+/** All commands as a commander program: help, errors, and every option syntax. */
 import { Command, CommanderError } from "commander";
 import { VERSION } from "#core/version.ts";
 import { namesAppFirst, optional } from "./app-first.ts";
@@ -13,10 +13,10 @@ import { print } from "./terminal-text.ts";
 import type { Verb } from "./verb.ts";
 import { allVerbs, groupOf } from "./verbs.ts";
 
-/** Carries out what a verb was typed with. */
+/** Runs a command with its parsed arguments. */
 type Run = (verb: Verb, typed: Typed) => Promise<void>;
 
-/** Help or a mistake, which commander has printed. */
+/** Thrown after commander has printed help or an error. */
 export class CommandLineEnd extends Error {
   override readonly name = "CommandLineEnd";
   readonly is_mistake: boolean;
@@ -27,10 +27,10 @@ export class CommandLineEnd extends Error {
   }
 }
 
-/** Reads a command line, as words after `hangar`. */
-export async function runProgram(verbs: readonly Verb[], words: readonly string[], run: Run): Promise<void> {
+/** Parses the command line after `hangar` and runs its command. */
+export async function runProgram(verbs: readonly Verb[], argv: readonly string[], run: Run): Promise<void> {
   try {
-    await build(verbs, run).parseAsync(words, { from: "user" });
+    await build(verbs, run).parseAsync(argv, { from: "user" });
   } catch (thrown) {
     throw thrown instanceof CommanderError ? new CommandLineEnd(thrown) : thrown;
   }

@@ -3,18 +3,18 @@ import { systemClock } from "#core/clock.ts";
 import { bytesText } from "./output.ts";
 
 const WIDTH = 24;
-const LOOK_MS = 200;
+const POLL_MS = 200;
 
 export interface Step<T> {
-  /** Available metrics now, and how far it is, when that is known. */
+  /** The current result, and its progress when that is known. */
   value: T;
   done: boolean;
   progress?: { done_bytes: number; total_bytes: number } | undefined;
 }
 
 /**
- * Looks until it is done, with a bar for whoever watches. On a terminal the bar is drawn over itself; elsewhere
- * nothing is printed, so that logs stay readable.
+ * Polls until the work is done, and shows a progress bar. On a terminal the bar is redrawn in place; elsewhere nothing
+ * is printed, so that logs stay readable.
  */
 export async function watch<T>(label: string, poll: () => Promise<Step<T>>): Promise<T> {
   const started = systemClock.monotonic();
@@ -24,7 +24,7 @@ export async function watch<T>(label: string, poll: () => Promise<Step<T>>): Pro
     const seconds = (systemClock.monotonic() - started) / 1000;
     if (drawn) process.stderr.write(`\r\u001b[K${done ? "" : barText(label, progress, seconds)}`);
     if (done) return value;
-    await setTimeout(LOOK_MS);
+    await setTimeout(POLL_MS);
   }
 }
 

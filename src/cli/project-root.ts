@@ -2,7 +2,7 @@ import { dirname, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
 /**
- * Where this program is: a checkout, a package in node_modules, or what the Debian package and the tarball unpack. Found from
- * this file, which is as deep as `main.ts`: in the bundle, every file of the command takes itself to be that one.
+ * The root of this installation: a checkout, a package in node_modules, or the files of the Debian package or tarball.
+ * Derived from this file, which is as deep as `main.ts`: in the bundle, every file has the path of the bundle.
  */
 export const projectRoot = (): string => resolve(dirname(fileURLToPath(import.meta.url)), "../..");

@@ -1,4 +1,4 @@
-/** Command lines of other tools (flyctl above all) that mean one of ours with other words. */
+/** Rewrites command lines of other tools, mainly flyctl, to the equivalent commands here. */
 
 const REWRITES: readonly (readonly [typed: string, ours: string])[] = [
   ["ssh console", "ssh"],
@@ -12,7 +12,7 @@ const REWRITES: readonly (readonly [typed: string, ours: string])[] = [
   ["version", "--version"],
 ];
 
-/** The same line in our words. */
+/** The equivalent command line here. */
 export function rewrite(typed: readonly string[]): readonly string[] {
   for (const [theirs, ours] of REWRITES) {
     const words = theirs.split(" ");

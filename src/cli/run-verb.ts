@@ -1,4 +1,4 @@
-/** Runs a command with what was typed after its words, and prints its result. */
+/** Runs a command with its parsed arguments, and prints its result. */
 import { defaultApp } from "./app-default.ts";
 import { namesAppFirst, withApp } from "./app-first.ts";
 import { createContext, type GlobalOptions } from "./context.ts";
@@ -9,9 +9,9 @@ import type { Input, Result, Verb } from "./verb.ts";
 import { allVerbs } from "./verbs.ts";
 import { isWatched, watchResponses } from "./watch.ts";
 
-/** What was typed after the words of a command. */
+/** The parsed arguments and options of a command. */
 export interface Typed {
-  /** By position; the last one is a list when it takes several words. */
+  /** By position; the last one is a list when it is variadic. */
   arguments: readonly (string | readonly string[] | undefined)[];
   options: GlobalOptions & Input["options"];
 }

@@ -9,7 +9,7 @@ const suggest = (typed: string): string =>
   /Did you mean (.*)\?/.exec(suggestion(typed, FIRST, { synonyms: true }))?.[1] ?? "";
 
 suite("suggestions for mistyped commands", () => {
-  test("a slip is corrected, and a word of another tool translated", () => {
+  test("a typo is corrected, and a command of another tool is mapped", () => {
     const meant = {
       depoy: "deploy",
       machnes: "machines",
@@ -24,7 +24,7 @@ suite("suggestions for mistyped commands", () => {
     assert.equal(suggest("restart"), "machines restart");
   });
 
-  test("another word is not taken for a slip", () => {
+  test("another word is not taken for a typo", () => {
     for (const typed of ["ping", "curl", "dig", "wireguard", "xyz", "go"]) assert.equal(suggest(typed), "", typed);
   });
 

@@ -1,7 +1,7 @@
-/** What a mistyped command, or a word of another tool, was probably meant to be. */
+/** Suggests commands for typos and for commands of other tools. */
 import { edits } from "#core/words.ts";
 
-/** Words of other tools and of everyday speech, and the command that does it here. */
+/** Commands of other tools and common synonyms, with the command here. */
 const SYNONYMS: Record<string, string> = {
   attach: "logs --follow",
   checks: "status",
@@ -35,15 +35,15 @@ const SYNONYMS: Record<string, string> = {
   tunnel: "proxy",
 };
 
-/** One slip in a short word, two in a longer one: more of them make another word (`ps` is no mistyped `ips`). */
-const slips = (word: string): number => (word.length <= 2 ? 0 : word.length <= 5 ? 1 : 2);
+/** Maximum edit distance: 1 in a short word, 2 in a longer one, 0 for two letters (`ps` is not a typo of `ips`). */
+const maxDistance = (word: string): number => (word.length <= 2 ? 0 : word.length <= 5 ? 1 : 2);
 
 /** ` (Did you mean …?)` on a line of its own, or nothing. Synonyms stand for whole commands only. */
 export function suggestion(typed: string, known: readonly string[], { synonyms }: { synonyms: boolean }): string {
   const begun = typed.length >= 3 ? known.filter((word) => word.startsWith(typed)) : [];
   const near = known
     .map((word) => ({ word, distance: edits(typed, word) }))
-    .filter(({ distance }) => distance <= slips(typed))
+    .filter(({ distance }) => distance <= maxDistance(typed))
     .sort((a, b) => a.distance - b.distance);
   const best = near.filter(({ distance }) => distance === near[0]?.distance).map(({ word }) => word);
   const synonym = synonyms && Object.hasOwn(SYNONYMS, typed) ? SYNONYMS[typed] : undefined;

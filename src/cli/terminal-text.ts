@@ -1,39 +1,39 @@
 /**
- * What may reach a person's terminal. Names, logs, events and errors hold what others wrote, and a terminal obeys escape
- * sequences whoever wrote them: they can hide lines, set titles, answer in the person's name. So control characters are
- * printed as what they are (`\x1b`), and only the styles that this program adds itself work.
+ * Sanitizes terminal output. Names, logs, events and errors hold untrusted text, and a terminal interprets its escape
+ * sequences: they can hide lines, set titles, or type input. So control characters are printed escaped (`\x1b`), and
+ * only the styles that this program adds itself work.
  */
 import { styleText } from "node:util";
 
 /**
- * Stands for the escape character in styles of our own. Another one in each process, so that nothing that was written
- * before holds it; Node's own generator of secrets would take longer to load than most commands run.
+ * Placeholder for the escape character in this program's styles. Random in each process, so that no other text has it;
+ * loading `node:crypto` would take longer than most commands run.
  */
 const OWN_ESCAPE = `\u0000${Math.random()}\u0000`;
 const TEXT = "-";
 
 /**
- * All control characters but tab and line feed, the C1 ones too, which some terminals obey; the marks that turn the
- * direction of text around, which make a line read as another one; and line and paragraph separators.
+ * All control characters but tab and line feed, including C1, which some terminals interpret; bidirectional controls,
+ * which reorder the visible text of a line; and line and paragraph separators.
  */
 const CONTROLS = /(?![\t\n])[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu;
 
 type Style = Parameters<typeof styleText>[0];
 
-/** Text in a style, for what is printed through `terminalText`. */
+/** Styles text that is printed through `terminalText`. */
 export function styled(style: Style, text: string, stream: NodeJS.WriteStream = process.stdout): string {
   const [open = "", close = ""] = styleText(style, TEXT, { stream }).split(TEXT);
   const own = (codes: string): string => codes.replaceAll("\u001b", OWN_ESCAPE);
   return `${own(open)}${text}${own(close)}`;
 }
 
-/** Text with the styles of `styled`, and nothing else that a terminal would obey. */
+/** Text with the styles of `styled`, and no other escape sequences. */
 export const terminalText = (text: string): string => text.split(OWN_ESCAPE).map(visible).join("\u001b");
 
-/** Text as it is, with the styles of `styled`: for whoever asked for it raw. */
+/** Unescaped text with the styles of `styled`, for raw output. */
 export const ownStyles = (text: string): string => text.replaceAll(OWN_ESCAPE, "\u001b");
 
-/** Text in which every control character can be seen. A carriage return before a line feed is only the end of a line. */
+/** Escapes control characters. A carriage return before a line feed is part of the line end. */
 export const visible = (text: string): string => text.replaceAll(/\r+(?=\n|$)/g, "").replaceAll(CONTROLS, escaped);
 
 function escaped(character: string): string {
@@ -41,14 +41,14 @@ function escaped(character: string): string {
   return code.length > 2 ? `\\u${code.padStart(4, "0")}` : `\\x${code.padStart(2, "0")}`;
 }
 
-/** JSON has escapes of its own for these, which every reader of JSON takes back. */
+/** JSON with control characters as JSON escapes, which parsers decode. */
 export const jsonText = (data: unknown, indent?: number): string =>
   (JSON.stringify(data, undefined, indent) ?? "null").replaceAll(
     CONTROLS,
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );
 
-/** One or more lines for a person, on stdout. */
+/** Prints text on stdout. */
 export const print = (text: string): void => void process.stdout.write(`${terminalText(text)}\n`);
 
 /** The same on stderr. */

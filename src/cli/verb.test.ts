@@ -19,7 +19,7 @@ suite("numeric options", () => {
   test("a numeric option is checked before any request is sent", async () => {
     const called: string[] = [];
     const client = { call: async (route: string) => void called.push(route) };
-    const context = { client } as unknown as Context; // Nothing else of it is used.
+    const context = { client } as unknown as Context; // No other field is used.
     const [create] = VERBS;
     assert(create);
     await assert.rejects(create.run(context, given({ memory: "1gb" })), UsageError);

@@ -1,28 +1,28 @@
 import type { Client } from "#client/client.ts";
 import type { Kind } from "./name-kinds.ts";
 
-/** One command: `hangar <noun> <verb>`. The program, its help and its completion are made from the list of these. */
+/** One command: `hangar <noun> <verb>`. The parser, the help and the completion are generated from these. */
 export interface Verb {
-  /** `apps create`, or one word for what belongs to no noun. */
+  /** `apps create`, or one word for a command without a noun. */
   words: string;
   summary: string;
-  /** `<app>`, `[token]`, `<pairs...>`, with what they are. */
-  arguments?: readonly (readonly [name: string, words: string])[];
-  /** `--org <slug>`, with what they do. */
-  options?: readonly (readonly [flags: string, words: string])[];
-  /** Shown first in the help. Every one is run by a test. */
+  /** `<app>`, `[token]`, `<pairs...>`, with descriptions. */
+  arguments?: readonly (readonly [name: string, description: string])[];
+  /** `--org <slug>`, with descriptions. */
+  options?: readonly (readonly [flags: string, description: string])[];
+  /** Shown first in the help. A test runs each of them. */
   examples: readonly string[];
-  /** What a shell completes the first argument with. */
+  /** Kind of names that complete the first argument. */
   completes?: Kind;
-  /** Shown again and again on a terminal, unless --once. */
+  /** Refreshed on a terminal, unless --once. */
   live?: boolean;
-  /** More for the help, under everything else. */
+  /** Further text at the end of the help. */
   details?: () => string;
-  /** It runs when only its noun is typed: `hangar releases`. */
+  /** Runs when only the noun is typed: `hangar releases`. */
   is_default?: boolean;
-  /** It prints a list: --limit and --all are added to its options. */
+  /** Prints a list: --limit and --all are added to its options. */
   lists?: boolean;
-  /** Options that are not known here belong to the program that it runs. */
+  /** Unknown options are passed to the program that it runs. */
   passes_on?: boolean;
   run(context: Context, input: Input): Promise<Result>;
 }
@@ -37,32 +37,31 @@ export interface Input {
 }
 
 export interface Result {
-  /** What --json prints. */
+  /** The output of --json. */
   data: unknown;
-  /** What a person reads. */
+  /** The output for people. */
   text: string;
-  /** The rest of a long text, as it arrives. */
+  /** The rest of a long text, streamed. */
   more?: AsyncIterable<string>;
-  /** The text is what a program in a machine wrote and the person asked for as it is: nothing in it is made visible. */
+  /** The text is raw output of a program in a machine: control characters are not escaped. */
   raw?: boolean;
   exit?: number;
 }
 
 export interface Context {
   client: Client;
-  /** The token that would be used; fails in words when there is none. */
+  /** The token in use; throws a usage error when there is none. */
   token(): string;
   data_dir: string;
-  /** Why it is this platform that is talked to, in words. */
+  /** Why this platform was chosen, for display. */
   chosen: string;
-  /** Progress and remarks: stderr, so that stdout stays clean. */
+  /** Prints progress and notes on stderr, so that stdout stays clean. */
   say(text: string): void;
   stdin(): Promise<string>;
   /** Every command there is. */
   allVerbs(): Promise<readonly Verb[]>;
   /**
-   * Runs a program of ours (a file under src/) with these arguments; `quiet` gives its words back instead of
-   * printing them.
+   * Runs a program (a file under src/) with these arguments; `quiet` returns its output instead of printing it.
    */
   runProgram(
     file: string,
@@ -71,7 +70,7 @@ export interface Context {
   ): Promise<{ exit: number; text: string }>;
 }
 
-/** A mistake in how the command was called. */
+/** A command line error. */
 export class UsageError extends Error {
   override readonly name = "UsageError";
 }
@@ -82,7 +81,7 @@ export function textOption({ options }: Input, name: string): string | undefined
   return typeof value === "string" ? value : undefined;
 }
 
-/** The whole number that an option gives, or undefined. Only for options of one word: `name` is how it is typed, too. */
+/** The whole number of an option, or undefined. Only for options of one word, whose flag is `--name`. */
 export function numberOption(input: Input, name: string): number | undefined {
   const text = textOption(input, name);
   if (text === undefined) return undefined;
@@ -97,13 +96,13 @@ export function missingArgument(name: string): never {
   throw new UsageError(`missing required argument '${name}'${name === "app" ? `; ${WHICH_APP}` : ""}`);
 }
 
-/** The app that --app names, or that stands for it, for verbs that cannot do without. */
+/** The app of --app or the default app, for commands that require one. */
 export function neededApp(input: Input): string {
   const app = textOption(input, "app");
   return app || missingArgument("app");
 }
 
-/** The app whose things are listed. The default is left aside for whoever asks for a whole organization. */
+/** The app of a list. The default app is ignored when --org is given. */
 export function filterApp(input: Input): string | undefined {
   const everything = input.app_from !== undefined && input.options["org"] !== undefined;
   return everything ? undefined : textOption(input, "app");
@@ -116,7 +115,7 @@ export function listOption({ options }: Input, name: string): readonly string[] 
   return typeof value === "string" ? [value] : [];
 }
 
-/** The first argument, which commander made sure of. */
+/** The first argument, which commander has required. */
 export function firstArgument({ args }: Input): string {
   return args[0] ?? "";
 }

@@ -1,4 +1,4 @@
-/** Every command. Only those that begin with the word that was typed are loaded: all of them take three times as long. */
+/** All commands. Only those of the typed noun are loaded: loading all takes three times as long. */
 import { isWord } from "./nouns.ts";
 import type { Verb } from "./verb.ts";
 
@@ -13,7 +13,7 @@ const proxy: Home = () => import("./proxy/index.ts");
 const platform: Home = () => import("./platform/index.ts");
 const volumes: Home = () => import("./volumes/index.ts");
 
-/** The first words of all commands: the groups and the order of the help, and the file that each command is in. */
+/** The nouns of all commands by help group, in the order of the help, each with its file. */
 const GROUPS: Record<string, Record<string, Home>> = {
   // Typed most often; the groups below hold the others.
   "Most used:": {
@@ -99,14 +99,14 @@ export async function allVerbs(): Promise<readonly Verb[]> {
 }
 
 /**
- * The command of these two words, or those that begin with the first; all of them for any other word, which may be a slip
- * or ask for help.
+ * The command of this noun and verb, or all commands of the noun; all commands for an unknown noun, which may be a typo
+ * or a request for help.
  */
 export async function verbsFor(typed: string, next: string): Promise<readonly Verb[]> {
   const first = Object.keys(HOMES).find((word) => isWord(typed, word));
   if (first === undefined) return await allVerbs();
   const verbs = await beginningWith(first);
-  // The options of its neighbours are not needed to read this line.
+  // The options of other commands are not needed to parse this line.
   const named = verbs.filter(({ words }) => words.includes(" ") && isWord(next, words.split(" ")[1] ?? ""));
   return named.length > 0 ? named : verbs;
 }

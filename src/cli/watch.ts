@@ -1,4 +1,4 @@
-/** Answers that are looked at again and again. */
+/** Refreshes the output of read-only commands (`--watch`). */
 import { constants } from "node:os";
 import { setTimeout } from "node:timers/promises";
 import { jsonText, terminalText } from "./terminal-text.ts";
@@ -11,7 +11,7 @@ const HINT = "q ends";
 const QUIT = ["q", "Q", "\u0003"];
 const ENDINGS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
-/** Verbs that only look: asking twice changes nothing. */
+/** Read-only commands, which can be repeated safely. */
 const READING = new Set(["list", "show", "top", "ps", "info", "df", "services", "diff", "explain", "query", "targets"]);
 
 export const isReading = ({ words, live }: Verb): boolean =>
@@ -23,8 +23,8 @@ export function isWatched(verb: Verb, options: Input["options"]): boolean {
 }
 
 /**
- * On a terminal the answer is drawn over the one before, until `q` is pressed. Elsewhere it is printed whenever it is
- * another one, as one line with --json, so that a program can read on.
+ * On a terminal the output is redrawn in place, until `q` is pressed. Elsewhere it is printed whenever it has changed,
+ * as one line with --json, so that a program can parse it.
  */
 export async function watchResponses(run: () => Promise<Result>, json: boolean): Promise<void> {
   if (process.stdout.isTTY && !json) return await drawResponses(run);
@@ -56,14 +56,14 @@ async function drawResponses(run: () => Promise<Result>): Promise<void> {
   }
 }
 
-/** A screen of its own, without a cursor, where long lines are cut: what stood on the terminal is there again afterwards. */
+/** Switches to the alternate screen, without cursor or line wrap; leaving restores the former content. */
 function enter(): void {
   process.stdout.write(`${ESCAPE}?1049h${ESCAPE}?25l${ESCAPE}?7l`);
   process.once("exit", leave);
   for (const signal of ENDINGS) process.once(signal, end);
 }
 
-/** By way of "exit", so that whoever is told to go leaves the terminal as it was. */
+/** Exits through the "exit" event, so that a signal restores the terminal. */
 const end = (signal: (typeof ENDINGS)[number]): never => process.exit(128 + constants.signals[signal]);
 
 function leave(): void {
@@ -74,7 +74,7 @@ function leave(): void {
   process.stdin.pause();
 }
 
-/** Aborted by `q` and Ctrl-C, which both come as keys while nobody waits for whole lines. */
+/** Aborted by `q` and Ctrl-C, which both arrive as keys in raw mode. */
 function keyPressed(): AbortSignal {
   const pressed = new AbortController();
   if (!process.stdin.isTTY) return pressed.signal;
@@ -84,7 +84,7 @@ function keyPressed(): AbortSignal {
   return pressed.signal;
 }
 
-/** As much as the terminal can show: what is longer would scroll the head away. The hint stays in sight. */
+/** Cuts the output to the height of the terminal, so that its head and the hint stay visible. */
 function fit(text: string): string {
   const { rows } = process.stdout;
   const lines = text.split("\n");

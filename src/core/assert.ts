@@ -1,4 +1,4 @@
-/** Against our own mistakes. What a caller or the world can get wrong is refused with `fail` instead. */
+/** Asserts an invariant of the program. Invalid input is refused with `fail` instead. */
 export function assert(condition: unknown, what: string): asserts condition {
   if (!condition) throw new Error(`assertion failed: ${what}`);
 }
@@ -8,7 +8,7 @@ export function unreachable(value: never): never {
   throw new Error(`unreachable: ${JSON.stringify(value)}`);
 }
 
-/** The text of anything that was thrown. */
+/** The message of any thrown value. */
 export function messageOf(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown);
 }

@@ -1,4 +1,4 @@
-/** What each caveat refuses, in which words, and how it is read from the wire: case by case, at every edge. */
+/** What each caveat refuses, with which message, and how it is decoded. */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import {
@@ -22,7 +22,7 @@ const validity: Caveat = {
   not_after_s: at("2026-01-02T00:00:00Z"),
 };
 const now_ms = Date.parse("2026-01-01T12:00:00Z");
-const wish = (more: Partial<AccessRequest>): AccessRequest => ({ action: "read", now_ms, ...more });
+const accessRequest = (more: Partial<AccessRequest>): AccessRequest => ({ action: "read", now_ms, ...more });
 
 suite("caveats", () => {
   test("each caveat refuses requests outside its scope and names the reason", () => {
@@ -88,17 +88,17 @@ suite("caveats", () => {
       ],
       [{ type: "unknown", wire: [9] }, {}, "a caveat of a kind this platform does not know"],
     ];
-    for (const [caveat, asked, words] of cases)
-      assert.equal(refusal([caveat], wish(asked)), words, JSON.stringify(caveat));
-    assert.equal(refusal([], wish({})), undefined);
+    for (const [caveat, request, message] of cases)
+      assert.equal(refusal([caveat], accessRequest(request)), message, JSON.stringify(caveat));
+    assert.equal(refusal([], accessRequest({})), undefined);
     assert.match(
-      refusal([validity, { type: "actions", actions: 0 }], wish({})) ?? "",
+      refusal([validity, { type: "actions", actions: 0 }], accessRequest({})) ?? "",
       /actions/,
       "every one must hold",
     );
   });
 
-  test("each caveat has a description in words", () => {
+  test("each caveat has a description", () => {
     assert.deepEqual([0, READ, ACTIONS.read | ACTIONS.control, 7, ALL_ACTIONS].map(actionWords), [
       "nothing",
       "read",

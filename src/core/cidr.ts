@@ -1,4 +1,4 @@
-/** Ranges of addresses as people write them: `10.0.0.0/8`, `fd00::/8`, or one address. */
+/** Parses address ranges: `10.0.0.0/8`, `fd00::/8`, or one address. */
 import { isIPv4, isIPv6 } from "node:net";
 
 export interface Cidr {

@@ -1,4 +1,4 @@
-/** The small words of the house: settings, names, durations, the sealed box, errors. */
+/** Small helpers of `core`: settings, names, durations, the sealer, errors. */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { chmodSync, writeFileSync } from "node:fs";
@@ -65,7 +65,7 @@ suite("settings", () => {
 });
 
 suite("durations, suggestions and slugs", () => {
-  test("durations are parsed in the notation of people and of Go programs", () => {
+  test("durations are parsed in human and in Go notation", () => {
     assert.deepEqual(
       ["90s", "1h30m", "30d", "1.5h", "250ms", "1y"].map(parseDuration),
       [90_000, 5_400_000, 2_592_000_000, 5_400_000, 250, 31_557_600_000],

@@ -50,7 +50,7 @@ suite("claims of installations on one host", () => {
     assert.equal(dataDirOf(holder ?? ""), one);
     assert.equal(first.take("65536", "machines/m2"), join(one, "machines/m1"), "nor does another machine of the same");
     second.release("65536", "machines/m1");
-    assert.equal(second.take("65536", "machines/m1"), holder, "nobody gives away what is another's");
+    assert.equal(second.take("65536", "machines/m1"), holder, "a claim of another installation is never given away");
     first.release("65536", "machines/m1");
     assert.equal(second.take("65536", "machines/m1"), undefined);
   });
@@ -84,15 +84,15 @@ suite("claims of installations on one host", () => {
   });
 
   test("processes that race for the same claims, some of them abandoned, never share one", async () => {
-    const [claims_dir, gone, program] = [tempDir(), aDataDir(), join(tempDir(), "racer.mjs")];
+    const [claims_dir, removed, program] = [tempDir(), aDataDir(), join(tempDir(), "racer.mjs")];
     writeFileSync(program, RACER);
-    const left = new HostClaims("uids", gone, claims_dir);
+    const left = new HostClaims("uids", removed, claims_dir);
     for (let block = 0; block < 200; block += 2) left.take(String(block), "machines/m");
-    rmSync(gone, { recursive: true });
+    rmSync(removed, { recursive: true });
     const racers = Array.from({ length: 4 }, async () => {
-      const words = [join(import.meta.dirname, "host-claims.ts"), aDataDir(), claims_dir];
-      // Without what makes this process run tests.
-      const child = fork(program, words, { execArgv: [], env: { ...process.env, NODE_TEST_CONTEXT: undefined } });
+      const args = [join(import.meta.dirname, "host-claims.ts"), aDataDir(), claims_dir];
+      // Without the variable that makes this process run tests.
+      const child = fork(program, args, { execArgv: [], env: { ...process.env, NODE_TEST_CONTEXT: undefined } });
       const [mine] = (await once(child, "message")) as [string[]];
       return mine;
     });

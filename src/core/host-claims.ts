@@ -1,8 +1,8 @@
 /**
- * What the installations on one host share out among themselves: user ids, IPv4 addresses, names of devices. Each
- * claim is a symbolic link in a folder of the host, and says whose it is: its target is a path below the data dir of its
- * owner. The kernel makes a link for one of those who try at the same time, so a claim is never given twice; it outlives
- * crashes and reboots, as the disks do whose files belong to those ids. A claim counts as long as its data dir is there.
+ * Allocates host-wide resources among the installations on one host: user ids, IPv4 addresses, device names. Each claim
+ * is a symbolic link in a folder of the host, whose target is a path below the data dir of its owner. Creating a link
+ * is atomic, so a claim is never given twice; it outlives crashes and reboots, like the disks whose files belong to
+ * those ids. A claim is valid as long as its data dir exists.
  */
 import { existsSync, mkdirSync, readdirSync, readlinkSync, realpathSync, rmSync, statSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
@@ -15,7 +15,7 @@ export type ClaimKind = "uids" | "devices" | "ipv4";
 
 export interface Claim {
   name: string;
-  /** What it is claimed for: a path below the data dir. */
+  /** The purpose of the claim: a path below the data dir. */
   of: string;
 }
 
@@ -32,7 +32,7 @@ export class HostClaims {
     mkdirSync(this.#dir, { recursive: true, mode: 0o755 });
   }
 
-  /** Undefined when the claim is ours, otherwise its holder. */
+  /** Undefined when this installation has the claim, otherwise its holder. */
   take(name: string, path: string): string | undefined {
     const of = join(this.#data_dir, path);
     const holder = this.#try(name, of);
@@ -45,7 +45,7 @@ export class HostClaims {
     if (targetOf(join(this.#dir, name)) === join(this.#data_dir, path)) rmSync(join(this.#dir, name), { force: true });
   }
 
-  /** Releases our unneeded claims, and those of removed data dirs. */
+  /** Releases this installation's unneeded claims, and those of removed data dirs. */
   tidy(isNeeded: (name: string, path: string) => boolean): void {
     const isOurs = (of: string): boolean => dataDirOf(of) === this.#data_dir;
     this.#removeWhere(({ name, of }) =>
@@ -62,13 +62,13 @@ export class HostClaims {
       if ((thrown as NodeJS.ErrnoException).code !== "EEXIST") throw thrown;
     }
     const holder = targetOf(file);
-    // Released just now: the next attempt gets it.
+    // It was just released: try again.
     if (holder === undefined) return this.#try(name, of);
     return holder === of ? undefined : holder;
   }
 
   /**
-   * One at a time: an abandoned claim may be taken again before another process removes it. A second caller can skip
+   * Runs under a lock: an abandoned claim may be taken again before another process removes it. A second caller skips
    * this.
    */
   #removeWhere(isOver: (claim: Claim) => boolean): void {
@@ -84,7 +84,7 @@ export class HostClaims {
 /** All claims on this host. */
 export const claimsOf = (kind: ClaimKind, claims_dir = CLAIMS_DIR): Claim[] => claimsIn(join(claims_dir, kind));
 
-/** Releases what removed data dirs claimed; the folder goes when nobody claims anything. */
+/** Releases the claims of removed data dirs; removes the folder with the last claim. */
 export function forgetRemoved(claims_dir = CLAIMS_DIR): void {
   const kinds = existsSync(claims_dir) ? readdirSync(claims_dir).map((kind) => join(claims_dir, kind)) : [];
   const claims = kinds

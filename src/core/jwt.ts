@@ -1,6 +1,6 @@
 /**
- * JSON web tokens: signed compactly (RFC 7515) and checked strictly. The key says which algorithm is used, never
- * the token, so there is nothing to confuse; whatever is not exactly as we write it is refused.
+ * JSON web tokens: compact serialization (RFC 7515), verified strictly. The key determines the algorithm, never the
+ * token, which prevents algorithm confusion; only the canonical form is accepted.
  */
 import { createHash, createPublicKey, type JsonWebKey, type KeyObject, sign, verify } from "node:crypto";
 import { promisify } from "node:util";
@@ -57,7 +57,7 @@ export async function verifyToken(token: string, keys: readonly PublicJwk[], exp
   if (!jwk) throw new TokenRefused("the token is signed with a key that is not published");
   if (header["alg"] !== jwk.alg)
     throw new TokenRefused(`the token must be signed with ${jwk.alg}, its key's algorithm`);
-  if (header["crit"] !== undefined) throw new TokenRefused("the token asks for an extension");
+  if (header["crit"] !== undefined) throw new TokenRefused("the token requires an extension");
   const key = createPublicKey({ key: jwk, format: "jwk" });
   if (!(await verifyAsync("sha256", text, withEncoding(jwk.alg, key), signature)))
     throw new TokenRefused("the signature is wrong");
@@ -68,7 +68,7 @@ export async function verifyToken(token: string, keys: readonly PublicJwk[], exp
 function checkClaims({ iss, aud, exp, nbf }: Claims, { issuer, audience, now_ms }: Expected): void {
   const now = now_ms / 1000;
   if (iss !== issuer) throw new TokenRefused("the token is another issuer's");
-  if (aud !== audience) throw new TokenRefused(`the token is for another audience; ask for ${audience}`);
+  if (aud !== audience) throw new TokenRefused(`the token is for another audience; request one for ${audience}`);
   if (typeof exp !== "number" || now >= exp + LEEWAY_S) throw new TokenRefused("the token has expired");
   if (typeof nbf !== "number" || now < nbf - LEEWAY_S) throw new TokenRefused("the token is not valid yet");
 }

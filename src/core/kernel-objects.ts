@@ -20,7 +20,7 @@ export interface KernelObject {
   kind: KernelObjectKind;
   /** The kernel's name: a path, a device, a pid. */
   name: string;
-  /** The owner, when the name does not say. */
+  /** The owner, when the name does not contain it. */
   of?: string;
   /** Processes that keep it alive. */
   held_by: Holder[];

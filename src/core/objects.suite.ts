@@ -10,7 +10,7 @@ interface Kind {
   /** An empty one. */
   open(t: TestContext): Promise<ObjectStore>;
   skip?: string | undefined;
-  /** Whether `if_absent` is refused, and with what words. */
+  /** The error when `if_absent` is refused. */
   unconditional?: RegExp;
 }
 

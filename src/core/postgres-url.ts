@@ -1,6 +1,6 @@
 /**
- * A PostgreSQL URL as libpq reads it: several hosts with commas between them, tried in order, and
- * `target_session_attrs` to say which of them will do.
+ * Parses a PostgreSQL URL like libpq: several hosts separated by commas, tried in order, and `target_session_attrs`
+ * to choose among them.
  */
 
 /** Acceptable servers: any, or one that accepts writes. */

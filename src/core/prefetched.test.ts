@@ -20,7 +20,7 @@ suite("prefetched rows", () => {
     await withPrefetched(one(), async () => {
       assert.equal(await takePrefetched("app", "other"), undefined);
       assert.deepEqual(await take(), { id: 1 });
-      assert.equal(await take(), undefined, "whoever looks again reads anew");
+      assert.equal(await take(), undefined, "a second lookup reads again");
     });
   });
 
@@ -41,39 +41,39 @@ suite("prefetched rows", () => {
     await withPrefetched(failed(), () => assert.rejects(take(), /away/));
   });
 
-  suite("with those of the last time", () => {
+  suite("with cached rows", () => {
     function again(last: Reading | undefined, now: Promise<Reading>): { run(): Promise<unknown[]>; kept: Reading[] } {
       const kept: Reading[] = [];
       const prefetched = new Prefetched(() => now, { last, remember: (it) => void kept.push(it) });
-      const told: unknown[] = [];
+      const results: unknown[] = [];
       const work = async (): Promise<unknown[]> => {
-        told.push(await take());
+        results.push(await take());
         await confirmPrefetched();
-        return told;
+        return results;
       };
       return { run: () => withPrefetched(prefetched, work), kept };
     }
 
-    test("a request begins before its rows have arrived, and is over when they are the same", async () => {
+    test("a request starts before its rows have arrived, and completes when they are unchanged", async () => {
       const arriving = Promise.withResolvers<Reading>();
       const { run, kept } = again(reading(1), arriving.promise);
       let done = false;
-      const answer = run().then((told) => {
+      const answer = run().then((results) => {
         done = true;
-        return told;
+        return results;
       });
       await new Promise(setImmediate);
-      assert.equal(done, false, "nothing is told before it is confirmed");
+      assert.equal(done, false, "no response before the rows are confirmed");
       arriving.resolve(reading(1));
       assert.deepEqual(await answer, [{ id: 1 }]);
       assert.equal(kept.length, 1);
     });
 
-    test("a request is decided again on the rows that arrived when they have changed", async () => {
+    test("a request runs again on the new rows when they have changed", async () => {
       assert.deepEqual(await again(reading(1), Promise.resolve(reading(2))).run(), [{ id: 1 }, { id: 2 }]);
     });
 
-    test("a refusal on rows that have changed is decided again, one on rows that have not is told", async () => {
+    test("a refusal on changed rows runs again, one on unchanged rows is returned", async () => {
       const decide = async (now: Reading): Promise<string> => {
         const prefetched = new Prefetched(async () => now, { last: reading(1), remember: () => {} });
         return await withPrefetched(prefetched, async () => {
@@ -85,13 +85,13 @@ suite("prefetched rows", () => {
       await assert.rejects(decide(reading(1)), /refused/);
     });
 
-    test("a first request waits for its rows, and the next one begins with them", async () => {
+    test("a first request waits for its rows, and the next one starts with them", async () => {
       const { run, kept } = again(undefined, Promise.resolve(reading(3)));
       assert.deepEqual(await run(), [{ id: 3 }]);
       assert.deepEqual(kept[0]?.found, [{ id: 3 }]);
     });
 
-    test("nothing is told when the rows cannot be read", async () => {
+    test("a request fails when the rows cannot be read", async () => {
       await assert.rejects(again(reading(1), Promise.reject(new Error("away"))).run(), /away/);
     });
   });

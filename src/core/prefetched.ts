@@ -4,29 +4,29 @@ import { isDeepStrictEqual } from "node:util";
 export type Keep = (kind: string, key: string, value: unknown) => void;
 type Kept = Map<string, unknown[]>;
 
-/** Reads rows and keeps them. `found` is what it read, to be compared with what it reads the next time. */
+/** A completed read. `found` is compared with the result of the next read. */
 interface Reading {
   found: unknown;
   keepAll(keep: Keep): void;
 }
 
-/** What the same request found the last time, and where to put what it finds now. */
+/** The cached rows of the last such request, and the function that updates them. */
 export interface Recollection {
   last: Reading | undefined;
   remember(reading: Reading): void;
 }
 
-/** A request was decided on rows of the last time, which have changed since. */
+/** A request was handled on cached rows that have changed since. */
 export class StaleRowsError extends Error {
   override readonly name = "StaleRowsError";
 }
 
 /**
- * Rows that a request will need, read in one round trip when it begins. Each is used once, by that request, before it
+ * Rows that a request will need, read in one round trip when it starts. Each is used once, by that request, before it
  * writes anything: a second lookup reads again.
  *
- * With a recollection the request begins with the rows of the last time, so that what it reads itself is sent at the
- * same moment. `confirm` then says whether they still are the same.
+ * With a recollection the request starts with the cached rows, so that its own reads are sent at the same time.
+ * `confirm` then checks that they are unchanged.
  */
 export class Prefetched {
   #kept: Kept = new Map();
@@ -44,7 +44,7 @@ export class Prefetched {
       if (!this.#last) this.#keep(reading);
       return reading;
     });
-    // Without a lookup nobody handles the failure; a lookup reports it.
+    // Without a lookup the rejection would be unhandled; a lookup reports it.
     this.#arrived.catch(() => {});
   }
 
@@ -54,8 +54,8 @@ export class Prefetched {
   }
 
   /**
-   * Whether the request was decided on rows that were read since it began. If not, it has to be decided again, and
-   * takes those rows then.
+   * Whether the request was handled on rows that were read since it started. If not, it must be handled again, with
+   * those rows.
    */
   async confirm(): Promise<boolean> {
     const last = this.#last;
@@ -67,7 +67,7 @@ export class Prefetched {
     return false;
   }
 
-  /** The next request like this one may begin with these rows. */
+  /** Caches these rows for the next such request. */
   async remember(): Promise<void> {
     if (this.#recollection) this.#recollection.remember(await this.#arrived);
   }
@@ -91,8 +91,8 @@ export class Prefetched {
 const current = new AsyncLocalStorage<Prefetched>();
 
 /**
- * Runs `work` with the prefetched rows; they are discarded afterwards, also for what it left running. What was decided
- * on rows that have changed, be it a refusal, is decided again.
+ * Runs `work` with the prefetched rows; they are discarded afterwards, also for work that is still running. A result on
+ * changed rows, even a refusal, is discarded and `work` runs again.
  */
 export async function withPrefetched<T>(prefetched: Prefetched, work: () => Promise<T>): Promise<T> {
   try {
@@ -109,7 +109,7 @@ export async function withPrefetched<T>(prefetched: Prefetched, work: () => Prom
   }
 }
 
-/** To be called before anything is told: the request begins again when its rows have changed. */
+/** To be called before the response: the request runs again when its rows have changed. */
 export async function confirmPrefetched(): Promise<void> {
   const prefetched = current.getStore();
   if (!prefetched) return;

@@ -1,11 +1,11 @@
 /**
- * Which addresses are public. Whatever connects to a host that a user named (the gateway, image pulls) looks the name up
- * once, checks every address, and connects to one of those: a name that changes between two lookups gains nothing.
+ * Checks that addresses are public. Connections to a host that a user named (the gateway, image pulls) resolve the name
+ * once, check every address, and connect to one of those, which prevents DNS rebinding.
  */
 import { type LookupAddress, lookup as systemLookup } from "node:dns";
 import { BlockList, isIP, type LookupFunction } from "node:net";
 
-/** Non-public ranges: this host, private networks, and what leads back to them. */
+/** Non-public ranges: this host, private networks, and ranges that are translated to them. */
 const REFUSED_V4 =
   "0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24 192.88.99.0/24 192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/4 240.0.0.0/4";
 /** Non-public ranges within global unicast: tunnels (Teredo, 6to4), documentation, benchmarks. */
@@ -47,8 +47,8 @@ export type Lookup = (
 export function guardedLookup(resolve: Lookup = systemLookup as Lookup): LookupFunction {
   return (host, options, done) => {
     const { family, hints } = options;
-    const asked = { all: true as const, ...(family ? { family } : {}), ...(hints ? { hints } : {}) };
-    resolve(host, asked, (error, addresses) => {
+    const all = { all: true as const, ...(family ? { family } : {}), ...(hints ? { hints } : {}) };
+    resolve(host, all, (error, addresses) => {
       const [first] = addresses ?? [];
       const wrong = addresses?.find(({ address }) => !isPublicAddress(address));
       if (error || !first) return done(error ?? new Error(`${host} has no address`), "");

@@ -1,9 +1,9 @@
-/** Values of settings as people write them, and what is said when one cannot be used. */
+/** Parses and validates values of settings. */
 import { accessSync, constants, readFileSync, statSync } from "node:fs";
 import { isAbsolute } from "node:path";
 import { messageOf } from "./assert.ts";
 
-/** An invalid setting. The message says which, where it came from and what is allowed. */
+/** An invalid setting. The message has its name, its source and the allowed values. */
 export class SettingsError extends Error {
   override readonly name = "SettingsError";
 }

@@ -50,7 +50,7 @@ export function roleOf(given: (name: HostName) => Given): Role {
 }
 
 export function ownHost(given: (name: HostName) => Given): OwnHostSetting {
-  const word = (name: HostName): string => {
+  const name_of = (name: HostName): string => {
     const { value, from } = given(name);
     if (value === "" || /^[a-z0-9-]{1,32}$/.test(value)) return value;
     throw new SettingsError(`${from}: "${value}" is not a ${name}: up to 32 lower-case letters, digits and dashes`);
@@ -58,8 +58,8 @@ export function ownHost(given: (name: HostName) => Given): OwnHostSetting {
   const reached = given("host_address");
   if (reached.value !== "") address(reached);
   return {
-    region: word("region"),
-    zone: word("zone"),
+    region: name_of("region"),
+    zone: name_of("zone"),
     cpus: wholeNumber(given("host_cpus"), "host_cpus"),
     memory_mb: wholeNumber(given("host_memory_mb"), "host_memory_mb"),
     lease_ms: between(given("host_lease"), "host_lease", 1, 300) * 1000,

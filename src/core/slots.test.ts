@@ -24,7 +24,7 @@ suite("concurrency slots", () => {
     assert.equal(await begun(), "abcdef");
     for (const name of ["e", "f"]) ends.get(name)?.();
     assert.deepEqual(await Promise.all([...running.slice(1), late]), ["b", "c", "d", "e", "f"]);
-    // All have left, so that again two find room at once, and a third one waits.
+    // All slots are free again: two calls run at once, and a third one waits.
     const more = ["g", "h", "i"].map(begin);
     assert.equal(await begun(), "abcdefgh");
     for (const name of ["g", "h"]) ends.get(name)?.();

@@ -1,4 +1,4 @@
-/** At most so many at once; the others wait in line. */
+/** Limits concurrency; further calls wait in a queue. */
 export class Slots {
   readonly #limit: number;
   readonly #waiting: (() => void)[] = [];

@@ -1,4 +1,4 @@
-/** The one of `known` that a person probably meant by `word`, or undefined when none is near. */
+/** The closest entry of `known` to `word`, or undefined when none is close. */
 export function closest(word: string, known: readonly string[]): string | undefined {
   let best: string | undefined;
   let least = Math.max(2, Math.floor(word.length / 3)) + 1;

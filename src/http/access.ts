@@ -4,11 +4,11 @@ import type { Action } from "#core/caveats.ts";
 import type { Prefetched } from "#core/prefetched.ts";
 
 /**
- * Who may use a route: written in its row, and leaving it out does not compile.
+ * The access rule of a route: a required field of its row.
  *
  * - `open`: anyone, without a token.
- * - `any`: any good token.
- * - `inside`: a machine itself, known by where the request comes from or by its identity token; no other token helps.
+ * - `any`: any valid token.
+ * - `machine`: a machine itself, authenticated by its address or its identity token; other tokens are refused.
  * - `<action> <scope>`: the action on that kind of thing. `account` is what only a full-access token reaches.
  *   The organization comes from `org_slug` (path, query or body; else the token's own, else `personal`), the
  *   app from `:app_name`, the machine from `:machine_id`.
@@ -27,7 +27,7 @@ export interface Caller {
   token_id: string;
   /** Name for logs, leases and events. */
   name: string;
-  /** Identifies this very token: an attenuated token shares the id but has another fingerprint. */
+  /** Identifies this exact token: an attenuated token shares the id but has another fingerprint. */
   fingerprint?: string;
   /** A connector's credential, used by machines through the gateway. It may not create credentials. */
   is_borrowed?: boolean;
@@ -47,13 +47,13 @@ export interface Admitted {
   app?: { id: string; name: string };
 }
 
-/** The organization of a route about one. */
+/** The organization of a route with `org_slug`. */
 export function orgOf({ org }: Admitted): { id: string; slug: string } {
   assert(org, "a route about an organization has one");
   return org;
 }
 
-/** The app of a route about one. */
+/** The app of a route with `:app_name`. */
 export function appOf({ app }: Admitted): { id: string; name: string } {
   assert(app, "a route about an app has one");
   return app;
@@ -61,16 +61,16 @@ export function appOf({ app }: Admitted): { id: string; name: string } {
 
 export interface Intent {
   writes: boolean;
-  /** It answers at once, so it may begin with the rows of the last time and confirm them before it answers. */
+  /** It responds at once, so it may start with cached rows and confirm them before the response. */
   confirms: boolean;
 }
 
-/** Reads the rows that a request will need in one round trip. Absent where a read costs none. */
+/** Reads the rows that a request will need in one round trip. Absent for a local database. */
 export type Prefetch = (wanted: Target & Intent & { token_id?: string | undefined }) => Prefetched;
 
 /** Authenticates and authorizes callers; implemented by the auth module. */
 export interface Guard {
-  /** Starts reading what a request names, before it is authorized: the checks use the result. */
+  /** Starts reading the rows of a request before it is authorized: the checks use the result. */
   prefetch?(authorization: string | undefined, wanted: Target & Intent): Prefetched;
   /** Fails with `unauthorized` unless the header has a valid token in the right scheme. */
   identify(authorization: string | undefined, rule: SchemeRule, request: IncomingMessage): Promise<Caller>;

@@ -1,4 +1,4 @@
-/** Who calls, and whether they may: asked at the start of a request, and again while a long one lasts. */
+/** Authenticates and authorizes a request at its start, and again while a long one lasts. */
 import type { FastifyRequest } from "fastify";
 import { fail } from "#core/errors.ts";
 import type { Admitted, Caller, Target } from "./access.ts";
@@ -6,9 +6,9 @@ import type { Row } from "./route.ts";
 import type { ServerParts } from "./server-parts.ts";
 import { webSocketToken } from "./websocket.ts";
 
-const NOBODY: Caller = { token_id: "", name: "nobody" };
+const ANONYMOUS: Caller = { token_id: "", name: "nobody" };
 
-/** What a request says, read and checked. */
+/** The validated input of a request. */
 export interface Input {
   params: Record<string, string>;
   query: Record<string, unknown>;
@@ -20,7 +20,7 @@ export async function callerOf(
   { guard, machine_authenticator }: ServerParts,
   request: FastifyRequest,
 ): Promise<Caller> {
-  if (row.access === "open") return NOBODY;
+  if (row.access === "open") return ANONYMOUS;
   if (row.access !== "machine") {
     const token = request.headers.authorization ?? (row.websocket && webSocketToken(request.raw));
     return await guard.identify(token, row.scheme ?? "any", request.raw);

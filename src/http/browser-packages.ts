@@ -1,6 +1,6 @@
 /**
- * Packages of the registry as a browser loads them: every module as it is, with the names in its imports replaced by
- * paths. Found as browsers' bundlers find them: by `exports` (browser, import), else `module`.
+ * Serves npm packages to the browser: every module unbundled, with package names in its imports replaced by paths.
+ * Resolved as bundlers do for browsers: by `exports` (browser, import), else `module`.
  */
 import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -14,7 +14,7 @@ interface Manifest {
 }
 
 const CONDITIONS = [".", "browser", "import", "module", "default"];
-/** Whole statements, because comments and texts speak of imports as well. */
+/** Matches whole statements, because comments and strings may contain imports too. */
 const SPECIFIER = /((?:^|[;}])\s*(?:import|export)\b[\w\s{},*$]*?\bfrom\s*|^import\s*)["']([\w@./-]+)["']/gm;
 
 export class BrowserPackages {
@@ -30,7 +30,7 @@ export class BrowserPackages {
     this.#names = names;
   }
 
-  /** Where a package's entry is served; undefined for what is not among them. */
+  /** The path of a package's entry; undefined for other packages. */
   served(name: string): string | undefined {
     return this.#names.includes(name) ? this.#entry(name, import.meta.url) : undefined;
   }
@@ -56,7 +56,7 @@ export class BrowserPackages {
 
   #add(file: string, path: string): void {
     if (this.#files.has(path)) return;
-    // Noted first: modules may import each other.
+    // Registered first: modules may import each other.
     this.#files.set(path, "");
     const source = readFileSync(file, "utf8").replace(/^\/\/# sourceMappingURL=.*$/m, "");
     const rewritten = source.replaceAll(SPECIFIER, (_, before: string, wanted: string) => {
@@ -78,7 +78,7 @@ export class BrowserPackages {
   }
 }
 
-/** The first that fits. */
+/** The first condition that applies. */
 function pick(exports: Exports): string | undefined {
   if (exports === undefined || typeof exports === "string") return exports;
   for (const condition of CONDITIONS) {
@@ -88,7 +88,7 @@ function pick(exports: Exports): string | undefined {
   return undefined;
 }
 
-/** As Node looks for a package, without its rules about what it exports. */
+/** Finds the folder of a package like Node, but ignores its `exports`. */
 function folderOf(name: string, from: string): string {
   const folders = createRequire(from).resolve.paths(name) ?? [];
   const found = folders.map((folder) => join(folder, name)).find((folder) => existsSync(join(folder, "package.json")));

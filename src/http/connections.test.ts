@@ -1,4 +1,4 @@
-/** Connections that do nothing keep nobody out. */
+/** Idle connections do not block new ones. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
@@ -37,9 +37,9 @@ suite("HTTP connections at their limit", () => {
     const { open, ask } = await serve(t, 3);
     const [first, second, third] = [await open(), await open(), await open()];
     assert.match(await ask(first), /200 OK/);
-    const gone = once(second, "close");
+    const closed = once(second, "close");
     const fourth = await open();
-    await gone;
+    await closed;
     for (const socket of [first, third, fourth]) assert.match(await ask(socket), /200 OK/);
   });
 
@@ -50,6 +50,6 @@ suite("HTTP connections at their limit", () => {
     await once(await open(), "close");
     for (const response of waiting) response.end("ok");
     for (const socket of busy) assert.match(String(await once(socket, "data")), /200 OK/);
-    assert.match(await ask(await open()), /200 OK/, "there is room again");
+    assert.match(await ask(await open()), /200 OK/, "new connections are accepted again");
   });
 });

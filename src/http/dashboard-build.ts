@@ -1,9 +1,9 @@
 /**
- * Makes the browser's files from the sources in `web/`, in a thread of its own: what stripping types takes in
- * memory is given back when the thread ends, and nobody waits for the compression but the one who asked.
+ * Builds the browser's files from the sources in `web/`, in a worker thread: the memory for stripping types is freed
+ * when the thread ends, and the compression does not block other requests.
  *
- * There is no bundler. A browser loads modules as Node does; all that must change on the way is that types go
- * and that names of packages become addresses.
+ * There is no bundler. Browsers load modules as Node does; the build only strips types and replaces package names by
+ * URLs.
  */
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
@@ -41,10 +41,10 @@ const PACKAGES: Record<string, { from: string; to: string }> = {
   "#client/terminal.ts": { from: join(CLIENT, "terminal.ts"), to: "lib/terminal.js" },
 };
 
-/** Boards of charts, the same files that Grafana gets. */
+/** Dashboards of charts, the same files that Grafana uses. */
 const BOARDS = join(import.meta.dirname, "../../docs/grafana");
 
-/** What the query editor imports; what these import comes with them. */
+/** Packages of the query editor; their dependencies are included. */
 const EDITOR = [
   "@codemirror/autocomplete",
   "@codemirror/commands",
@@ -76,7 +76,7 @@ function toBrowser(name: string, source: string): string {
   });
 }
 
-/** A module without types; in the package they are already stripped. */
+/** A module without types; in the npm package they are already stripped. */
 function plain(file: string): string {
   const source = readFileSync(file, "utf8");
   return file.endsWith(".ts") ? stripTypeScriptTypes(source) : source;
@@ -86,7 +86,7 @@ const editor = new BrowserPackages("lib/packages", EDITOR);
 
 function sources(): Map<string, string> {
   const found = new Map<string, string>(editor.files());
-  // Without the spaces, which are for people.
+  // Minified.
   for (const name of readdirSync(BOARDS).filter((file) => file.endsWith(".json")))
     found.set(`boards/${name}`, JSON.stringify(JSON.parse(readFileSync(join(BOARDS, name), "utf8"))));
   for (const entry of readdirSync(WEB, { recursive: true, withFileTypes: true })) {
@@ -107,7 +107,7 @@ function sources(): Map<string, string> {
   return new Map([...found].sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/** Pages that people open now and then, and what they alone import, are loaded when they are opened. */
+/** Pages that are rarely opened; they and modules that only they import are loaded on demand. */
 const SELDOM = "alerts connectors databases hosts identity images metrics services settings tokens volumes".split(" ");
 
 /** Loaded with the first chart and the first query: they are most of the total size. */
@@ -120,7 +120,7 @@ function reachable(all: Map<string, string>, first: string, later: ReadonlySet<s
     const source = all.get(name);
     // A browser would show an empty page without an error.
     if (source === undefined) throw new Error(`a page imports ${name}, which is not among the files of the dashboard`);
-    // What packages import was looked at when it was rewritten; their comments speak of imports as well.
+    // Imports of packages were resolved when they were rewritten; their comments may contain imports too.
     if (name.startsWith("lib/packages/")) continue;
     for (const [, , wanted = ""] of source.matchAll(SPECIFIER)) {
       const found = posix.join(posix.dirname(name), wanted);
@@ -157,7 +157,7 @@ export function build(): Built {
   const hash = createHash("sha256");
   for (const [name, source] of all) hash.update(`${name}\0${source}\0`);
   const id = hash.digest("hex").slice(0, 16);
-  // Everything that is imported exists, now or later.
+  // Checks that every import exists, also of pages loaded on demand.
   reachable(all, "main.js", new Set());
   const files = [...all].map(([name, source]): [string, BuiltFile] => {
     const params = { [constants.BROTLI_PARAM_QUALITY]: 9 };

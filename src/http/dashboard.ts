@@ -9,8 +9,8 @@ import type { Built } from "./dashboard-build.ts";
 const WEB = join(import.meta.dirname, "../../web");
 
 /**
- * Content security policy: scripts and styles only from here, none inline, so that a name chosen by a user never
- * becomes a script.
+ * Content security policy: scripts and styles only from this origin, none inline, so that a name chosen by a user is
+ * never executed.
  */
 export const DASHBOARD_HEADERS = {
   "content-security-policy":
@@ -67,7 +67,7 @@ export class Dashboard {
   }
 }
 
-/** Where links of alerts lead: `$externalURL` to the alerts of the organization, Prometheus' `graphLink` to its query. */
+/** Targets of links in alerts: `$externalURL` is the organization's alerts, Prometheus' `graphLink` a query. */
 function linkedPage({ params, query }: FastifyRequest): string {
   const { org_slug: org } = params as { org_slug: string };
   const expr = (query as Record<string, unknown>)["g0.expr"];

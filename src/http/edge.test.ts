@@ -1,4 +1,4 @@
-/** The edge over real sockets: what is refused, how fast, and in which words. */
+/** The HTTP server over real sockets: which requests are refused, how fast, and with which error. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
@@ -22,7 +22,7 @@ const AUTH = (platform: TestPlatform): string => `Authorization: Bearer ${platfo
 const HEAD = "Host: h\r\nConnection: close\r\n";
 
 suite("framing (P1)", () => {
-  test("requests with ambiguous framing are refused, each with our error body and a request id", async (t) => {
+  test("requests with ambiguous framing are refused, each with an error body and a request id", async (t) => {
     const platform = await testPlatform(t);
     const post = `POST /v1/apps HTTP/1.1\r\n${HEAD}${AUTH(platform)}`;
     const probes: Record<string, string> = {
@@ -62,7 +62,7 @@ suite("framing (P1)", () => {
       await raw(platform, `GET /healthz HTTP/1.1\r\n${HEAD}X: ${"a".repeat(17_000)}\r\n\r\n`),
       /^HTTP\/1\.1 431 .*headers_too_large/s,
     );
-    // One that leads nowhere, and names of resources that are too long.
+    // An unknown path, and resource names that are too long.
     for (const path of ["/", "/v1/apps/", "/v1/apps/a/machines/", "/v1/gateway/", "/assets/", "/oidc/"])
       for (const length of [9_000, 15_000])
         assert.match(

@@ -1,7 +1,6 @@
 /**
- * What the platform does with each field of a request: it acts on it, refuses it, or takes it with a warning. The mark
- * stands in the schema itself, so that the check of requests, the warnings in answers, the API's description and
- * `docs/fields.md` say the same.
+ * The support of each request field: it has an effect, is refused, or is accepted with a warning. It is declared in the
+ * schema itself, so that validation, warnings in responses, the OpenAPI document and `docs/fields.md` agree.
  */
 import type { TSchema } from "typebox";
 import type { Problem } from "#core/errors.ts";

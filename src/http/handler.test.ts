@@ -8,22 +8,22 @@ import { route } from "./route.ts";
 import { createServer } from "./server.ts";
 
 suite("client disconnect", () => {
-  test("a client that disconnects before the handler checks is known to be gone", async (t) => {
+  test("a client that disconnects before the handler checks is detected", async (t) => {
     const begun = Promise.withResolvers<void>();
     const left = Promise.withResolvers<void>();
-    const asked = Promise.withResolvers<boolean>();
+    const aborted = Promise.withResolvers<boolean>();
     const slow = route("GET /slow", {
-      summary: "Begins, and asks much later",
+      summary: "Checks for a disconnect only after a while",
       part: "platform",
       access: "open",
       response: { status: 204 },
       async handle(call) {
         begun.resolve();
         await left.promise;
-        asked.resolve(call.signal.aborted);
+        aborted.resolve(call.signal.aborted);
       },
     });
-    // An open row that is not a POST asks neither who it is nor whether it was there before.
+    // An open row that is not a POST uses neither the guard nor idempotency.
     const unused = { guard: {} as never, idempotency: {} as never };
     const server = createServer({ rows: [slow], ...unused, clock: systemClock, log: silentLog });
     t.after(() => server.close());
@@ -39,6 +39,6 @@ suite("client disconnect", () => {
     socket.destroy();
     await closed.promise;
     left.resolve();
-    assert.equal(await asked.promise, true);
+    assert.equal(await aborted.promise, true);
   });
 });

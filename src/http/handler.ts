@@ -39,8 +39,8 @@ export function handler(row: Row, parts: HandlerParts, ending: AbortSignal): Han
     const admitted = await admittedTo(row, parts, caller, input);
     const page = readPage(row, input.query);
     const facts = { ...admitted, caller, upload: NO_UPLOAD, page };
-    const asked = { request, reply, input, facts: { ...facts, ids: random } };
-    if (await handleLong(row, asked, { parts, sessions, ending })) return reply;
+    const long = { request, reply, input, facts: { ...facts, ids: random } };
+    if (await handleLong(row, long, { parts, sessions, ending })) return reply;
     const call = (ids: Ids): AnyCall => callOf(request, reply, input, { ...facts, ids, ending });
     const work = async (ids: Ids): Promise<Recorded> => recordable(await run(row, call(ids)));
     const key = request.headers["idempotency-key"];
@@ -54,7 +54,7 @@ export function handler(row: Row, parts: HandlerParts, ending: AbortSignal): Han
   });
 }
 
-/** Prefetches what the request names, where the database is a round trip away. */
+/** Prefetches the rows of the request, where the database is remote. */
 function prefetching(row: Row, { guard }: HandlerParts, work: Handler): Handler {
   if (!guard.prefetch || row.access === "open" || row.access === "machine") return work;
   const prefetch = guard.prefetch.bind(guard);
@@ -99,7 +99,7 @@ interface RouteCall {
 
 type CallFacts = Admitted & { caller: Caller; ids: Ids; upload: AnyCall["upload"]; page: AnyCall["page"] };
 
-/** Bodies and answers of any length end when their caller may no longer send or read them. */
+/** Relays bodies and responses of any length, until the caller loses access. */
 async function relayed(
   row: Row,
   request: FastifyRequest,
@@ -124,8 +124,8 @@ async function relayed(
 }
 
 /**
- * An upload, a stream or a WebSocket, whose caller's access is checked again while it lasts. False for any other call.
- * Replies are not passed through promises: a reply of Fastify is a thenable that resolves to nothing when it was sent.
+ * Handles an upload, a stream or a WebSocket, whose caller's access is checked again while it lasts. False for others.
+ * Replies are not passed through promises: a Fastify reply is a thenable that resolves to undefined once sent.
  */
 async function handleLong(row: Row, call: RouteCall, serving: Serving): Promise<boolean> {
   if (!row.upload) return isSession(row, call.request) && (await handleUpgrade(row, call, serving));
@@ -133,7 +133,7 @@ async function handleLong(row: Row, call: RouteCall, serving: Serving): Promise<
   return true;
 }
 
-/** Takes a body of any length; the caller's access is checked again while it comes. */
+/** Receives a body of any length; the caller's access is checked again while it arrives. */
 async function handleUpload(
   row: Row,
   { request, reply, input, facts }: RouteCall,
@@ -225,7 +225,7 @@ async function once(
   return recorded;
 }
 
-/** A machine's row changes too often to be worth remembering, except for lists of what it has. */
+/** A machine's row changes too often to be worth caching, except for lists of its resources. */
 const isConfirmed = (row: Row, request: FastifyRequest): boolean =>
   row.method === "GET" &&
   !row.relay &&

@@ -62,7 +62,7 @@ export class Idempotency {
   readonly #running = new Map<string, Promise<Recorded>>();
   /** Both clocks at the last deletion. */
   #before: { wall: number; monotonic: number };
-  /** By how much the wall clock was set forward lately, and when it was last. */
+  /** By how much the wall clock was recently set forward, and when. */
   #set_forward = { by_ms: 0, at: Number.NEGATIVE_INFINITY };
 
   constructor(parts: { store: IdempotencyStore; sealer: Sealer; clock: Clock; runner: string }) {
@@ -74,7 +74,7 @@ export class Idempotency {
     if (!/^[\x21-\x7e]+$/.test(request.key) || request.key.length > LIMITS.idempotency_key_chars) {
       fail("invalid_request", `an Idempotency-Key is 1 to ${LIMITS.idempotency_key_chars} visible ASCII characters`);
     }
-    // The key is scoped to the caller, so that nobody can read another's response by guessing a key.
+    // The key is scoped to the caller, so that a guessed key does not return another caller's response.
     const key = hash(request.caller, request.method, request.path, request.key);
     const fingerprint = hash(request.body);
     const before = this.#running.get(key);
@@ -91,7 +91,7 @@ export class Idempotency {
     }
   }
 
-  /** A wall clock that is set forward makes no key older: what it is a key of would be done again. */
+  /** A wall clock that is set forward must not expire keys early: their requests would run again. */
   async expire(): Promise<number> {
     const { clock, store } = this.#parts;
     const now = { wall: clock.now(), monotonic: clock.monotonic() };
@@ -131,8 +131,8 @@ export class Idempotency {
       await store.finish(key, sealer.seal(`idempotency:${key}`, recorded ? JSON.stringify(answer) : UNRECORDED));
       return { ...answer, repeated: kept !== null };
     } catch (thrown) {
-      // A refusal changed nothing, so the next attempt may succeed. Other failures keep the key, and so does the refusal of
-      // a later run: the first one may have done its work, and its ids are the ones to find it by.
+      // A refused request changed nothing, so the key is free again. Other failures keep the key, and so does a refusal
+      // of a later run: the first run may have done its work, which is found by its ids.
       if (isRefusal(thrown) && entry.started_at === now) await store.forget(key);
       throw thrown;
     }

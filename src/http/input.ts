@@ -1,4 +1,4 @@
-/** What a request says, checked by the schemas of its row. */
+/** Validates a request by the schemas of its row. */
 import { fail, type Problem } from "#core/errors.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Input } from "./admission.ts";
@@ -8,7 +8,7 @@ import type { JsonSchema } from "./json-schema.ts";
 import type { Row } from "./route.ts";
 import { coerceQuery, dropNulls, problems, unknownFields } from "./validate.ts";
 
-/** Fails with every problem at once. `unknown` are warnings about fields that nothing reads. */
+/** Fails with every problem at once. `unknown` are warnings about unknown fields. */
 export function checkedInput(row: Row, given: Input): Input & { unknown: string[] } {
   const query = queryOf(row, given.query);
   const body = row.body ? bodyOf(row, row.body, given.body) : undefined;
@@ -30,7 +30,7 @@ function queryOf(row: Row, given: Record<string, unknown>): Record<string, unkno
   return coerceQuery(row.query, row.style === "prometheus" ? dropEmptyParameters(row.query, given) : given);
 }
 
-/** The body without values that mean absence. */
+/** The body without nulls and empty strings that stand for absent fields. */
 const bodyOf = (row: Row, schema: JsonSchema, body: unknown): unknown =>
   dropEmpty(row, schema, dropNulls(schema, orEmpty(schema, body)));
 

@@ -6,7 +6,7 @@ import { readPage } from "./list-page.ts";
 import type { Row } from "./route.ts";
 import { NO_UPLOAD } from "./upload.ts";
 
-/** Whose request an invocation belongs to. */
+/** The request that an invocation belongs to. */
 export interface Invoker {
   guard: Guard;
   caller: Caller;
@@ -16,15 +16,15 @@ export interface Invoker {
   header(name: string): string | undefined;
 }
 
-/** The answer of a row that was called in process; `next` is the cursor of the next page of a list. */
+/** The result of an in-process call; `next` is the cursor of the next page of a list. */
 export interface Invoked {
   value: unknown;
   next: string | undefined;
 }
 
 /**
- * Calls a row in process with everything that a request over HTTP goes through: its schemas, its access rule for the
- * caller, its handler. So what speaks another language than ours needs no second list of who may do what.
+ * Calls a row in process with the same validation, access rule and handler as a request over HTTP. So compatible APIs
+ * (such as Fly's GraphQL) need no access rules of their own.
  */
 export async function invoke(row: Row, given: Partial<Input>, { guard, ...from }: Invoker): Promise<Invoked> {
   const { unknown: _, ...input } = checkedInput(row, {

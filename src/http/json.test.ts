@@ -46,7 +46,7 @@ suite("JSON parser (P3)", () => {
     const cases = [
       ['{"a":1,\n "secret" 2}', "the body is not JSON (line 2, column 11)"],
       ['{"a":1 "secret":2}', "the body is not JSON (line 1, column 8)"],
-      // Of these the engine tells no place, and its words would quote them.
+      // The engine's error has no position here, and its message would quote the body.
       ["secret", "the body is not JSON"],
       ['["a",\n\nsecret]', "the body is not JSON"],
     ] as const;

@@ -20,7 +20,7 @@ export interface PageRule<Key extends PageKey = PageKey> {
   kinds: readonly Kind[];
   /** Default page size; all items, up to `list_items`, when absent. */
   size?: number;
-  /** The cursor is the key itself, a number that the caller may know from elsewhere. */
+  /** The cursor is the key itself, a number such as a version or an event id. */
   numbered?: boolean;
   /** Type only, never set. */
   key?: Key;
@@ -38,14 +38,14 @@ export class ListPage<Key extends PageKey = PageKey> {
   readonly after: Key | undefined;
   readonly limit: number;
   /** Whether the caller requested pages. */
-  readonly asked: boolean;
+  readonly is_paged: boolean;
   readonly #encode: (key: Key) => string;
   #next: string | undefined;
 
-  constructor(parts: { after: Key | undefined; limit: number; asked: boolean; encode(key: Key): string }) {
+  constructor(parts: { after: Key | undefined; limit: number; is_paged: boolean; encode(key: Key): string }) {
     this.after = parts.after;
     this.limit = parts.limit;
-    this.asked = parts.asked;
+    this.is_paged = parts.is_paged;
     this.#encode = parts.encode;
   }
 
@@ -82,8 +82,8 @@ function compareKeys(a: PageKey, b: PageKey): number {
   return place < 0 ? 0 : (a[place] ?? 0) < (b[place] ?? 0) ? -1 : 1;
 }
 
-/** Of a route that is no list. */
-export const NO_PAGE = new ListPage<never>({ after: undefined, limit: Infinity, asked: false, encode: () => "" });
+/** The page of a route that is no list. */
+export const NO_PAGE = new ListPage<never>({ after: undefined, limit: Infinity, is_paged: false, encode: () => "" });
 
 export function readPage(
   { pages, path }: { pages?: PageRule; path: string },
@@ -96,12 +96,12 @@ export function readPage(
   return new ListPage<PageKey>({
     after: given === undefined ? undefined : pages.numbered ? [Number(given)] : decode(given, list, pages.kinds),
     limit: limit ?? pages.size ?? LIMITS.list_items,
-    asked: limit !== undefined || given !== undefined || pages.size !== undefined,
+    is_paged: limit !== undefined || given !== undefined || pages.size !== undefined,
     encode: (key) => (pages.numbered ? String(key[0]) : encode(key, list)),
   }) as unknown as ListPage<never>;
 }
 
-/** Says which list a cursor is of, so that one of another list is refused rather than taken for a place in this one. */
+/** Identifies the list of a cursor, so that a cursor of another list is refused. */
 const fingerprint = (path: string): string => createHash("sha256").update(path).digest("base64url").slice(0, 4);
 
 const encode = (key: PageKey, list: string): string =>
@@ -134,24 +134,24 @@ function parsed(cursor: string): unknown[] {
   }
 }
 
-type Outcome = Pick<ListPage, "next" | "limit" | "asked">;
+type Outcome = Pick<ListPage, "next" | "limit" | "is_paged">;
 
-/** What an answer says about the next page beside its body. */
+/** Headers about the next page. */
 export function pageHeaders(page: Outcome, url: string): Record<string, string> {
   const { next } = page;
   if (next === undefined) return {};
   const [path = "", search = ""] = url.split("?");
   const query = new URLSearchParams(search);
   query.set("cursor", next);
-  const cut = `only the first ${page.limit} are listed (limit list_items); ask for pages with limit and cursor`;
+  const cut = `only the first ${page.limit} are listed (limit list_items); request pages with limit and cursor`;
   return {
     "svc-next-cursor": next,
     link: `<${path}?${query.toString()}>; rel="next"`,
-    ...(page.asked ? {} : { "svc-warning": cut }),
+    ...(page.is_paged ? {} : { "svc-warning": cut }),
   };
 }
 
-/** An answer that is an object says its next cursor itself. */
+/** Adds `next_cursor` to a response that is an object. */
 export const withNext = (value: unknown, { next }: Outcome): unknown =>
   next === undefined || Array.isArray(value) || typeof value !== "object" ? value : { ...value, next_cursor: next };
 
@@ -167,10 +167,10 @@ const PAGE_QUERY = {
   ),
 };
 
-/** The query of a list: its own parameters, and those of pages. What is required stays so, and nothing else is. */
+/** The query schema of a list: its own parameters, and the optional ones of pages. */
 export const pageQuery = (query: TObject = Type.Object({})): TObject => withProperties(query, PAGE_QUERY);
 
-/** The answer of a list: an object may have `next_cursor`. */
+/** The response schema of a list: an object may have `next_cursor`. */
 export const pageAnswer = (schema: TSchema): TSchema =>
   (schema as { type?: string }).type === "object" ? withProperties(schema as TObject, NEXT) : schema;
 
@@ -183,6 +183,6 @@ const withProperties = (schema: TObject, more: TObject["properties"]): TObject =
   properties: { ...schema.properties, ...more, ...ownOf(schema, more) },
 });
 
-/** A parameter that the list has itself stays as it is. */
+/** The list's own definition of a page parameter takes precedence. */
 const ownOf = ({ properties }: TObject, names: object): TObject["properties"] =>
   Object.fromEntries(Object.entries(properties).filter(([name]) => name in names));

@@ -7,7 +7,7 @@ const parts = (await Promise.all(process.argv.slice(1).map((file) => import(file
 process.stdout.write(JSON.stringify(parts.map((name) => name.split(" ").at(-1))));
 `;
 
-/** The modules of Node that are loaded with these of ours. */
+/** The built-in modules of Node that these files load. */
 const loadedWith = (...files: string[]): string[] =>
   JSON.parse(
     execFileSync(process.execPath, ["--input-type=module", "-e", MODULES, "--", ...files], { encoding: "utf8" }),

@@ -113,7 +113,7 @@ const parameter = (where: string, name: string, schema: JsonSchema, required: bo
   return { in: where, name, required, schema: rest, ...(description ? { description } : {}) };
 };
 
-/** The rest of a path, which our router writes as `*`, has a name in documents. */
+/** The wildcard `*` of a path has a name in documents. */
 const shownPath = ({ path }: Row): string => path.replace("*", ":rest");
 
 function pathParameters(row: Row): object[] {
@@ -140,7 +140,7 @@ const REQUEST_ID = {
 function success(row: Row): object {
   const { response: answer } = row;
   const headers = REQUEST_ID;
-  // Whoever does not ask for JSON gets the same as a stream.
+  // Clients that do not accept JSON get a stream of the same items.
   const stream = row.stream && { "text/event-stream": { schema: textSchema("text/event-stream") } };
   if (answer.schema)
     return { description: "Done.", headers, content: { "application/json": { schema: answer.schema }, ...stream } };

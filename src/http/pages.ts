@@ -4,7 +4,7 @@ import type { JsonSchema } from "./json-schema.ts";
 import { PARTS, type Part, type Row } from "./route.ts";
 import { allowedWords } from "./validate.ts";
 
-/** Pages made here carry everything with them: no script, no font, no request to anywhere. */
+/** Generated pages are self-contained: no scripts, no fonts, no requests to other origins. */
 export const PAGE_HEADERS = {
   "content-security-policy":
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -83,9 +83,9 @@ function fields(title: string, schema: JsonSchema): string {
   const { properties, required = [] } = schema;
   if (!properties) return "";
   const lines = Object.entries(properties).map(([name, property]) => {
-    const words = [allowedWords(property) ?? "", required.includes(name) ? "required" : ""].filter(Boolean).join(", ");
+    const notes = [allowedWords(property) ?? "", required.includes(name) ? "required" : ""].filter(Boolean).join(", ");
     const description = property.description ? ` — ${prose(property.description)}` : "";
-    return `<tr><td>${code(name)}</td><td><span class="dim">${html(words)}</span>${description}</td></tr>`;
+    return `<tr><td>${code(name)}</td><td><span class="dim">${html(notes)}</span>${description}</td></tr>`;
   });
   return `<table><tr><th colspan="2">${title}</th></tr>${lines.join("")}</table>`;
 }

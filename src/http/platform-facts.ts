@@ -4,16 +4,16 @@ import { isoTime } from "#core/clock.ts";
 import { VERSION } from "#core/version.ts";
 import { Type } from "./schema.ts";
 
-/** What the platform was started with. */
+/** Facts about the running platform. */
 export interface PlatformFacts {
   base_url: string;
-  /** Where it listens, for programs on this host; empty before it does, and for a host without an API. */
+  /** The listening address for programs on this host; empty before it listens, and for a host without an API. */
   own_url: string;
   driver: string;
   database: string;
   data_dir: string;
   started_ms: number;
-  /** As people read it. */
+  /** For display. */
   machine_io: string;
 }
 

@@ -12,7 +12,7 @@ const TYPES: Record<number, string> = {
   503: "unavailable",
 };
 
-/** The shape its clients expect; what we know beyond it stands beside it. */
+/** The error format of Prometheus' clients, with the platform's own fields added. */
 export function prometheusError({ error, status, ...rest }: ErrorBody, http: number): object {
   const errorType = status === "query_timeout" ? "timeout" : (TYPES[http] ?? (http < 500 ? "bad_data" : "internal"));
   return { status: "error", errorType, error, code: status, ...rest };

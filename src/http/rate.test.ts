@@ -4,7 +4,7 @@ import { ApiError } from "#core/errors.ts";
 import { virtualClock } from "#core/fixtures.ts";
 import { RateLimiter } from "./rate.ts";
 
-/** What is left after each of so many requests, and how long to wait once there is nothing. */
+/** The remaining requests after each request, and the wait once there are none. */
 function taken(limiter: RateLimiter, owner: string, times: number): (string | undefined | number)[] {
   return Array.from({ length: times }, () => {
     try {

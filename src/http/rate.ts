@@ -1,13 +1,13 @@
 import type { Clock } from "#core/clock.ts";
 import { fail } from "#core/errors.ts";
 
-/** Buckets that are kept; the oldest goes when one more is needed, which only ever favours its owner. */
+/** Maximum number of buckets; the oldest is dropped for a new one, which only ever favours its owner. */
 const BUCKETS = 10_000;
 
-/** So many requests a second for each token, a second's worth at once. */
+/** Token bucket: a number of requests per second for each API token, with a burst of one second. */
 export class RateLimiter {
   readonly #per_second: number;
-  /** What is said at the bound. */
+  /** The error message past the limit. */
   readonly #bound: string;
   readonly #clock: Clock;
   readonly #buckets = new Map<string, { left: number; at: number }>();
@@ -22,7 +22,7 @@ export class RateLimiter {
     this.#clock = clock;
   }
 
-  /** Takes one request of `owner`; fails with `rate_limited` when there is none left. Answers the headers to send. */
+  /** Counts one request of `owner`; fails with `rate_limited` when none is left. Returns the headers to send. */
   acquire(owner: string): Record<string, string> {
     const at = this.#clock.monotonic();
     const before = this.#buckets.get(owner) ?? { left: this.#per_second, at };

@@ -9,7 +9,7 @@ import { Readiness } from "./readiness.ts";
 const fine = async (): Promise<undefined> => undefined;
 
 suite("readiness", () => {
-  test("GET /readyz lists its checks without a token; GET /healthz says that the process is up", async (t) => {
+  test("GET /readyz lists its checks without a token; GET /healthz reports that the process is up", async (t) => {
     const platform = await testPlatform(t);
     const { status, body } = await platform.ask("GET /readyz", { token: null });
     assert.equal(status, 200);

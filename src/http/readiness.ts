@@ -7,7 +7,7 @@ import { Type } from "./schema.ts";
 /** A part of the platform that has to work before requests can be served. */
 export interface ReadinessCheck {
   part: "database" | "executor" | "proxy" | "lease";
-  /** Why it does not work, or undefined. Anyone may read it, so it names no address and no secret. */
+  /** Why it does not work, or undefined. It is public, so it contains no address and no secret. */
   problem(): Promise<string | undefined>;
 }
 
@@ -22,7 +22,7 @@ export const ReadyAnswer = Type.Object({
   checks: Type.Record(Type.String(), Type.String(), { description: "`ok` for each part that was checked." }),
 });
 
-/** Looks at all parts at once. Any number of callers share one look, and its answer for a moment. */
+/** Checks all parts at once. Concurrent callers share one check, and its result for a moment. */
 export class Readiness {
   readonly #checks: readonly ReadinessCheck[];
   readonly #clock: Clock;

@@ -1,6 +1,6 @@
 import type { ErrorBody } from "#core/errors.ts";
 
-/** Codes of the OCI distribution API that are not ours in capital letters. */
+/** Codes of the OCI distribution API that differ from the platform's codes in capital letters. */
 const CODES: Record<string, string> = {
   invalid_request: "UNSUPPORTED",
   forbidden: "DENIED",
@@ -13,7 +13,7 @@ const CODES: Record<string, string> = {
   rate_limited: "TOOMANYREQUESTS",
 };
 
-/** The shape that registry clients expect. They show the message, so the hint stands in it. */
+/** The error format of registry clients. They show the message, so it includes the hint. */
 export function registryError({ error, status, hint, ...detail }: ErrorBody): object {
   const message = hint === undefined ? error : `${error}; ${hint}`;
   return { errors: [{ code: CODES[status] ?? status.toUpperCase(), message, detail }] };

@@ -9,7 +9,7 @@ import { type ListPage, type PageRule, pageAnswer, pageQuery } from "./list-page
 import type { StreamItem } from "./stream.ts";
 import type { WebSocketSession } from "./websocket.ts";
 
-/** The most that a body may have, and the name of that limit for who sends more. */
+/** Maximum size of a body, and the name of that limit for the error. */
 export interface BodyLimit {
   name: string;
   bytes: number;
@@ -28,8 +28,8 @@ export interface Row {
   part: Part;
   access: Access;
   /**
-   * It makes a credential, or something that acts later in the caller's name, or decides who may use one. Its answer is
-   * kept nowhere, and the credential of a connector may not call it.
+   * It creates a credential, or something that acts later in the caller's name, or decides who may use one. Its
+   * response is not stored, and a connector's credential may not call it.
    */
   credential?: boolean;
   scheme?: SchemeRule;
@@ -37,34 +37,34 @@ export interface Row {
   body?: TSchema;
   /** The body is JSON whatever its Content-Type says. */
   any_type?: boolean;
-  /** Takes a body of any length as it comes, of this kind, instead of JSON; what it is and how long it may be is the handler's to say. */
+  /** Streams a body of this type instead of JSON; the handler validates its content and length. */
   upload?: "application/x-tar";
-  /** When it is not the usual one. */
+  /** Overrides the default limit. */
   body_limit?: BodyLimit;
   /** The success answer: its status, and its schema, or the media type of one that is not JSON. */
   response: RouteResponse;
   /**
-   * The customs of the API it speaks. `prometheus`: parameters may also come as a form in the body, and errors
-   * are `{status: "error", errorType, error}`. `registry`: errors are `{errors: [{code, message, detail}]}`.
+   * The conventions of the API it implements. `prometheus`: parameters may also be a form in the body, and errors are
+   * `{status: "error", errorType, error}`. `registry`: errors are `{errors: [{code, message, detail}]}`.
    * `git`: errors are text, which Git shows.
    */
   style?: Style;
-  /** It answers a list, in pages: `limit` and `cursor` are added to its query. */
+  /** It returns a list in pages: `limit` and `cursor` are added to its query. */
   pages?: PageRule;
-  /** How many seconds anyone may keep the answer. */
+  /** Seconds that the response may be cached publicly. */
   cache_s?: number;
-  /** Codes beyond the ones every route may answer. */
+  /** Error codes beyond those of every route. */
   errors?: readonly ErrorCode[];
-  /** What the schemas cannot say about a body of any shape; told together with what they do. */
+  /** Checks what the schemas cannot express; its problems are reported together with theirs. */
   check?(body: unknown): Problem[];
   handle(call: AnyCall): Promise<unknown>;
-  /** Takes the request as it came, unread, and answers it itself; instead of `handle`. */
+  /** Handles the raw request, with an unread body, instead of `handle`. */
   relay?(exchange: Exchange): Promise<void>;
-  /** The same as a server-sent stream, for every caller that does not ask for JSON; undefined when this call is none. */
+  /** The same as server-sent events, for clients that do not accept JSON; undefined when this call has no stream. */
   stream?(call: AnyCall): AsyncIterable<readonly StreamItem[]> | undefined;
   /**
-   * Speaks with a caller who asks over WebSocket; `handle` answers those who do not. Until `accept` is called what is
-   * thrown becomes the answer; afterwards there is none, and the line's own signal tells when the caller has left.
+   * Handles WebSocket requests; `handle` serves the others. Until `accept` is called a thrown error becomes the
+   * response; afterwards there is none, and the session's signal is aborted when the client disconnects.
    */
   websocket?(call: AnyCall, accept: () => WebSocketSession): Promise<void>;
 }
@@ -72,7 +72,7 @@ export interface Row {
 export type Style = "prometheus" | "registry" | "git";
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE" | "OPTIONS";
 
-/** A request that is passed on rather than answered here. */
+/** A request that is relayed. */
 export interface Exchange {
   request: IncomingMessage;
   response: ServerResponse;
@@ -80,7 +80,7 @@ export interface Exchange {
   request_id: string;
   /** Aborted when the caller, whose token is looked up again twice a second, no longer passes the check. */
   whileAllowed(check: (caller: Caller) => Promise<unknown>): AbortSignal;
-  /** From here on the answer is written by hand; before, a thrown error becomes the answer. */
+  /** From here on the handler writes the response itself; before, a thrown error becomes the response. */
   takeOver(): void;
 }
 
@@ -94,7 +94,7 @@ export const PARTS = {
   volumes: "Volumes: storage that outlives machines, and its snapshots.",
   connectors: "Connectors and the gateway.",
   identity: "Identity tokens of machines: the issuer, and the API inside a machine.",
-  databases: "Who is primary among the nodes of a replicated database.",
+  databases: "The primary of a replicated database.",
   metrics: "Metrics queries, Prometheus-compatible.",
   alerts: "Alerting and recording rules, and what they found.",
 } as const;
@@ -105,7 +105,7 @@ export type RouteResponse =
   | {
       status: 200;
       type: "text/html" | "text/plain" | "application/json" | "*/*";
-      /** Instead of the ones every page has. */
+      /** Overrides the default headers of pages. */
       headers?: Readonly<Record<string, string>>;
       schema?: never;
     }
@@ -115,17 +115,17 @@ export interface Call<Params, Query, Body, Key extends PageKey = PageKey> extend
   params: Params;
   query: Query;
   body: Body;
-  /** The page of the list that is asked for. */
+  /** The requested page of the list. */
   page: ListPage<Key>;
-  /** The body of a route that takes an upload. Ends with an error when it stops coming. */
+  /** The body of an upload route. Fails when it stalls. */
   upload: AsyncIterable<Uint8Array>;
   header(name: string): string | undefined;
-  /** On open routes nobody, with an empty token id. */
+  /** On open routes an anonymous caller, with an empty token id. */
   caller: Caller;
-  /** Makes ids; the same ones again when the same Idempotency-Key comes again. */
+  /** Generates ids; the same ones for a repeated Idempotency-Key. */
   ids: Ids;
   request_id: string;
-  /** Aborted when the client has gone, or the platform is stopping. */
+  /** Aborted when the client has disconnected, or the platform is stopping. */
   signal: AbortSignal;
 }
 
@@ -142,7 +142,7 @@ type Returns<A> = A extends { schema: infer Schema extends TSchema }
   ? Static<Schema>
   : A extends { type: string }
     ? string | Uint8Array
-    : // biome-ignore lint/suspicious/noConfusingVoidType: what a handler without an answer returns.
+    : // biome-ignore lint/suspicious/noConfusingVoidType: what a handler without a response returns.
       void;
 
 interface RowOf<Path extends string, Query, Body, A extends RouteResponse, Key extends PageKey>
@@ -161,7 +161,7 @@ interface RowOf<Path extends string, Query, Body, A extends RouteResponse, Key e
   ): Promise<void>;
 }
 
-/** Makes a row; parameters, query, body and answer are typed from it. */
+/** Defines a row; parameters, query, body and response are typed from it. */
 export function route<
   const Path extends string,
   const A extends RouteResponse,
@@ -170,11 +170,11 @@ export function route<
   Key extends PageKey = never,
 >(target: `${Method} ${Path}`, row: RowOf<Path, Query, Body, A, Key>): Row {
   const [method, path] = target.split(" ") as [Method, `/${string}`];
-  // What is typed by this path stands in a list of rows of any path: the handler checks before it calls.
+  // The row is typed by its path, but the list of rows is not: the handler validates the input before the call.
   return { ...listed(row as unknown as Row), method, path };
 }
 
-/** A list takes the parameters of pages, and may answer a next cursor. */
+/** Adds the page parameters and the next cursor to a list. */
 function listed(row: Row): Row {
   if (!row.pages) return row;
   const { response } = row;

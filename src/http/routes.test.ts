@@ -10,7 +10,7 @@ test("/openapi.json and /docs are built once, however often they are requested",
     made++;
     return all;
   };
-  // The facts, the dashboard and the readiness are not asked here.
+  // The facts, the dashboard and the readiness are not used here.
   const all = platformRoutes({ facts, rows } as unknown as Parameters<typeof platformRoutes>[0]);
   const ask = async (path: string): Promise<unknown> =>
     await all.find((row) => row.path === path)?.handle({} as Parameters<Row["handle"]>[0]);

@@ -1,4 +1,4 @@
-/** Our schemas and our check of them, held against the library whose names and types they have. */
+/** Compares the schema builders and the validator with TypeBox, whose names and types they have. */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import fc from "fast-check";
@@ -38,7 +38,7 @@ const isSchema = (value: unknown): value is TSchema =>
   typeof value === "object" && value !== null && ("type" in value || "anyOf" in value);
 const ours = [auth, apps, machines, config].flatMap((room) => Object.values(room).filter(isSchema));
 
-/** Values that fit, with now and then one that does not in their place. */
+/** Values that mostly match, with some that do not. */
 function values(schema: JsonSchema): fc.Arbitrary<unknown> {
   return fc.oneof({ weight: 12, arbitrary: fitting(schema) }, { weight: 1, arbitrary: fc.jsonValue({ maxDepth: 1 }) });
 }

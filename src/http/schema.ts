@@ -2,9 +2,9 @@ import type TypeBox from "typebox";
 import type { TSchema } from "typebox";
 
 /**
- * Builds JSON Schema with static types. Names and types are TypeBox's; its code is not loaded, because we need a dozen
- * of its functions and its 700 files take a third of our memory and half of the start time. `schema.test.ts` compares
- * the two.
+ * Builds JSON Schema with static types. Names and types are TypeBox's; its code is not loaded, because only a dozen of
+ * its functions are needed and its 700 files take a third of the memory and half of the start time. `schema.test.ts`
+ * compares the two.
  */
 type Builders = Pick<
   typeof TypeBox,

@@ -9,11 +9,11 @@ import type { RateLimiter } from "./rate.ts";
 import type { Row } from "./route.ts";
 
 export type Around = (row: Row, reply: FastifyReply, work: () => Promise<FastifyReply>) => Promise<FastifyReply>;
-/** The customs of the clients that a listener is for, where they differ from ours. */
+/** Conventions of a listener's clients, where they differ from the API's. */
 export interface Customs {
   /** Headers of every response. */
   headers(request_id: string): Record<string, string>;
-  /** What an error says. `url` is what was asked for. */
+  /** The body of an error. `url` is the requested one. */
   error(body: ErrorBody, http: number, url: string): { http: number; body: object };
 }
 

@@ -44,7 +44,7 @@ declare module "fastify" {
   }
 }
 
-/** The HTTP edge: what all routes have in common. */
+/** The HTTP server: everything that all routes have in common. */
 export function createServer(parts: ServerParts): Server {
   const ids = randomIds(parts.clock);
   const lines = parts.rows.filter(({ websocket }) => websocket !== undefined).map(({ path }) => patternOf(path));
@@ -62,7 +62,7 @@ export function createServer(parts: ServerParts): Server {
     // Fastify overrides `http`'s with its own default, which is none.
     requestTimeout: HTTP_BOUNDS.requestTimeout,
     forceCloseConnections: false, // connections.ts does it, including unused ones.
-    // Our own response has our format and, after the hooks, a request id.
+    // The platform's own 503 has the API's format and, after the hooks, a request id.
     return503OnClosing: false,
     exposeHeadRoutes: true,
     frameworkErrors: (error, _request, reply) => void answerError(parts, ids, error, reply),
@@ -202,7 +202,7 @@ function readJsonBodies(app: FastifyInstance, { any_type }: { any_type: boolean 
   });
 }
 
-/** Fastify's errors in our format. */
+/** Fastify's errors in the API's format. */
 const FASTIFY_ERRORS: Record<string, [ErrorCode, (limit: BodyLimit) => string]> = {
   FST_ERR_CTP_BODY_TOO_LARGE: [
     "payload_too_large",
@@ -216,7 +216,7 @@ const FASTIFY_ERRORS: Record<string, [ErrorCode, (limit: BodyLimit) => string]> 
   FST_ERR_BAD_URL: ["malformed_http", () => "the path holds a broken percent-encoding"],
 };
 
-/** Errors of Node's parser in our format. */
+/** Errors of Node's parser in the API's format. */
 const PARSER_ERRORS: Record<string, [ErrorCode, string]> = {
   ERR_HTTP_REQUEST_TIMEOUT: ["request_timeout", "the request did not arrive completely in time"],
   HPE_HEADER_OVERFLOW: [
@@ -229,7 +229,7 @@ function toApiError(log: Log, thrown: unknown, request_id: string, limit = BODY_
   if (thrown instanceof ApiError) return thrown;
   const known = FASTIFY_ERRORS[String((thrown as { code?: unknown } | null)?.code)];
   if (known) return new ApiError(known[0], known[1](limit), { cause: thrown });
-  // The client disconnected while sending; nobody reads the response.
+  // The client disconnected while sending: no response is needed.
   if ((thrown as { code?: string } | null)?.code === "ECONNRESET")
     return new ApiError("request_timeout", "the request broke off");
   log.error({ error: thrown, request_id }, "a bug: an error that no one expected");

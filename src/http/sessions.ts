@@ -14,8 +14,9 @@ interface Session {
 }
 
 /**
- * Open event streams, followed logs, terminals, uploads and downloads of any length. Their access is checked again while they last, so that a session
- * ends soon after its token was revoked or expired, or its resource was removed, by any process.
+ * Open event streams, followed logs, terminals, uploads and downloads of any length. Their access is checked again
+ * while they last, so that a session ends soon after its token was revoked or expired, or its resource was removed, by
+ * any process.
  */
 export class Sessions {
   readonly #clock: Clock;
@@ -47,7 +48,7 @@ export class Sessions {
     try {
       await session.check();
     } catch (thrown) {
-      // A store that cannot be read says nothing about the caller.
+      // A failing store does not mean that the caller has lost access.
       if (!(thrown instanceof ApiError) || thrown.http >= 500) return;
       this.#open.delete(session);
       session.end.abort(new SessionEnded(thrown.message));

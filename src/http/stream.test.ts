@@ -1,4 +1,4 @@
-/** A slow reader of a stream cannot hurt the others, and is told why it was let go (E1). */
+/** A slow reader of a stream does not affect the others, and gets the reason for its disconnect (E1). */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer } from "node:http";
@@ -26,14 +26,14 @@ async function* pages(): AsyncIterable<readonly StreamItem[]> {
   for (let i = 0; i < PAGES; i++) yield [{ id: String(i), ...PAGE }];
 }
 
-/** A server whose only answer is the stream, on each connection anew. */
+/** A server that responds to each connection with the stream. */
 async function serve(t: TestContext, clock: Clock): Promise<() => Socket> {
   const server = createServer((_, raw) => {
-    // As much of a reply as a stream uses.
+    // The part of a Fastify reply that a stream uses.
     const reply = { hijack() {}, raw, getHeaders: () => ({}) } as unknown as FastifyReply;
-    const gone = new AbortController();
-    raw.once("close", () => gone.abort());
-    void sendStream(reply, pages(), { clock, signal: gone.signal });
+    const closed = new AbortController();
+    raw.once("close", () => closed.abort());
+    void sendStream(reply, pages(), { clock, signal: closed.signal });
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -55,8 +55,8 @@ suite("server-sent event streams", () => {
     const stalled = Array.from({ length: 5 }, () => open().pause());
     // Whether the buffer of the kernel takes it all decides the reader's speed, so the stalled ones come first.
     while (dropped.slow_readers < before + stalled.length) await new Promise((resolve) => setImmediate(resolve));
-    const told = await Promise.all(stalled.map((socket) => text(socket)));
-    for (const answer of told) {
+    const responses = await Promise.all(stalled.map((socket) => text(socket)));
+    for (const answer of responses) {
       assert.match(answer.slice(-200), /event: error\ndata: \{"type":"error","reason":"too slow"\}/);
       assert.ok(answer.length < PAGES * PAGE.data.length, "not all of it was kept for them");
     }

@@ -1,6 +1,6 @@
 /**
- * What every HTTP server of the platform has in common, also those that are not the API's: bounds on headers and time, and
- * one reading of a request. Node's own defaults wait for minutes, and answer a request line without a version.
+ * Settings of every HTTP server of the platform, not only the API's: limits on headers and time, and strict framing.
+ * Node's own defaults wait for minutes, and accept a request line without a version.
  */
 import type { IncomingMessage, RequestListener, ServerOptions, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
@@ -14,7 +14,7 @@ export const HTTP_BOUNDS = {
   headersTimeout: LIMITS.headers_timeout_ms,
   requestTimeout: LIMITS.request_timeout_ms,
   connectionsCheckingInterval: 500,
-  // Checked by framing.ts, so that the response has our format.
+  // Checked by framing.ts, so that the response has the API's format.
   requireHostHeader: false,
 } as const satisfies ServerOptions;
 
@@ -44,7 +44,7 @@ function problemOf(request: IncomingMessage): ApiError | undefined {
 export function refuseBytes(error: Error & { code?: string }, socket: Duplex): void {
   const late = error.code === "ERR_HTTP_REQUEST_TIMEOUT";
   if (late && isUploading(socket)) return;
-  // Other errors mean that nobody reads a response, or a failed handshake.
+  // Other errors mean that the client has disconnected, or a failed handshake.
   if (!socket.writable || !(late || error.code?.startsWith("HPE_"))) return void socket.destroy();
   const status = late ? "408 Request Timeout" : "400 Bad Request";
   socket.end(`HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`);

@@ -75,7 +75,7 @@ const isCounted = ({ token_id, is_operator }: Caller): boolean => token_id !== "
 function refuse(what: string, limit: "connections_per_token" | "streams_per_token" | "bodies_bytes_per_token"): never {
   fail("rate_limited", `this token has ${LIMITS[limit]} ${what} open already (limit ${limit})`, {
     retry_after_s: 1,
-    hint: "close some of them, or use a token of its own for each program",
+    hint: "close some of them, or use a separate token for each program",
     headers: { connection: "close" },
   });
 }

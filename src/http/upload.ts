@@ -11,7 +11,7 @@ const TYPES = ["application/x-tar", "application/octet-stream", "application/gzi
 /** Connections with an upload, which have no request timeout. */
 const uploading = new WeakSet<Duplex>();
 
-/** For a request whose body is taken as it comes. Returns the function that ends it: what is left of the body is then late. */
+/** Lifts the timeout for a streamed body. Returns the function that restores it for the rest of the body. */
 export function uploads(socket: Duplex): () => void {
   uploading.add(socket);
   return () => void uploading.delete(socket);
@@ -19,7 +19,7 @@ export function uploads(socket: Duplex): () => void {
 
 export const isUploading = (socket: Duplex): boolean => uploading.has(socket);
 
-/** Of a route that takes none. */
+/** The upload of a route without one. */
 export const NO_UPLOAD: AsyncIterable<Uint8Array> = (async function* () {})();
 
 /** Bodies of these types are not parsed: an upload route reads them itself. */
@@ -33,7 +33,7 @@ export function passUploads(app: FastifyInstance): void {
   });
 }
 
-/** The body of an upload route, for as long as its sender may send it. */
+/** The body of an upload route, until its sender loses access. */
 export async function* uploadOf(
   { raw, body }: FastifyRequest,
   clock: Clock,

@@ -27,7 +27,7 @@ function check(schema: JsonSchema, value: unknown, path: string, found: Problem[
     const kind = KINDS[schema.type];
     assert(kind, `the schema's type ${schema.type} is known`);
     if (!kind.is(value)) addProblem(`must be ${schema.type}`);
-    else kind.check?.(schema, value as never, { path, found, tell: addProblem });
+    else kind.check?.(schema, value as never, { path, found, report: addProblem });
   }
 }
 
@@ -40,7 +40,7 @@ function fits(schema: JsonSchema, value: unknown): boolean {
 interface Place {
   path: string;
   found: Problem[];
-  tell(problem: string): void;
+  report(problem: string): void;
 }
 
 /** The check of each type and its further constraints. */
@@ -74,20 +74,20 @@ function regex(pattern: string): RegExp {
 function checkString({ minLength = 0, maxLength = Infinity, pattern }: JsonSchema, value: string, at: Place): void {
   // Length in code points; counted only if the code units exceed it.
   const length = value.length > maxLength || value.length < 2 * minLength ? Array.from(value).length : value.length;
-  if (length < minLength) at.tell(`must not have fewer than ${minLength} characters`);
-  if (length > maxLength) at.tell(`must not have more than ${maxLength} characters`);
-  if (pattern !== undefined && !regex(pattern).test(value)) at.tell(`must match pattern "${pattern}"`);
+  if (length < minLength) at.report(`must not have fewer than ${minLength} characters`);
+  if (length > maxLength) at.report(`must not have more than ${maxLength} characters`);
+  if (pattern !== undefined && !regex(pattern).test(value)) at.report(`must match pattern "${pattern}"`);
 }
 
 function checkNumber({ minimum, maximum, multipleOf }: JsonSchema, value: number, at: Place): void {
-  if (minimum !== undefined && value < minimum) at.tell(`must be >= ${minimum}`);
-  if (maximum !== undefined && value > maximum) at.tell(`must be <= ${maximum}`);
-  if (multipleOf !== undefined && value % multipleOf !== 0) at.tell(`must be multiple of ${multipleOf}`);
+  if (minimum !== undefined && value < minimum) at.report(`must be >= ${minimum}`);
+  if (maximum !== undefined && value > maximum) at.report(`must be <= ${maximum}`);
+  if (multipleOf !== undefined && value % multipleOf !== 0) at.report(`must be multiple of ${multipleOf}`);
 }
 
 function checkArray({ items, minItems = 0, maxItems = Infinity }: JsonSchema, value: unknown[], at: Place): void {
-  if (value.length < minItems) at.tell(`must not have fewer than ${minItems} items`);
-  if (value.length > maxItems) at.tell(`must not have more than ${maxItems} items`);
+  if (value.length < minItems) at.report(`must not have fewer than ${minItems} items`);
+  if (value.length > maxItems) at.report(`must not have more than ${maxItems} items`);
   if (items) for (const [index, item] of value.entries()) check(items, item, `${at.path}.${index}`, at.found);
 }
 

@@ -1,4 +1,4 @@
-/** Connections on which both sides speak whenever they like: WebSocket, after the same checks as any request. */
+/** WebSocket connections, opened after the same checks as any request. */
 import { once } from "node:events";
 import { type Agent, type IncomingMessage, type Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
@@ -12,7 +12,7 @@ import { SessionEnded } from "./sessions.ts";
 export interface WebSocketSession {
   /** Messages of the other side, with back-pressure. Ends when it disconnects. */
   messages(): AsyncIterableIterator<string | Buffer, undefined>;
-  /** Resolves when the message was sent and there is room for more, or the other side has gone. */
+  /** Resolves when the message was sent and the buffer has room, or the other side has disconnected. */
   send(message: string | Uint8Array): Promise<void>;
   end(code: number, reason: string): void;
   /** Aborted when the other side disconnects or is silent for too long, or the platform stops. */
@@ -112,13 +112,13 @@ const isHandshake = ({ headers }: IncomingMessage): boolean =>
 class OpenSession implements WebSocketSession {
   readonly signal: AbortSignal;
   readonly #socket: WebSocket;
-  readonly #gone = new AbortController();
+  readonly #closed = new AbortController();
   readonly #came: (string | Buffer)[] = [];
   #wake = (): void => {};
 
   constructor(socket: WebSocket, clock: Clock, ending: AbortSignal) {
     this.#socket = socket;
-    this.signal = AbortSignal.any([this.#gone.signal, ending]);
+    this.signal = AbortSignal.any([this.#closed.signal, ending]);
     socket.on("message", (data: RawData, binary: boolean) => {
       this.#came.push(binary ? (data as Buffer) : (data as Buffer).toString());
       socket.pause();
@@ -127,7 +127,7 @@ class OpenSession implements WebSocketSession {
     // The reason comes with "close", which always follows.
     socket.on("error", () => {});
     socket.once("close", () => {
-      this.#gone.abort();
+      this.#closed.abort();
       this.#wake();
     });
     const stop = (): void => {
@@ -137,7 +137,7 @@ class OpenSession implements WebSocketSession {
     };
     if (ending.aborted) stop();
     else ending.addEventListener("abort", stop, { once: true });
-    this.#gone.signal.addEventListener("abort", () => ending.removeEventListener("abort", stop), { once: true });
+    this.#closed.signal.addEventListener("abort", () => ending.removeEventListener("abort", stop), { once: true });
     void this.#heartbeat(clock);
   }
 
@@ -145,7 +145,7 @@ class OpenSession implements WebSocketSession {
     for (;;) {
       const next = this.#came.shift();
       if (next !== undefined) yield next;
-      else if (this.#gone.signal.aborted) return;
+      else if (this.#closed.signal.aborted) return;
       else {
         const woken = new Promise<void>((resolve) => {
           this.#wake = resolve;
@@ -170,13 +170,13 @@ class OpenSession implements WebSocketSession {
     this.#socket.close(code, reason);
   }
 
-  /** Detects a peer whose network is gone, which sends no close. */
+  /** Detects a peer that has lost its network, which sends no close. */
   async #heartbeat(clock: Clock): Promise<void> {
     let heard = true;
     this.#socket.on("pong", () => {
       heard = true;
     });
-    const { signal } = this.#gone;
+    const { signal } = this.#closed;
     while (!signal.aborted) {
       await clock.sleep(LIMITS.stream_heartbeat_ms, signal).catch(() => {});
       if (signal.aborted) return;

@@ -133,7 +133,7 @@ function parseLine(line: string): object {
     const value: unknown = JSON.parse(line);
     if (value !== null && typeof value === "object") return value;
   } catch {
-    // Reported below: not a backup of ours.
+    // Reported below: not a backup.
   }
   throw new BackupError("this is not a backup of hangar");
 }

@@ -1,13 +1,12 @@
 /**
- * What keeps everything: a SQL database behind two verbs. SQLite and PostgreSQL implement it, both pass
- * `database.suite.ts`.
+ * A SQL database behind two methods. SQLite and PostgreSQL implement it; both pass `database.suite.ts`.
  *
- * A *write* is data, not a conversation: a list of steps, each with the number of rows it must touch. Either
- * every count is right and all steps happened, or one is wrong and none did. That is how a decision made
- * from an earlier read stays true ("still in this state", "no such name yet"), it lets any number of callers
- * share one fsync, and a write that lost a race can be run again without asking anyone.
+ * A *write* is a list of steps, not an interactive transaction: each step has the number of rows it must change. Either
+ * every count matches and all steps are applied, or one does not and none is. This guards decisions made from an
+ * earlier read ("still in this state", "no such name yet"), lets any number of callers share one fsync, and lets a
+ * write that lost a race be repeated without its caller.
  *
- * SQL is the part both databases understand: `?` for arguments, ON CONFLICT, RETURNING, text for JSON,
+ * SQL is the common subset of both databases: `?` for arguments, ON CONFLICT, RETURNING, text for JSON,
  * BIGINT for numbers and milliseconds, `BYTES` for bytes in table definitions.
  */
 export interface Database {
@@ -27,17 +26,17 @@ export interface Database {
   version?(): number;
 
   /**
-   * Present where writes overlap, so that what one has numbered can be seen before what another numbered lower. As
-   * SQL: the number of the write that runs it, and the lowest number of a write under way; all lower ones are over.
+   * Present where writes are concurrent, so that a higher transaction number may be visible before a lower one. SQL
+   * expressions: the number of the current write, and the lowest number in progress; all lower ones have ended.
    */
   readonly transactions?: {
     current: string;
     settled: string;
-    /** Ends writes whose process says nothing more. */
+    /** Terminates writes of stalled processes. */
     endStuck(): Promise<void>;
   };
 
-  /** Every row of `tables` as of one moment, while others go on writing. */
+  /** Every row of `tables` as of one moment, during concurrent writes. */
   snapshot(tables: readonly string[]): AsyncIterable<{ table: string; row: Record<string, Value> }>;
 
   /** At shutdown: aborts what still hangs after `ms`. */

@@ -36,7 +36,7 @@ suite("lookup cache", () => {
   test("a write is visible to its caller in the same turn of the event loop", async (t) => {
     const { database, value } = await aTable(t);
     for (let wanted = 2; wanted < 50; wanted++) {
-      // Asked again and again meanwhile, so that the number from before the commit is at hand when it is answered.
+      // Looked up repeatedly meanwhile, so that the version from before the commit is cached when the write returns.
       let answered = false;
       const meanwhile = (async () => {
         while (!answered) {

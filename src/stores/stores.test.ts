@@ -1,4 +1,4 @@
-/** Every store suite against every database there is. */
+/** Runs every store suite against every database. */
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -68,12 +68,12 @@ import { inlineSqlite } from "./sqlite/inline.ts";
 test("a page of a list reads its index in order, from any cursor", async () => {
   const database = inlineSqlite();
   await migrate(database);
-  const asked: string[] = [];
+  const plans: string[] = [];
   const explained: Database = {
     ...database,
     read: async <Row>(sql: string, args?: readonly Value[]) => {
       const plan = await database.read<{ detail: string }>(`EXPLAIN QUERY PLAN ${sql}`, args);
-      asked.push(plan.map(({ detail }) => detail).join("; "));
+      plans.push(plan.map(({ detail }) => detail).join("; "));
       return [] as Row[];
     },
   };
@@ -86,13 +86,13 @@ test("a page of a list reads its index in order, from any cursor", async () => {
   await sqlMachineStore(explained).log({ org_id: "o1", after: 5, limit: 9 });
   await sqlMachineStore(explained).log({ org_id: "o1", app_id: "a1", after: 5, limit: 9 });
   await sqlMachineStore(explained).events("m1", { before: 5, limit: 9 });
-  assert.equal(asked.length, 8);
-  const shares = asked.length;
+  assert.equal(plans.length, 8);
+  const shares = plans.length;
   await sqlMachineStore(explained).oldestOfEach({ org_id: "o1", page: { limit: 9 } }, { limit: 9 });
   await sqlRegistryStore(explained).tagsOfEach("o1", { last: "a", limit: 9 }, 9);
-  for (const plan of asked.splice(shares))
+  for (const plan of plans.splice(shares))
     assert.match(plan, /SEARCH (m|t) USING (COVERING )?INDEX \w+ \([^)]*=\?[^)]*<\?\)/, plan);
-  for (const plan of asked) {
+  for (const plan of plans) {
     assert.match(plan, /^SEARCH \w+ USING (COVERING )?INDEX \w+ \(.*[<>]/, plan);
     assert.doesNotMatch(plan, /TEMP B-TREE/);
   }
@@ -142,7 +142,7 @@ for (const { name, open, skip } of DATABASES) {
     assert.ok((await database.write(rows)).ok);
     await migrate(database);
     const [kept] = await sqlProxyStore(database).certificates();
-    const { hostname, chain, org_id, proved_at, updated_at } = kept ?? assert.fail("it is gone");
+    const { hostname, chain, org_id, proved_at, updated_at } = kept ?? assert.fail("the row is missing");
     assert.deepEqual([hostname, chain, org_id, proved_at, updated_at], ["www.example.com", "chain", "o1", 5, 6]);
     assert.deepEqual([...(kept?.key ?? [])], [1, 2]);
     await database.close();
@@ -173,7 +173,7 @@ for (const { name, open, skip } of DATABASES) {
     ]);
     return database;
   };
-  /** How a suite opens the store that it examines. */
+  /** Opens the store for a suite. */
   const over =
     <Store>(begin: () => Promise<Database>, make: (database: Database) => Store) =>
     async () => {
@@ -258,7 +258,7 @@ for (const { name, open, skip } of DATABASES) {
     const store = sqlNetworkStore(database);
     assert.equal((await store.findNetwork("o1", "default"))?.prefix, null);
     assert.equal(await store.findNetwork("o1", "empty"), undefined);
-    // The last app of a network takes its prefix with it.
+    // The last app of a network deletes its prefix.
     await sqlAppStore(database).deleteApp("a3");
     await sqlAppStore(database).deleteApp("a2");
     assert.equal((await store.findNetwork("o1", "default"))?.prefix, null);

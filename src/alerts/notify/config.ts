@@ -194,7 +194,7 @@ class Reader {
   }
 
   #integration(kind: Integration["kind"], table: Record<string, unknown>, path: Path): Integration {
-    // As in Alertmanager: chat rooms and mailboxes hear of ends only when asked to.
+    // As in Alertmanager: chat and e-mail receivers get resolved alerts only with send_resolved.
     const send_resolved = this.#flag(table, "send_resolved", path, kind === "webhook" || kind === "ntfy");
     switch (kind) {
       case "webhook": {

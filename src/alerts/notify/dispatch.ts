@@ -1,11 +1,11 @@
-/** Decides what is sent when: routes, groups, silences, inhibition. Pure: state in, state and messages out. */
+/** Computes the notifications to send: routes, groups, silences, inhibition. Pure function of state. */
 import { createHash } from "node:crypto";
 import { keyOf } from "../rules/group.ts";
 import type { Alert, LabelMap } from "../rules/types.ts";
 import { matcherText, matchesAll, parseMatcher } from "./matchers.ts";
 import type { InhibitRule, Message, NotificationConfig, NotifiedAlert, Route, Silence } from "./types.ts";
 
-/** What is known of a group between messages. */
+/** State of a group between notifications. */
 export interface GroupState {
   key: string;
   next_ms: number;
@@ -17,7 +17,7 @@ export interface GroupState {
 
 export interface Dispatched {
   groups: GroupState[];
-  gone: string[];
+  removed: string[];
   messages: (Message & { only_resolved: boolean })[];
 }
 
@@ -39,7 +39,7 @@ export function notified({
   };
 }
 
-/** The routes that take an alert: the deepest that match. */
+/** The routes of an alert: the deepest that match. */
 export function routesFor(route: Route, labels: LabelMap, path = "{}"): { route: Route; path: string }[] {
   if (!matchesAll(route.matchers, labels)) return [];
   const found: { route: Route; path: string }[] = [];
@@ -65,7 +65,7 @@ export function inhibitedBy(
   return rules
     .filter(({ target }) => target.length > 0 && matchesAll(target, labels))
     .flatMap(({ source, target, equal }) => {
-      // An alert that both sides match is not kept quiet by another such one.
+      // An alert that both sides match is not inhibited by another such alert.
       const isBoth = matchesAll(source, labels);
       return alerts
         .filter((one) => one.firing && matchesAll(source, one.labels) && keyOf(one.labels) !== keyOf(labels))
@@ -86,9 +86,9 @@ export interface DispatchInput {
 
 export function dispatch(input: DispatchInput): Dispatched {
   const { config, alerts, known } = input;
-  const result: Dispatched = { groups: [], gone: [], messages: [] };
+  const result: Dispatched = { groups: [], removed: [], messages: [] };
   const groups = config.route ? grouped(config.route, alerts) : new Map<string, Group>();
-  for (const key of known.keys()) if (!groups.has(key)) result.gone.push(key);
+  for (const key of known.keys()) if (!groups.has(key)) result.removed.push(key);
   for (const group of groups.values()) dispatchGroup(input, group, result);
   return result;
 }
@@ -104,11 +104,11 @@ function dispatchGroup(input: DispatchInput, group: Group, result: Dispatched): 
     if (!before) result.groups.push(state);
     return;
   }
-  const heard = group.alerts.filter((alert) => isHeard(input, alert));
-  const message = messageOf(group, state, heard, now);
+  const active = group.alerts.filter((alert) => isActive(input, alert));
+  const message = messageOf(group, state, active, now);
   const next: GroupState = { ...state, next_ms: now + route.group_interval_ms, ...message?.state };
   if (message) result.messages.push({ ...message.message, external_url: input.external_url });
-  if (!isFiring && next.firing.length === 0) result.gone.push(key);
+  if (!isFiring && next.firing.length === 0) result.removed.push(key);
   else result.groups.push(next);
 }
 
@@ -135,26 +135,26 @@ function grouped(root: Route, alerts: readonly NotifiedAlert[]): Map<string, Gro
   return groups;
 }
 
-const isHeard = ({ config, alerts, silences, now }: DispatchInput, { labels }: NotifiedAlert): boolean =>
+const isActive = ({ config, alerts, silences, now }: DispatchInput, { labels }: NotifiedAlert): boolean =>
   silencedBy(silences, labels, now).length === 0 && inhibitedBy(config.inhibit_rules, alerts, labels).length === 0;
 
-/** What Alertmanager's deduplication decides: undefined when there is nothing new to say. */
+/** Alertmanager's deduplication: undefined when there is nothing new to send. */
 function messageOf(
   { key, labels, route, alerts: all }: Group,
   state: GroupState,
-  heard: readonly NotifiedAlert[],
+  active: readonly NotifiedAlert[],
   now: number,
 ) {
-  const firing = heard.filter((alert) => alert.firing).map(({ fingerprint }) => fingerprint);
-  // Ends are told of alerts that were told of.
-  const ended = heard.filter(({ firing: isFiring, fingerprint }) => !isFiring && state.firing.includes(fingerprint));
+  const firing = active.filter((alert) => alert.firing).map(({ fingerprint }) => fingerprint);
+  // Resolved is sent only for alerts that were sent as firing.
+  const ended = active.filter(({ firing: isFiring, fingerprint }) => !isFiring && state.firing.includes(fingerprint));
   const isNew = firing.some((one) => !state.firing.includes(one));
   const isRepeat = firing.length > 0 && state.sent_ms > 0 && now - state.sent_ms >= route.repeat_interval_ms;
   if (!isNew && ended.length === 0 && !isRepeat) return undefined;
-  const alerts = heard.filter((alert) => alert.firing || ended.includes(alert));
-  // Silenced since: their end is told when they are heard of again.
+  const alerts = active.filter((alert) => alert.firing || ended.includes(alert));
+  // Silenced in the meantime: resolved is sent after the silence has ended.
   const quiet = all
-    .filter((alert) => alert.firing && !heard.includes(alert))
+    .filter((alert) => alert.firing && !active.includes(alert))
     .flatMap(({ fingerprint }) => (state.firing.includes(fingerprint) ? [fingerprint] : []));
   return {
     message: {
@@ -162,7 +162,7 @@ function messageOf(
       group_key: key,
       group_labels: labels,
       alerts,
-      // Nothing but ends: receivers that do not want those get no message.
+      // Only resolved alerts: receivers without send_resolved get no message.
       only_resolved: !isNew && !isRepeat,
     },
     state: {

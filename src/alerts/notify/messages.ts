@@ -1,11 +1,11 @@
-/** Messages as each kind of receiver wants them. */
+/** Request bodies for each kind of receiver. */
 import { isoTime } from "#core/clock.ts";
 import type { LabelMap } from "../rules/types.ts";
 import type { Integration, Message, NotifiedAlert } from "./types.ts";
 
 const ZERO_TIME = "0001-01-01T00:00:00Z";
 
-/** Labels that all of them have. */
+/** Labels that all alerts have in common. */
 function common(maps: readonly LabelMap[]): LabelMap {
   const [first = {}, ...others] = maps;
   return Object.fromEntries(
@@ -63,7 +63,7 @@ const alertText = ({ firing, labels, annotations }: NotifiedAlert): string =>
     ...(annotations["description"] ? [`  ${annotations["description"]}`] : []),
   ].join("\n");
 
-/** Alerts written out; further ones are counted. */
+/** Alerts that are listed; further ones are counted. */
 const MOST_WRITTEN = 50;
 
 export function textOf({ alerts, external_url }: Message): string {
@@ -75,7 +75,7 @@ export function textOf({ alerts, external_url }: Message): string {
   ].join("\n\n");
 }
 
-/** What Slack and what speaks its language (Mattermost, Rocket.Chat, Discord's /slack) take. */
+/** The body for Slack and compatible webhooks (Mattermost, Rocket.Chat, Discord's /slack). */
 export const slackBody = (message: Message, { channel }: Extract<Integration, { kind: "slack" }>): object => ({
   ...(channel === undefined ? {} : { channel }),
   username: "Hangar",
@@ -90,7 +90,7 @@ export const slackBody = (message: Message, { channel }: Extract<Integration, { 
   ],
 });
 
-/** ntfy's JSON, which goes to the server itself and names the topic. */
+/** ntfy's JSON, which is posted to the server's root and contains the topic. */
 export const ntfyBody = (message: Message, { url, priority }: Extract<Integration, { kind: "ntfy" }>): object => ({
   topic: new URL(url).pathname.slice(1),
   title: titleOf(message),
@@ -100,7 +100,7 @@ export const ntfyBody = (message: Message, { url, priority }: Extract<Integratio
   ...(message.external_url === "" ? {} : { click: message.external_url }),
 });
 
-/** Alertmanager's API, version 2. A firing alert ends by itself unless it is sent again. */
+/** Alertmanager's API, version 2. A firing alert resolves by itself unless it is sent again. */
 export const alertmanagerBody = (
   alerts: readonly NotifiedAlert[],
   ends_at_ms: number,

@@ -1,6 +1,6 @@
 /**
- * Tells receivers of alerts. What is to be sent is stored before it is sent, with the state of its group, by the process
- * that has the organization's claim; after a crash it is sent again rather than lost.
+ * Sends notifications of alerts to receivers. The process that has the organization's claim stores each notification
+ * with the state of its group before it is sent; after a crash it is sent again rather than lost.
  */
 import type { Clock } from "#core/clock.ts";
 import { type Ids, randomIds } from "#core/ids.ts";
@@ -46,8 +46,8 @@ export class Notifier {
   readonly #ids: Ids;
   readonly #closing = new AbortController();
   readonly #configs = new Map<string, Loaded>();
-  /** When each Alertmanager was last told of an organization's alerts, and which. */
-  readonly #told = new Map<string, { at_ms: number; facts: string }>();
+  /** When an organization's alerts were last sent to each Alertmanager, and which. */
+  readonly #sent = new Map<string, { at_ms: number; facts: string }>();
   #wake = new AbortController();
   #running: Promise<void> | undefined;
   #forgot_at = 0;
@@ -92,12 +92,12 @@ export class Notifier {
     const alerts = groups
       .flatMap(({ states }) => states.flatMap(({ active }) => [...active.values()]))
       .filter(({ state }) => state !== "pending");
-    const told = alerts.map(notified);
-    await this.#store(org_id, loaded.config, told);
+    const current = alerts.map(notified);
+    await this.#store(org_id, loaded.config, current);
     const trusted = await this.#trust(loaded);
     if (typeof trusted === "string") return await this.#holdBack(org_id, trusted);
     await this.#deliver(org_id, loaded.config, trusted);
-    await this.#forward(org_id, loaded.config, told, trusted);
+    await this.#forward(org_id, loaded.config, current, trusted);
   }
 
   async #config(org_id: string): Promise<Loaded | undefined> {
@@ -115,7 +115,7 @@ export class Notifier {
     return loaded;
   }
 
-  /** Whether an operator's token chose the addresses; why nothing is sent when it fell. */
+  /** Whether an operator's token set the addresses; a reason when that token is no longer valid and nothing is sent. */
   async #trust({ token_id }: Loaded): Promise<boolean | string> {
     const { tokens } = this.#parts;
     if (token_id === null) return false;
@@ -123,20 +123,21 @@ export class Notifier {
     return fallen ? `nothing is sent: the token that set the receivers ${fallen}` : await tokens.isFullAccess(token_id);
   }
 
-  /** Intents first: messages and the state of their groups in one write. */
+  /** Stores messages and the state of their groups in one write, before they are sent. */
   async #store(org_id: string, config: NotificationConfig, alerts: readonly NotifiedAlert[]): Promise<void> {
     const { store, clock, runner } = this.#parts;
     const now = clock.now();
     const known = new Map((await store.groups(org_id)).map((group) => [group.key, group]));
     const silences = await store.silences(org_id, now);
     const input = { config, alerts, silences, known, now, external_url: this.#url(org_id) };
-    const { groups, gone, messages } = dispatch(config.route ? input : { ...input, config: NOTHING });
+    const { groups, removed, messages } = dispatch(config.route ? input : { ...input, config: NOTHING });
     const changed = groups.filter((group) => JSON.stringify(known.get(group.key)) !== JSON.stringify(group));
-    if (changed.length === 0 && gone.length === 0) return;
+    if (changed.length === 0 && removed.length === 0) return;
     const held = await runner.claim(org_id);
     if (!held) return;
     const notifications = messages.flatMap((message) => this.#notifications(org_id, config, message, now));
-    await store.putGroups(org_id, { groups: changed, gone: gone.filter((key) => known.has(key)), notifications }, held);
+    const changes = { groups: changed, removed: removed.filter((key) => known.has(key)), notifications };
+    await store.putGroups(org_id, changes, held);
   }
 
   #notifications(
@@ -198,7 +199,7 @@ export class Notifier {
         await store.putDelivery({ id, attempts, retry_at: clock.now(), last_error: reason, delivered_at: null });
   }
 
-  /** An Alertmanager is told of every alert again and again, so nothing of it is stored. */
+  /** Sends all alerts to the Alertmanagers. They are sent again regularly, so this is not stored. */
   async #forward(
     org_id: string,
     { alertmanagers }: NotificationConfig,
@@ -210,12 +211,12 @@ export class Notifier {
     const facts = JSON.stringify(alerts.map(({ fingerprint, firing }) => [fingerprint, firing]));
     for (const { url, token } of alertmanagers) {
       const key = `${org_id} ${url}`;
-      const told = this.#told.get(key);
-      if (alerts.length === 0 || (told?.facts === facts && now - told.at_ms < ALERT_LIMITS.resend_ms)) continue;
+      const sent = this.#sent.get(key);
+      if (alerts.length === 0 || (sent?.facts === facts && now - sent.at_ms < ALERT_LIMITS.resend_ms)) continue;
       const body = alertmanagerBody(alerts, now + 4 * ALERT_LIMITS.resend_ms, this.#url(org_id));
       const problem = await sender.post(new URL("api/v2/alerts", url.replace(/\/*$/, "/")).href, body, token, trusted);
-      if (problem === undefined) this.#told.set(key, { at_ms: now, facts });
-      else log.warn({ org_id, alertmanager: new URL(url).host, problem }, "an Alertmanager was not told of alerts");
+      if (problem === undefined) this.#sent.set(key, { at_ms: now, facts });
+      else log.warn({ org_id, alertmanager: new URL(url).host, problem }, "could not send alerts to an Alertmanager");
     }
   }
 

@@ -64,7 +64,7 @@ function receiverRoutes(service: NotificationService, base_url: (slug: string) =
         configAnswer(await service.putConfig(orgOf(call).id, body.content, caller.token_id)),
     }),
     route("DELETE /v1/orgs/:org_slug/alerts/receivers", {
-      summary: "Delete receivers and routes; nobody is told of alerts any more",
+      summary: "Delete receivers and routes; no notifications are sent any more",
       part: "alerts",
       access: "delete org",
       response: { status: 204 },
@@ -82,8 +82,8 @@ function receiverRoutes(service: NotificationService, base_url: (slug: string) =
       },
       async handle({ params, ids, caller, ...call }) {
         const { id, slug } = orgOf(call);
-        const asked = { ids, token_id: caller.token_id, external_url: base_url(slug) };
-        return { results: await service.test(id, params.receiver, asked) };
+        const by = { ids, token_id: caller.token_id, external_url: base_url(slug) };
+        return { results: await service.test(id, params.receiver, by) };
       },
     }),
   ];
@@ -119,7 +119,7 @@ function silenceRoutes(service: NotificationService): Row[] {
       },
     }),
     route("POST /v1/orgs/:org_slug/alerts/silences", {
-      summary: "Silence alerts whose labels match: nobody is told of them until it ends",
+      summary: "Silence alerts whose labels match: no notifications are sent for them until it ends",
       part: "alerts",
       access: "create org",
       body: Type.Object({

@@ -1,4 +1,4 @@
-/** Sends messages to receivers, by public addresses only unless the operator allowed others. */
+/** Sends messages to receivers, to public addresses only unless the operator has allowed others. */
 import { messageOf } from "#core/assert.ts";
 import type { Clock } from "#core/clock.ts";
 import { GuardedFetch } from "#core/guarded-agent.ts";

@@ -97,7 +97,7 @@ export class NotificationService {
     this.#parts.notifier.changed();
   }
 
-  /** Sends a made-up alert to a receiver now. */
+  /** Sends a test alert to a receiver now. */
   async test(
     org_id: string,
     name: string,
@@ -108,7 +108,7 @@ export class NotificationService {
     const receiver = receiverOf(config, name);
     const trusted = await isFullAccess(token_id);
     const labels = { alertname: "Test", severity: "none" };
-    const annotations = { summary: "This is a test: alerts arrive here", description: "Nothing is to be done." };
+    const annotations = { summary: "This is a test: alerts arrive here", description: "No action is needed." };
     const now = clock.now();
     const alert = { fingerprint: "0000000000000000", labels, annotations, firing: true, starts_at_ms: now };
     const message: Message = {
@@ -130,7 +130,7 @@ export class NotificationService {
     return await this.#parts.store.silences(org_id, this.#parts.clock.now());
   }
 
-  /** Ids of the silences that keep an alert with these labels quiet. */
+  /** Ids of the silences that match an alert with these labels. */
   async silencing(org_id: string): Promise<(labels: LabelMap) => string[]> {
     const silences = await this.silences(org_id);
     return (labels) => silencedBy(silences, labels, this.#parts.clock.now());
@@ -200,7 +200,7 @@ function receiverOf({ receivers }: NotificationConfig, name: string) {
   );
 }
 
-/** Where it goes, without what may be a secret. */
+/** The destination of an integration, without secrets. */
 const placeOf = (integration: Integration): string =>
   integration.kind === "email"
     ? `email ${integration.to.join(", ")}`

@@ -20,7 +20,7 @@ interface SendOptions {
 
 /** Port on which TLS begins with the connection. */
 const SMTPS_PORT = 465;
-/** A line of a reply, and lines of one reply; a server that writes more is not listened to. */
+/** Limits of a reply's line length and number of lines; past them the session fails. */
 const MOST_REPLY_CHARS = 16_384;
 
 export async function sendMail(config: EmailConfig, mail: Mail, { guarded, timeout_ms }: SendOptions): Promise<void> {
@@ -119,7 +119,7 @@ class Session {
       return;
     }
     await this.#command("STARTTLS", 220);
-    // What came before TLS is not trusted.
+    // Discards plaintext that arrived before TLS.
     this.#text = "";
     this.#socket.removeAllListeners("data");
     const secured = connectTls({ socket: this.#socket, servername: host });

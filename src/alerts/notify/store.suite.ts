@@ -72,8 +72,8 @@ export function notificationStoreSuite(
         last_error: null,
         delivered_at: null,
       });
-      const changes = { groups: [group], gone: [], notifications: [waiting("n1", 5), waiting("n2", 6)] };
-      assert.equal(await store.putGroups("o1", changes, claim), false, "nobody has the claim");
+      const changes = { groups: [group], removed: [], notifications: [waiting("n1", 5), waiting("n2", 6)] };
+      assert.equal(await store.putGroups("o1", changes, claim), false, "no process has the claim");
       assert.deepEqual(await store.groups("o1"), []);
       assert.deepEqual(await store.notifications("o1", 10), []);
       assert.equal(await store.claim("o1", claim), true);
@@ -94,7 +94,7 @@ export function notificationStoreSuite(
           ["n1", 7],
         ],
       );
-      assert.equal(await store.putGroups("o1", { groups: [], gone: ["g"], notifications: [] }, claim), true);
+      assert.equal(await store.putGroups("o1", { groups: [], removed: ["g"], notifications: [] }, claim), true);
       assert.deepEqual(await store.groups("o1"), []);
       await store.forget(6);
       assert.deepEqual(

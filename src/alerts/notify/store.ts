@@ -2,7 +2,7 @@ import type { AlertClaim } from "../store.ts";
 import type { GroupState } from "./dispatch.ts";
 import type { Notification, Silence } from "./types.ts";
 
-/** Routes and receivers of an organization; they hold passwords, so they are sealed. */
+/** Routes and receivers of an organization; they hold passwords, so they are encrypted. */
 export interface StoredConfig {
   org_id: string;
   content: Uint8Array;
@@ -29,10 +29,10 @@ export interface NotificationStore {
   /** Notifications and the groups they come from, together. False, writing nothing, without the claim. */
   putGroups(
     org_id: string,
-    changes: { groups: readonly GroupState[]; gone: readonly string[]; notifications: readonly Notification[] },
+    changes: { groups: readonly GroupState[]; removed: readonly string[]; notifications: readonly Notification[] },
     claim: AlertClaim,
   ): Promise<boolean>;
-  /** Neither delivered nor given up, oldest first. */
+  /** Notifications that are neither delivered nor failed, oldest first. */
   pending(org_id: string, limit: number): Promise<Notification[]>;
   /** Newest first. */
   notifications(org_id: string, limit: number): Promise<Notification[]>;

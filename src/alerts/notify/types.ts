@@ -38,7 +38,7 @@ export interface Route {
   routes: readonly Route[];
 }
 
-/** Alerts that `source` matches keep those quiet that `target` matches and that have the same labels of `equal`. */
+/** Alerts that match `source` inhibit those that match `target` and have equal values of the labels in `equal`. */
 export interface InhibitRule {
   source: Matchers;
   target: Matchers;
@@ -88,14 +88,14 @@ export interface Notification {
   id: string;
   org_id: string;
   receiver: string;
-  /** Its place among the receiver's integrations. */
+  /** Index of the receiver's integration. */
   integration: number;
   group_key: string;
   /** A Message as JSON. */
   body: string;
   created_at: number;
   attempts: number;
-  /** Null once it is delivered or given up. */
+  /** Null once it is delivered or has failed. */
   retry_at: number | null;
   last_error: string | null;
   delivered_at: number | null;

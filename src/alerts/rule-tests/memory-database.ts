@@ -1,4 +1,4 @@
-/** A database in memory for unit tests of rules: what rules record is seen by the queries after it. */
+/** An in-memory database for unit tests of rules: later queries see the recorded series. */
 
 import type { Dialect } from "#metrics/promql/ast.ts";
 import { instant } from "#metrics/promql/engine.ts";
@@ -23,7 +23,7 @@ export class MemoryDatabase {
     this.#dialect = dialect;
   }
 
-  /** Timestamps of a series must rise; a second value of the same time is left out. */
+  /** Timestamps of a series must increase; a second value of the same time is dropped. */
   add(labels: LabelMap, timestamp_ms: number, value: number): void {
     const key = keyOf(labels);
     let series = this.#byKey.get(key);

@@ -15,7 +15,7 @@ interface RunningGroup {
 /** Evaluations of one test; more would seem to hang. */
 const MOST_EVALUATIONS = 1_000_000;
 
-/** What is not as expected; empty when the test passes. */
+/** Failures of the test; empty when it passes. */
 export async function runRuleTest(
   { evaluation_interval_ms, group_eval_order }: TestFile,
   test: RuleTest,
@@ -53,7 +53,7 @@ function filled({ input, interval_ms }: RuleTest, dialect: Dialect): MemoryDatab
   return database;
 }
 
-/** In the given order; groups without a place in it come first, as they stand. */
+/** Sorts groups by the given order; groups that are not in it come first, in file order. */
 function ordered(groups: readonly RuleGroup[], order: readonly string[]): RuleGroup[] {
   return groups.toSorted((a, b) => order.indexOf(a.name) - order.indexOf(b.name));
 }

@@ -43,10 +43,10 @@ function itemValues(item: string): (number | undefined)[] {
     for (let at = 0; at < times; at++) values.push((values[at] as number) + step);
     return values;
   }
-  const word = repeated?.[1] ?? item;
+  const literal = repeated?.[1] ?? item;
   // `_x3` is three missing samples; a value is there once more than it is repeated.
-  if (word === "_") return Array.from({ length: repeated ? times : 1 }, () => undefined);
-  const value = word === "stale" ? STALE_NAN : numberOf(word);
+  if (literal === "_") return Array.from({ length: repeated ? times : 1 }, () => undefined);
+  const value = literal === "stale" ? STALE_NAN : numberOf(literal);
   return Array.from({ length: times + 1 }, () => value);
 }
 

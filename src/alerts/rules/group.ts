@@ -4,7 +4,7 @@ import { ALERT_LIMITS } from "../limits.ts";
 import { Expander, type External } from "./texts.ts";
 import type { Alert, AlertingRule, LabelMap, QueryFunction, RecordingRule, Rule, RuleGroup, Sample } from "./types.ts";
 
-/** What a rule remembers between evaluations. */
+/** State of a rule between evaluations. */
 export interface RuleState {
   /** By the key of their labels. */
   active: Map<string, Alert>;
@@ -81,7 +81,7 @@ function recorded(rule: RecordingRule, result: readonly Sample[], { limit }: Rul
   return samples;
 }
 
-/** A label with an empty value is none. */
+/** A label with an empty value is removed. */
 function withLabels(labels: LabelMap, added: LabelMap): LabelMap {
   return Object.fromEntries(Object.entries({ ...labels, ...added }).filter(([, value]) => value !== ""));
 }

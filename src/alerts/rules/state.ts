@@ -1,9 +1,9 @@
-/** The state of a group as it is stored: what must survive a restart. */
+/** The stored state of a group, which must survive a restart. */
 import { keyOf, newRuleState, type RuleState } from "./group.ts";
 import type { Alert, RuleGroup } from "./types.ts";
 
 interface StoredRule {
-  /** Which rule it is: another one in its place does not take over its alerts. */
+  /** Identity of the rule: another rule at its index does not take over its alerts. */
   rule: string;
   error?: string;
   evaluated_at_ms?: number;
@@ -58,7 +58,7 @@ export function restoredStates(group: RuleGroup, stored: string | undefined): Ru
 function restored({ error, evaluated_at_ms, duration_s, active }: StoredRule): RuleState {
   const state = newRuleState();
   for (const alert of active) state.active.set(keyOf(alert.labels), alert);
-  // What this rule wrote last, so that it ends when the next evaluation does not return it.
+  // The series that this rule wrote last, so that they are marked stale when the next evaluation does not return them.
   for (const { labels, state: alertstate } of active.filter((alert) => alert.state !== "inactive"))
     for (const series of [
       { ...labels, __name__: "ALERTS", alertstate },
@@ -68,7 +68,7 @@ function restored({ error, evaluated_at_ms, duration_s, active }: StoredRule): R
   return { ...state, error, evaluated_at_ms, duration_s };
 }
 
-/** Time in which nothing was evaluated does not count for `for`: pending alerts wait as much longer. */
+/** Time without evaluations does not count for `for`: pending alerts wait that much longer. */
 export function leaveOut(states: readonly RuleState[], gap_ms: number): void {
   for (const { active } of states)
     for (const alert of active.values()) if (alert.state === "pending") alert.active_at_ms += gap_ms;

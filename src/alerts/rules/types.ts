@@ -1,4 +1,4 @@
-/** Rule groups as Prometheus writes them, parsed. All durations are milliseconds. */
+/** Parsed rule groups in Prometheus' format. All durations are milliseconds. */
 
 export type LabelMap = Readonly<Record<string, string>>;
 
@@ -28,12 +28,12 @@ export interface RuleGroup {
   name: string;
   /** The default interval when absent. */
   interval_ms?: number;
-  /** Most alerts or series that one of its rules may return; 0 is no limit. */
+  /** Maximum number of alerts or series of each rule; 0 is no limit. */
   limit: number;
   rules: readonly Rule[];
 }
 
-/** An alert that is pending, firing, or resolved a short time ago. */
+/** An alert that is pending, firing, or recently resolved. */
 export interface Alert {
   labels: LabelMap;
   annotations: LabelMap;

@@ -6,7 +6,7 @@ import { durationOf } from "../yaml/duration.ts";
 import { sprintf } from "./printf.ts";
 import { formatFloat, isList, isMap, isTrue, Struct, show, typeOf, type Value } from "./values.ts";
 
-/** What functions of a template may ask for. */
+/** The environment of template functions: queries and the external URL. */
 export interface Surroundings {
   external_url: string;
   query(expr: string): Promise<Value>;
@@ -100,7 +100,7 @@ function humanizeTimestamp(value: number): string {
   return `${day} ${time.replace(/\.?0+$/, (zeros) => (zeros.startsWith(".") ? "" : zeros.replace(/0+$/, "")))} +0000 UTC`;
 }
 
-/** Host and port, as Go's net.SplitHostPort tells them apart. */
+/** Splits host and port like Go's net.SplitHostPort. */
 function splitPort(text: string): [host: string, port: string] | undefined {
   const [, bracketed, plain, port = ""] = /^(?:\[([^\]]*)\]|([^:]*)):([^:]*)$/.exec(text) ?? [];
   const host = bracketed ?? plain;
@@ -133,7 +133,7 @@ function listOf(value: Value | undefined, name: string): readonly Value[] {
 
 const labelOf = (name: string, sample: Value): string => show(sampleOf(sample, "label").labels.get(name) ?? "");
 
-/** Numbers and texts of the same kind only, as in Go. */
+/** Only values of the same kind are comparable, as in Go. */
 function kindOf(value: Value): string {
   const type = typeOf(value);
   if (!["string", "float64", "int", "bool"].includes(type)) throw new Error("invalid type for comparison");

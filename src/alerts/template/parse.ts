@@ -27,7 +27,7 @@ export type Term =
   | { kind: "pipe"; pipe: Pipe }
   | { kind: "field"; of: Term; names: string[] };
 
-/** Throws an error that says what cannot be read. */
+/** Throws an error that describes the syntax error. */
 export function parseTemplate(text: string): Node[] {
   const pieces = scan(text);
   const parser = new Parser(pieces);
@@ -35,9 +35,9 @@ export function parseTemplate(text: string): Node[] {
 }
 
 type Piece = ReturnType<typeof scan>[number];
-type Ending = { word: "end" | "else" | ""; rest?: Scanner };
+type Ending = { keyword: "end" | "else" | ""; rest?: Scanner };
 
-/** Blocks inside blocks; deeper ones would exhaust the stack. */
+/** Maximum nesting of blocks; deeper nesting would exhaust the stack. */
 const MOST_DEPTH = 100;
 
 class Parser {
@@ -51,7 +51,7 @@ class Parser {
 
   whole(): Node[] {
     const { nodes, ending } = this.#nodes();
-    if (ending.word !== "") throw new Error(`unexpected {{${ending.word}}}`);
+    if (ending.keyword !== "") throw new Error(`unexpected {{${ending.keyword}}}`);
     return nodes;
   }
 
@@ -59,41 +59,41 @@ class Parser {
     const nodes: Node[] = [];
     for (;;) {
       const piece = this.#pieces[this.#at++];
-      if (piece === undefined) return { nodes, ending: { word: "" } };
+      if (piece === undefined) return { nodes, ending: { keyword: "" } };
       if (typeof piece === "string") {
         if (piece !== "") nodes.push({ kind: "text", text: piece });
         continue;
       }
-      const word = piece.keyword();
-      if (word === "end" || word === "else") return { nodes, ending: { word, rest: piece } };
-      nodes.push(this.#action(word, piece));
+      const keyword = piece.keyword();
+      if (keyword === "end" || keyword === "else") return { nodes, ending: { keyword, rest: piece } };
+      nodes.push(this.#action(keyword, piece));
     }
   }
 
-  #action(word: string | undefined, piece: Scanner): Node {
-    if (word === undefined) return { kind: "action", pipe: wholePipe(piece) };
-    if (word === "if" || word === "with" || word === "range") return this.#block(word, piece);
-    throw new Error(`{{${word}}} is not supported in rules`);
+  #action(keyword: string | undefined, piece: Scanner): Node {
+    if (keyword === undefined) return { kind: "action", pipe: wholePipe(piece) };
+    if (keyword === "if" || keyword === "with" || keyword === "range") return this.#block(keyword, piece);
+    throw new Error(`{{${keyword}}} is not supported in rules`);
   }
 
   #block(kind: "if" | "with" | "range", head: Scanner): Node {
     if (++this.#depth > MOST_DEPTH) throw new Error("its blocks are nested too deeply");
     const pipe = wholePipe(head);
     const { nodes: body, ending } = this.#nodes();
-    if (ending.word === "") throw new Error(`{{${kind}}} has no {{end}}`);
-    const otherwise = ending.word === "else" ? this.#otherwise(kind, ending.rest as Scanner) : [];
+    if (ending.keyword === "") throw new Error(`{{${kind}}} has no {{end}}`);
+    const otherwise = ending.keyword === "else" ? this.#otherwise(kind, ending.rest as Scanner) : [];
     this.#depth--;
     return { kind, pipe, body, otherwise };
   }
 
   #otherwise(kind: string, head: Scanner): Node[] {
     if (!head.isAtEnd()) {
-      const word = head.keyword();
-      if (word === kind && word !== "range") return [this.#block(word as "if" | "with", head)];
+      const keyword = head.keyword();
+      if (keyword === kind && keyword !== "range") return [this.#block(keyword as "if" | "with", head)];
       throw new Error(`unexpected text after {{else}} of {{${kind}}}`);
     }
     const { nodes, ending } = this.#nodes();
-    if (ending.word !== "end") throw new Error(`{{else}} of {{${kind}}} has no {{end}}`);
+    if (ending.keyword !== "end") throw new Error(`{{else}} of {{${kind}}} has no {{end}}`);
     return nodes;
   }
 }

@@ -1,4 +1,4 @@
-/** Splits a template into texts and actions, and reads the words of an action. */
+/** Splits a template into texts and actions, and tokenizes an action. */
 const KEYWORDS = ["if", "else", "end", "range", "with", "define", "template", "block", "break", "continue"];
 const SPACE = /\s+/y;
 const WORD = /[a-zA-Z_][\w]*/y;
@@ -34,7 +34,7 @@ function actionAt(text: string, from: number): { body?: string; end: number; tri
   return { body: action.slice(0, trims ? -3 : -2), end: from + action.length, trims };
 }
 
-/** Reads the words of one action. */
+/** Tokenizes one action. */
 export class Scanner {
   readonly #text: string;
   #at = 0;
@@ -59,7 +59,7 @@ export class Scanner {
     return found;
   }
 
-  /** Takes it, and the space after it. */
+  /** Consumes the text and the space after it. */
   take(text: string): boolean {
     this.match(SPACE);
     if (!this.#text.startsWith(text, this.#at)) return false;
@@ -79,7 +79,7 @@ export class Scanner {
     return undefined;
   }
 
-  /** `$x :=`, `$i, $e :=`, `$x =`; nothing is taken when there is none. */
+  /** `$x :=`, `$i, $e :=`, `$x =`; nothing is consumed when there is none. */
   declaration(): { names: string[]; assigns: boolean } {
     const found = this.match(/\$\w+(?:\s*,\s*\$\w+)?\s*:?=\s*/y);
     if (found === undefined) return { names: [], assigns: false };

@@ -79,7 +79,7 @@ export class YamlDocument {
     this.problems.push(`line ${this.#lines.linePos(offset).line}: ${text}`);
   }
 
-  /** Where the value is, or the nearest thing around it. */
+  /** The offset of the value, or of the nearest node around it. */
   #offset(path: Path): number {
     for (let length = path.length; length > 0; length--) {
       const node = this.#document.getIn(path.slice(0, length), true) as

@@ -4,7 +4,7 @@ import { type Input, textOption, type Verb } from "../verb.ts";
 
 export const orgOf = (input: Input): { org_slug: string } => ({ org_slug: textOption(input, "org") ?? "personal" });
 
-/** Labels beside the name, as one writes them in a query. */
+/** Labels beside the name, as written in a query. */
 const labelsText = (labels: Record<string, string>): string =>
   Object.entries(labels)
     .filter(([name]) => name !== "alertname")

@@ -27,7 +27,9 @@ export const alertsReceivers: Verb = {
     }
     const body = { content: await contentOf(path, stdin) };
     const config = await client.call("PUT /v1/orgs/:org_slug/alerts/receivers", { params, body });
-    const lines = config.receivers.map(({ name, integrations }) => `${name}: ${integrations.join("; ") || "nobody"}`);
+    const lines = config.receivers.map(
+      ({ name, integrations }) => `${name}: ${integrations.join("; ") || "no integrations"}`,
+    );
     return { data: config, text: [...lines, "Next: hangar alerts try <receiver>"].join("\n") };
   },
 };
@@ -63,7 +65,7 @@ export const alertsNotifications: Verb = {
       state === "delivered" ? count(attempts, "attempt") : (last_error ?? ""),
     ]);
     const heads = ["created", "receiver", "to", "state", "details"];
-    return { data: { notifications }, text: rows.length === 0 ? "no messages yet" : table(heads, rows) };
+    return { data: { notifications }, text: rows.length === 0 ? "no notifications yet" : table(heads, rows) };
   },
 };
 

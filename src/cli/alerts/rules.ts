@@ -17,7 +17,7 @@ function dialectOf(input: Input): "promql" | "metricsql" | undefined {
   throw new UsageError(`--dialect is promql or metricsql, not ${name}`);
 }
 
-/** Only what the command line says: an app's default stands for nothing here. */
+/** Only `--app` on the command line counts: the default app of the folder is ignored here. */
 const namedApp = (input: Input): string | undefined => (input.app_from ? undefined : textOption(input, "app"));
 
 export async function contentOf(path: string, stdin: () => Promise<string>): Promise<string> {

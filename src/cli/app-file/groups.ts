@@ -1,4 +1,4 @@
-/** Turns an app's configuration file into the machines it asks for: one config for each process group. */
+/** Converts an app file to machine configs: one for each process group. */
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import type { MachineConfig, MachineService } from "#client/api.ts";
@@ -140,7 +140,7 @@ function textsOf(table: unknown): Record<string, string> {
 
 const SCHEDULES = ["hourly", "daily", "weekly", "monthly"] as const;
 
-/** A machine that is started again and again; in between it rests. */
+/** A machine that is started on a schedule, and is stopped in between. */
 function scheduleOf({ name, process: { schedule } }: Wanted, path: string): Partial<MachineConfig> {
   if (schedule === undefined) return {};
   const known = SCHEDULES.find((one) => one === schedule.replace(/^@/, ""));

@@ -1,2 +1,2 @@
-/** Where an app's configuration is looked for in a folder; the first that is there. */
+/** Names of the app file in a folder; the first that exists is used. */
 export const APP_FILES = ["hangar.toml", "fly.toml"] as const;

@@ -1,6 +1,6 @@
 /**
- * What an app's configuration file may say: `hangar.toml`, or a `fly.toml` as it is. One table per section; a
- * value of the wrong kind is a problem, a key that is not in the table a warning, all of them told at once.
+ * The schema of an app file: `hangar.toml`, or an unchanged `fly.toml`. One table per section; a value of the wrong
+ * type is an error, an unknown key a warning, and all of them are reported at once.
  */
 import { closest } from "#core/words.ts";
 

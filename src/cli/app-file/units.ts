@@ -1,4 +1,4 @@
-/** Sizes, times and command lines as people write them in a configuration file. */
+/** Parses sizes, durations and command lines of an app file. */
 
 /** Adds the key's unit to a bare number. */
 export function time(value: string | number, unit: "s" | "ms"): string {

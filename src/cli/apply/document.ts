@@ -1,4 +1,4 @@
-/** The document of `hangar export` and `hangar apply`: exactly which apps, volumes and machines there shall be. */
+/** The desired-state file of `hangar export` and `hangar apply`: all apps, volumes and machines that shall exist. */
 import type { MachineConfig, Volume } from "#client/api.ts";
 import { messageOf } from "#core/assert.ts";
 import { UsageError } from "../verb.ts";
@@ -16,7 +16,7 @@ export interface AppDocument {
 }
 
 export interface VolumeDocument {
-  /** Name of the volume in a document: numbered where several have the same. */
+  /** Name of the volume in a document: numbered where several volumes have the same name. */
   ref: string;
   name: string;
   region: string;

@@ -1,4 +1,4 @@
-/** What has to be done so that there is what a document says: worked out first, so that it can be shown. */
+/** The changes that `hangar apply` makes: computed before the first one, so that they can be shown. */
 import type { MachineConfig } from "#client/api.ts";
 import { differences } from "../deploy/plan.ts";
 import type { AppDocument, MachineDocument, VolumeDocument } from "./document.ts";

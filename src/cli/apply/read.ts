@@ -1,4 +1,4 @@
-/** Available metrics, as a document. */
+/** Reads the current state of apps as a desired-state document. */
 import type { Machine, MachineConfig, Volume } from "#client/api.ts";
 import { ClientError } from "#client/client.ts";
 import { collect } from "../lists.ts";

@@ -1,4 +1,4 @@
-/** Carries a plan out, one step after the other. Interrupted, the next `apply` goes on where this one stopped. */
+/** Executes a plan step by step. After an interruption, the next `apply` resumes where this one stopped. */
 import type { MachineConfig } from "#client/api.ts";
 import { andWait } from "../machines/follow.ts";
 import { type Context, UsageError } from "../verb.ts";
@@ -21,7 +21,7 @@ export async function runStep(context: Context, step: Step): Promise<void> {
       await client.call("POST /v1/apps/:app_name/ip_assignments", { params, body: { type: step.type as "v4" } });
       return;
     case "create volume": {
-      // A document names each of several volumes with one name; where they lie is the platform's choice.
+      // `ref` exists only in documents, where volumes of one name are numbered; the platform chooses their hosts.
       const { ref: _, ...volume } = step.volume;
       const body = { ...volume, require_unique_zone: false };
       await client.call("POST /v1/apps/:app_name/volumes", { params, body });

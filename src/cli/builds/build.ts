@@ -63,7 +63,7 @@ export async function buildImage(context: Context, app_name: string, input: Buil
 
 type LogMessage = { text?: string; build?: Build };
 
-/** Prints the output as it comes. Answers the build when it is complete, fails with what went wrong otherwise. */
+/** Streams the output of a build. Returns the build when it is complete, throws the build's error otherwise. */
 export async function followBuild({ client, say }: Context, app_name: string, build_id: string): Promise<Build> {
   const route = "GET /v1/apps/:app_name/builds/:build_id/logs";
   const steps = new StepPrinter(say);

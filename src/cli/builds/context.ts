@@ -37,7 +37,7 @@ export async function readContext(dir: string, dockerfile: string, ignorefile?: 
   const files: ContextFile[] = [];
   const sources = new Map<string, { file: string; size: number }>();
   let bytes = 0;
-  /** A folder that is left out is looked into only when something in it may come back. */
+  /** An ignored folder is read only when an exception may include a file in it. */
   const addFolder = async (path: string, ignored: boolean): Promise<void> => {
     if (ignored && !rules.has_exceptions && !dockerfile.startsWith(`${path}/`)) return;
     if (!ignored) files.push({ path });

@@ -3,7 +3,7 @@
 export interface IgnoreRules {
   /** Whether the path, relative to the context with `/`, is left out. */
   ignores(path: string): boolean;
-  /** Whether something below a folder that is left out may come back by an exception. */
+  /** Whether an exception may include a file below an ignored folder. */
   readonly has_exceptions: boolean;
 }
 
@@ -22,7 +22,7 @@ export function ignoreRules(text: string): IgnoreRules {
     has_exceptions: rules.some(({ exception }) => exception),
     ignores(path) {
       let ignored = false;
-      // A rule for a folder is one for all that is in it.
+      // A rule for a folder applies to everything in it.
       const paths = path.split("/").map((_, index, parts) => parts.slice(0, index + 1).join("/"));
       for (const { pattern, exception } of rules)
         if (exception === ignored && paths.some((one) => pattern.test(one))) ignored = !exception;

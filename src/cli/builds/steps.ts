@@ -4,7 +4,7 @@ import { systemClock } from "#core/clock.ts";
 const STEP = /^(?:\[(\d+)\/\d+\] )?STEP (\d+\/\d+): (.*)$/;
 const CACHED = /^--> Using cache /;
 const DONE = /^--> [0-9a-f]{11,}$/;
-/** Said by what pushes the image to the platform's own store, and of use to nobody. */
+/** Output lines of the push to the platform's own image store, which do not help the user. */
 const NOISE =
   /^(Getting image source|Copying (blob|config)|Writing manifest|Storing signatures|(\[\d+\/\d+\] )?COMMIT |Successfully tagged|[0-9a-f]{64}$)/;
 
@@ -26,7 +26,7 @@ export class StepPrinter {
   end(): void {
     if (this.#rest !== "") this.#line(this.#rest);
     this.#rest = "";
-    // One that was not closed by then failed, and its output says why.
+    // A step that is still open here failed, and its output has the error.
     this.#step = undefined;
   }
 

@@ -9,7 +9,7 @@ import { readProject, type Table } from "./read.ts";
 export interface Composed {
   file: AppFile;
   secrets: Record<string, string>;
-  /** Its groups find each other by the names of the services. */
+  /** Its groups resolve each other by the names of the services. */
   project: boolean;
 }
 

@@ -1,4 +1,4 @@
-/** Services of a compose file as process groups of one app: the same values that a hangar.toml would hold. */
+/** Converts the services of a compose file to process groups of one app, with the values of a hangar.toml. */
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { isTable } from "../app-file/shape.ts";
@@ -21,7 +21,7 @@ const KNOWN = new Set(
   restart scale secrets stdin_open stop_grace_period stop_signal tmpfs tty volumes`.split(/\s+/),
 );
 
-/** Why a key is left out; for others it is that there is no such thing here. */
+/** Why a key is not supported; any other unknown key is only named. */
 const LEFT_OUT: Readonly<Record<string, string>> = {
   privileged: "machines get no rights over the host",
   cap_add: "machines get no rights over the host",
@@ -75,7 +75,7 @@ function processOf(project: Project, name: string, service: Table, once: boolean
   const words = (key: string, value: unknown): Table =>
     value === undefined || value === null ? {} : { [key]: Array.isArray(value) ? texts(value) : plain(value) };
   return {
-    // An image beside a build is only the name of what is built.
+    // An image beside a build is only the tag of the built image.
     ...(build === undefined ? { image: plain(image) } : { build: buildOf(project, name, build) }),
     ...words("command", command),
     ...words("entrypoint", entrypoint),
@@ -106,7 +106,7 @@ function buildOf({ path, notes, variables }: Project, name: string, given: unkno
   };
 }
 
-/** A name without a value is that of the computer, as it is now; `environment` wins over `env_file`. */
+/** A variable without a value takes it from this process's environment; `environment` wins over `env_file`. */
 function environmentOf(project: Project, name: string, service: Table): Record<string, string> {
   const where = `${project.path}: services.${name}`;
   const from_files = [service["env_file"] ?? []].flat().flatMap((given: unknown) => {
@@ -175,7 +175,7 @@ function noteLeftOut({ notes }: Project, name: string, service: Table): void {
     notes.push(`${name}: its other names (${others.join(", ")}) are not known inside; use ${name}`);
 }
 
-/** What others depend on comes first; what they wait for to end runs once at each deploy. */
+/** Dependencies come first; a service whose completion others wait for runs once at each deploy. */
 function startOrder(project: Project): { order: string[]; once: Set<string> } {
   const { services, path } = project;
   const order: string[] = [];
@@ -194,7 +194,7 @@ function startOrder(project: Project): { order: string[]; once: Set<string> } {
   return { order, once };
 }
 
-/** The services that one needs, with the condition that it waits for. */
+/** The dependencies of a service, each with the condition that it waits for. */
 function neededBy({ services, path }: Project, name: string): [other: string, condition: unknown][] {
   const where = `${path}: services.${name}.depends_on`;
   const given = services.get(name)?.["depends_on"];

@@ -5,7 +5,7 @@ import { isTable } from "../app-file/shape.ts";
 import { UsageError } from "../verb.ts";
 import { type Project, plain, type Table, tableOf, texts } from "./read.ts";
 
-/** A folder that is mounted from the computer becomes files up to these sizes; a larger one belongs into the image. */
+/** A bind-mounted folder becomes files of the config up to these limits; a larger one belongs into the image. */
 const MOST_FILES = 64;
 const MOST_FILE_BYTES = 256 << 10;
 
@@ -36,7 +36,7 @@ export function mountsFor(project: Project, name: string, service: Table, shared
 const noTmpfs = (path: string): string =>
   `${path} is on the machine's own disk, not in memory: there is no tmpfs mount`;
 
-/** Takes a volume if it can be had; what to say about it. */
+/** Assigns the volume if the machine can have it; returns the notes about it. */
 function takeVolume(
   { name, mount: { type, source, target } }: { name: string; mount: Mount },
   { mounts }: Held,
@@ -75,7 +75,7 @@ function mountOf(given: unknown, where: string): Mount {
   return { type: /^[./~]/.test(source) ? "bind" : "volume", source, target };
 }
 
-/** What is mounted from the computer is copied: there is no computer to mount from where machines run. */
+/** Bind mounts are copied, because the files of this computer are not on the host of the machine. */
 function bind(
   project: Project,
   { name, mount, service }: { name: string; mount: Mount; service: Table },
@@ -96,7 +96,7 @@ function bind(
   }
 }
 
-/** Why something of the computer is not in the machine. */
+/** The note on a bind mount that is not copied. */
 function notCopied(
   { dir }: Project,
   { path, mount, service }: { path: string; mount: Mount; service: Table },
@@ -111,7 +111,7 @@ function notCopied(
 
 const modeOf = (file: string): Table => ((statSync(file).mode & 0o111) === 0 ? {} : { mode: 0o755 });
 
-/** Undefined when they are too many. */
+/** Undefined when there are too many. */
 function filesBelow(path: string): string[] | undefined {
   if (statSync(path).isFile()) return statSync(path).size > MOST_FILE_BYTES ? undefined : [path];
   const found: string[] = [];
@@ -158,7 +158,7 @@ interface Use {
   where: string;
 }
 
-/** Where files are that name no place of their own. */
+/** The default folder of files without a target. */
 const FOLDERS: Record<Kind, string> = { secrets: "/run/secrets", configs: "" };
 
 function useOf(project: Project, name: string, kind: Kind, given: unknown): Use {

@@ -1,9 +1,9 @@
-/** A `healthcheck` as a check from outside: machines are asked over TCP or HTTP, no command is run in them. */
+/** Converts a `healthcheck` to a TCP or HTTP check: checks run no command in the machine. */
 import { splitWords } from "../app-file/units.ts";
 import { type Project, type Table, tableOf, texts } from "./read.ts";
 
-/** Programs that say whether a server answers, with the port it listens on when they are told none. */
-const ASKERS: readonly [program: RegExp, port: number, option: RegExp][] = [
+/** Health check programs, each with its default port and the option that sets another. */
+const PROBES: readonly [program: RegExp, port: number, option: RegExp][] = [
   [/\bpg_isready\b|\bpsql\b/, 5432, /(?:-p|--port)[ =]?(\d+)/],
   [/\b(redis|valkey)-cli\b/, 6379, /-p ?(\d+)/],
   [/\b(mysqladmin|mariadb-admin|mysql|mariadb|healthcheck\.sh)\b/, 3306, /(?:-P|--port)[ =]?(\d+)/],
@@ -31,7 +31,7 @@ function textOf(test: unknown): string | undefined {
   return (/^CMD(-SHELL)?$/.test(words[0] ?? "") ? words.slice(1) : words).join(" ");
 }
 
-/** What a command asks of a port of its own machine; undefined when that cannot be told. */
+/** The TCP or HTTP check that a command amounts to; undefined when it is not known. */
 export function checkOf(test: string): Table | undefined {
   const [url] = /https?:\/\/(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\])[^\s"'|;&)]*/.exec(test) ?? [];
   if (url !== undefined && URL.canParse(url)) {
@@ -50,11 +50,11 @@ export function checkOf(test: string): Table | undefined {
   const nc = words.findIndex((word) => /(^|\/)(nc|ncat|netcat)$/.test(word));
   const port = nc < 0 ? undefined : words.slice(nc).find((word) => /^\d+$/.test(word));
   if (port !== undefined) return { type: "tcp", port: Number(port) };
-  const asker = ASKERS.find(([program]) => program.test(test));
-  return asker && { type: "tcp", port: Number(asker[2].exec(test)?.[1] ?? asker[1]) };
+  const probe = PROBES.find(([program]) => program.test(test));
+  return probe && { type: "tcp", port: Number(probe[2].exec(test)?.[1] ?? probe[1]) };
 }
 
-/** What a command looks at cannot be seen from outside; that its port is open can. */
+/** A check that the port is open, instead of a command that cannot be converted. */
 function portCheck({ notes }: Project, name: string, service: Table, test: string): Table | undefined {
   const [port] = [...texts(service["expose"]), ...texts(service["ports"])].flatMap(
     (text) => /(\d+)(?:\/tcp)?$/.exec(text)?.[1] ?? [],

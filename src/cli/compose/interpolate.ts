@@ -4,7 +4,7 @@ import { UsageError } from "../verb.ts";
 export type Variables = Readonly<Record<string, string | undefined>>;
 
 const NAME = /^[A-Za-z_]\w*/;
-/** `${A:-${B:-…}}` deeper than this is nobody's file. */
+/** Limits the nesting of `${A:-${B:-…}}`. */
 const MOST_NESTED = 10;
 
 /** The text with its variables replaced. */
@@ -26,7 +26,7 @@ interface Within {
   depth: number;
 }
 
-/** What the dollar sign at this place stands for, and where the text goes on. */
+/** The value of the variable at this dollar sign, and the offset behind it. */
 function variableAt(text: string, dollar: number, within: Within): { end: number; value: string } {
   const start = dollar + 1;
   if (text[start] === "$") return { end: start + 1, value: "$" };
@@ -40,7 +40,7 @@ function variableAt(text: string, dollar: number, within: Within): { end: number
   return { end: start + plain.length, value: within.variables[plain] ?? "" };
 }
 
-/** The place of the brace that closes the one at `open`. */
+/** The offset of the brace that closes the one at `open`. */
 function closing(text: string, open: number): number {
   let depth = 0;
   for (let at = open; at < text.length; at++) {

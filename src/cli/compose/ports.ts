@@ -68,7 +68,7 @@ function privateReason(
   return known === undefined ? undefined : `it is a port of ${known}, which is for the app's own machines`;
 }
 
-/** A program that speaks TLS itself gets the connection as it is. */
+/** A server that terminates TLS itself gets the raw connection. */
 const handlersOf = (published: number, target: number): string[] =>
   target === TLS_PORT ? [] : published === TLS_PORT ? ["tls", "http"] : ["http"];
 

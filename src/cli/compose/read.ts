@@ -1,4 +1,4 @@
-/** Reads a compose file: its YAML, its variables, and the services that are wanted of it. */
+/** Reads a compose file: its YAML, its variables, and the services of the active profiles. */
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { parseEnv } from "node:util";
@@ -8,7 +8,7 @@ import { isTable } from "../app-file/shape.ts";
 import { UsageError } from "../verb.ts";
 import { interpolate, type Variables } from "./interpolate.ts";
 
-/** Where a compose file is looked for in a folder; the first that is there. */
+/** Names of the compose file in a folder; the first that exists is used. */
 export const COMPOSE_FILES = ["compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"] as const;
 
 const LARGEST_BYTES = 1 << 20;
@@ -110,7 +110,7 @@ export function tableOf(value: unknown, where: string): Table {
   return value;
 }
 
-/** A scalar as it is written; whatever else stands there is shown in messages. */
+/** A scalar as text; any other value as JSON for messages. */
 export const plain = (value: unknown): string =>
   typeof value === "string" ? value : (JSON.stringify(value) ?? "undefined");
 
@@ -118,7 +118,7 @@ export const plain = (value: unknown): string =>
 export const texts = (value: unknown): string[] =>
   (value === undefined || value === null ? [] : [value].flat()).map((one) => plain(one));
 
-/** A table, or a list of `NAME=value`; a name without a value has none yet. */
+/** A table, or a list of `NAME=value`; the value of a bare `NAME` is undefined. */
 export function pairsOf(value: unknown, where: string): Record<string, string | undefined> {
   const text = (one: unknown): string | undefined => (one === null || one === undefined ? undefined : plain(one));
   if (!Array.isArray(value))

@@ -1,4 +1,4 @@
-/** Making connectors. Keys are read from stdin, so that they are in no history. */
+/** Commands that create connectors. Keys are read from stdin, so that they are not in the shell history. */
 import type { AccessPolicy, Connection } from "#client/api.ts";
 import { facts } from "../output.ts";
 import {

@@ -62,7 +62,7 @@ export const connectorsPolicy: Verb = {
   },
 };
 
-/** Labels, where they are given and not looked up. */
+/** The labels given on the command line, instead of those of the machine. */
 const hasOf = (input: Input): { labels?: string[] } => {
   const labels = listOption(input, "has");
   return labels.length > 0 ? { labels: [...labels] } : {};

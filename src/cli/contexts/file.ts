@@ -1,4 +1,4 @@
-/** Platforms that the command knows by name: one file of the person's, readable by them only. */
+/** Contexts (named platforms): one file in the user's configuration, readable by that user only. */
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";

@@ -1,4 +1,4 @@
-/** A cluster of database nodes from outside: how it is, what is wrong with it, how fast it is. */
+/** Commands about a cluster of database nodes: its status, its problems, its throughput. */
 import { table } from "../output.ts";
 import type { Input, Result, Verb } from "../verb.ts";
 
@@ -7,10 +7,10 @@ const NODES: readonly [string, string] = [
   "a node, for example http://127.0.0.1:20202; the others are found",
 ];
 
-type Ask = Parameters<Verb["run"]>[0];
+type RunContext = Parameters<Verb["run"]>[0];
 
 async function query(
-  { runProgram }: Ask,
+  { runProgram }: RunContext,
   verb: string,
   options: readonly string[],
   nodes: readonly (string | undefined)[],

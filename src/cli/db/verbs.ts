@@ -60,7 +60,7 @@ const dbNode: Verb = {
   },
 };
 
-/** Options as given. Commander turns `--no-x` into `x: false`. */
+/** Options as command line arguments. Commander turns `--no-x` into `x: false`. */
 function handedOn(options: readonly Option[], input: Input): string[] {
   return options.flatMap(([flags]) => {
     const name = /--([\w-]+)/.exec(flags)?.[1] ?? "";
@@ -215,7 +215,7 @@ const dbLease: Verb = {
   async run({ client }, input) {
     const params = { app_name: firstArgument(input), lease_name: input.args[1] ?? "default" };
     const { lease } = await client.call("GET /v1/apps/:app_name/db_leases/:lease_name", { params });
-    const text = lease ? `${lease.node} at ${lease.url}, term ${lease.term}\n` : "nobody\n";
+    const text = lease ? `${lease.node} at ${lease.url}, term ${lease.term}\n` : "no node holds the lease\n";
     return { data: lease, text };
   },
 };

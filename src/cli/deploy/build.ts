@@ -25,7 +25,7 @@ interface BuildSection {
   args?: Record<string, string | number | boolean>;
 }
 
-/** The name that the platform gives to the newest build of an app. */
+/** The tag of the newest build of an app. */
 export const builtImage = (app_name: string): string => `builds/${app_name}:latest`;
 
 /** What is to be built; undefined in a folder without a Dockerfile. */
@@ -94,7 +94,7 @@ function secretsOf(input: Input): Record<string, string> {
   );
 }
 
-/** Builds one after the other; an app that was only made for this goes again when the build fails. */
+/** Runs the builds one after the other; an app that was created for them is deleted when a build fails. */
 export async function buildForDeploy(
   context: Context,
   app_name: string,

@@ -1,4 +1,4 @@
-/** Why a machine of a deploy failed, in the machine's own words; read before the deploy is undone and the machine is gone. */
+/** Why a machine of a deploy failed: its exit, checks and log, read before the rollback destroys the machine. */
 import { setTimeout } from "node:timers/promises";
 import type { Machine } from "#client/api.ts";
 import { ClientError } from "#client/client.ts";

@@ -18,8 +18,8 @@ export const GIT_OPTIONS: readonly Option[] = [
 ];
 
 /**
- * What is named, else what the folder says. Empty where there is no repository, no commit or no Git: none of them keeps a
- * folder from being deployed.
+ * The commit given by options, else that of the folder. Empty without a repository, a commit or Git: a folder can be
+ * deployed without them.
  */
 export async function gitState(input: Input, folder: string): Promise<GitState> {
   const git_commit = textOption(input, "gitCommit");

@@ -1,4 +1,4 @@
-/** Whether a machine that was just deployed is healthy: pure, from what the API answers. */
+/** Computes the health of a deployed machine from API responses; pure. */
 import type { Machine, MachineConfig } from "#client/api.ts";
 
 export type MachineEvent = Machine["events"][number];

@@ -26,7 +26,7 @@ interface ImageOnly {
 
 interface ImageDeploy {
   definition: Definition;
-  /** Its machines were made one by one, and become those of the release. */
+  /** Its machines were created without a deploy, and are adopted by the release. */
   adopt: boolean;
 }
 
@@ -57,7 +57,7 @@ function withImage(newest: Definition, app_name: string, { image, port, strategy
   return { ...rest, image, groups, ...(strategy ? { strategy } : {}) };
 }
 
-/** The config that they have, with another image. */
+/** The config of the existing machines, with another image. */
 function likeMachines(first: Running, all: readonly Running[], { image, port }: ImageOnly): Group {
   const isOther = ({ config }: Running): boolean =>
     config.image.split("@")[0] !== first.config.image.split("@")[0] || (config.mounts ?? []).length > 0;

@@ -1,4 +1,4 @@
-/** Pins the image of a deploy to a digest, so that a release runs the same bytes whatever its tag stands for later. */
+/** Pins the image of a deploy to a digest, so that a release runs the same image when its tag moves. */
 import type { Group } from "../app-file/groups.ts";
 import type { Context } from "../verb.ts";
 import type { Definition } from "./definition.ts";

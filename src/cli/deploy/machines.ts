@@ -1,4 +1,4 @@
-/** What a deploy does to one machine, over the API: each waits until it is done, and says why it is not. */
+/** API calls of a deploy for one machine: each waits until it has taken effect, or fails with the reason. */
 import type { Machine, MachineConfig } from "#client/api.ts";
 import { ClientError } from "#client/client.ts";
 import type { Group } from "../app-file/groups.ts";
@@ -61,7 +61,7 @@ export async function create(place: Place, { config, mount }: Group): Promise<Ma
   const mounts = mount ? { mounts: [await mountFor(place, mount)] } : {};
   return await context.client.call("POST /v1/apps/:app_name/machines", {
     params: { app_name },
-    // What has a schedule runs when its time has come, not at each deploy.
+    // A scheduled machine starts at its time, not at each deploy.
     body: { ...(region ? { region } : {}), skip_launch: isScheduled(config), config: { ...config, ...mounts } },
   });
 }
@@ -90,7 +90,7 @@ async function freeVolume(
     body: {
       name: volume_name,
       size_gb,
-      // A host with one zone may have several.
+      // A platform with one zone may need several volumes in it.
       require_unique_zone: false,
       ...(region ? { region } : {}),
       ...(snapshot_retention === undefined ? {} : { snapshot_retention }),

@@ -4,7 +4,7 @@ import { RUN_KEY, RUN_KIND_KEY } from "#core/run-metadata.ts";
 
 const COMMAND_CHARS = 200;
 
-/** The config without what makes it a server; with this command, if one is given. */
+/** The config without services and checks; with this command, if one is given. */
 export function oneOffConfig(
   config: MachineConfig,
   command: readonly string[] | undefined,

@@ -1,4 +1,4 @@
-/** What a deploy will do, worked out before anything is done: pure, so that `--dry-run` shows exactly it. */
+/** The plan of a deploy, computed before the first change: pure, so that `--dry-run` shows exactly it. */
 import type { Machine, MachineConfig } from "#client/api.ts";
 import { RUN_KEY } from "#core/run-metadata.ts";
 import { GROUP_KEY, type Group } from "../app-file/groups.ts";
@@ -24,7 +24,7 @@ export interface Plan {
 export interface GroupPlan {
   group: Group;
   update: Running[];
-  /** Machines to create: one if there is none, or what is missing. */
+  /** Machines to create: one if there is none, else up to the target number. */
   create: number;
   remove: Running[];
   /** Parallelism of a rolling deploy. */
@@ -39,7 +39,7 @@ interface PlanOptions {
   max_unavailable: number;
   /** Keeps existing machines unchanged. */
   keep: boolean;
-  /** Machines that no deploy has made belong to the first group. */
+  /** Machines that were created without a deploy belong to the first group. */
   adopt?: boolean;
 }
 
@@ -48,7 +48,7 @@ export const groupName = ({ config }: Running): string | undefined =>
 
 const isOneOff = ({ config }: Running): boolean => config.metadata?.[RUN_KEY] !== undefined;
 
-/** Machines that were made one by one. */
+/** Machines that were created without a deploy. */
 export const ungrouped = (machines: readonly Running[]): Running[] =>
   machines.filter((machine) => groupName(machine) === undefined && !isOneOff(machine));
 
@@ -70,7 +70,7 @@ export function planOf(groups: readonly Group[], machines: readonly Running[], o
 }
 
 function groupPlan(group: Group, there: readonly Running[], options: PlanOptions): GroupPlan {
-  // A new machine for each release, gone when its program has ended.
+  // A new machine for each release, destroyed when its program exits.
   if (group.once) return { group, update: [], create: 0, remove: [...there], at_once: 1 };
   const wanted = options.counts[group.name] ?? Math.max(1, there.length);
   if (options.strategy === "bluegreen" && group.mount && !options.keep) {
@@ -97,7 +97,7 @@ export function planLines(plan: Plan): string[] {
       ...remove.map((machine) => `destroy ${name(machine)}, group ${group.name} has too many`),
     ];
   });
-  return [...lines, ...plan.gone.map((machine) => `destroy ${name(machine)}, group ${groupName(machine)} is gone`)];
+  return [...lines, ...plan.gone.map((one) => `destroy ${name(one)}, group ${groupName(one)} was removed`)];
 }
 
 const volumeWords = ({ mount }: Group): string =>

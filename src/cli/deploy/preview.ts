@@ -1,4 +1,4 @@
-/** Deploys a branch as a preview app: an app of its own, small, asleep when nobody uses it. */
+/** Deploys a branch as a preview app: a separate small app whose machines suspend when idle. */
 import type { MachineConfig } from "#client/api.ts";
 import type { Group } from "../app-file/groups.ts";
 import type { Option } from "../options.ts";
@@ -14,14 +14,14 @@ export const PREVIEW: Option = [
 export const isPreview = ({ options }: Input): boolean => options["preview"] !== undefined;
 
 interface OpenedPreview {
-  /** Asks with the token of the preview. */
+  /** Sends requests with the token of the preview. */
   context: Context;
   app_name: string;
-  /** Removes what was made for a deploy that failed. */
+  /** Deletes the preview if this deploy created it and failed. */
   failed(): Promise<void>;
 }
 
-/** Makes the preview of the branch, or finds it. */
+/** Finds or creates the preview of the branch. */
 export async function openPreview(
   context: Context,
   parent: string,
@@ -42,8 +42,8 @@ export async function openPreview(
     app_name,
     async failed() {
       if (!is_new) return;
-      const gone = { params: { ...params, preview_name: app_name } };
-      await context.client.call("DELETE /v1/apps/:app_name/previews/:preview_name", gone);
+      const request = { params: { ...params, preview_name: app_name } };
+      await context.client.call("DELETE /v1/apps/:app_name/previews/:preview_name", request);
     },
   };
 }
@@ -61,13 +61,13 @@ export async function previewOf(
   return `${parent}--new-preview`;
 }
 
-/** Machines suspend when nobody uses them, have shared CPUs, and there are no more of them than of groups. */
+/** Machines suspend when idle and have shared CPUs, and each group has one. */
 export const asPreview = (definition: Definition): Definition => ({
   ...definition,
   groups: definition.groups.map((group): Group => ({ ...group, config: small(group.config) })),
 });
 
-/** What one shared CPU may have. */
+/** Maximum memory of one shared CPU. */
 const CPU_MEMORY_MB = 2048;
 
 function small({ services, guest, size, ...rest }: MachineConfig): MachineConfig {

@@ -1,4 +1,4 @@
-/** A deploy as a whole: the app is there, the release is written down, the plan is carried out, the outcome is too. */
+/** A whole deploy: creates the app if missing, records the release, executes the plan, and records the outcome. */
 import { ClientError } from "#client/client.ts";
 import { messageOf } from "#core/assert.ts";
 import { LIMITS } from "#core/limits.ts";
@@ -24,7 +24,7 @@ export interface ScaleOptions {
   counts?: Record<string, number>;
   /** Existing machines stay; only their number changes. */
   keep?: boolean;
-  /** Machines that no deploy has made become those of the first group. */
+  /** Machines that were created without a deploy are adopted by the first group. */
   adopt?: boolean;
 }
 
@@ -117,7 +117,7 @@ async function carryOut(place: Place, definition: Definition, options: ReleaseOp
       params: { app_name, version: String(version) },
       body: { status: outcome, ...(place.failure === undefined ? {} : { failure: place.failure }) },
     });
-  // Undone last, when nothing of the release runs any more.
+  // Runs last in a rollback, when no machine of the release runs any more.
   place.undo.add(`release ${version} is marked as failed`, () => end("failed"));
   const [first] = definition.groups;
   if (definition.release_command && first && !options.keep) {
@@ -138,7 +138,7 @@ async function carryOut(place: Place, definition: Definition, options: ReleaseOp
   return { version, image: definition.image, image_digest: definition.digest ?? "", plan: made };
 }
 
-/** Writes the release down; its version. */
+/** Records the release; returns its version. */
 async function begin({ context, app_name }: Place, definition: Definition, options: ReleaseOptions): Promise<number> {
   const params = { app_name };
   const { description, message, git = {} } = options;
@@ -160,7 +160,7 @@ async function begin({ context, app_name }: Place, definition: Definition, optio
   return version;
 }
 
-/** Tells why it failed while the machine can still be asked, then undoes what was done. What to throw. */
+/** Reports the failure while the machine still exists, then rolls back. Returns the error to throw. */
 async function undone(place: Place, thrown: unknown): Promise<unknown> {
   const { status, undo } = place;
   if (undo.size === 0) return thrown;

@@ -1,6 +1,6 @@
 /**
- * Carries out a plan. What was done is remembered as it is done, so that a deploy that fails halfway is undone:
- * machines go back to the config they had, new ones go.
+ * Executes a plan. Each step is recorded, so that a failed deploy is rolled back: updated machines get their former
+ * config, new ones are destroyed.
  */
 import type { Machine, MachineConfig } from "#client/api.ts";
 import type { Group } from "../app-file/groups.ts";
@@ -121,7 +121,7 @@ const STRATEGY: Record<Strategy, (rollout: Rollout, plan: GroupPlan) => Promise<
     await rollout.change(machines, group, false);
   },
 
-  /** One more machine must be healthy first; it is removed before the others follow. */
+  /** One extra machine must be healthy first; it is removed before the others are updated. */
   async canary(rollout, plan) {
     if (plan.update.length > 0 && !plan.group.mount) {
       for (const { id } of await rollout.make(plan.group, 1)) await rollout.remove({ id, name: "the canary" });
@@ -129,7 +129,7 @@ const STRATEGY: Record<Strategy, (rollout: Rollout, plan: GroupPlan) => Promise<
     await STRATEGY.rolling(rollout, plan);
   },
 
-  /** As many new machines beside the old ones, which are removed when all groups are healthy. */
+  /** Creates as many new machines beside the old ones, which are removed when all groups are healthy. */
   async bluegreen(rollout, { group, update: machines }) {
     await rollout.make(group, machines.length);
     for (const machine of machines) await rollout.retire(machine);

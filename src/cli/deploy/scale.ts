@@ -33,7 +33,7 @@ export const scale: Verb = {
       sizes.reduce((before, [what, value]) => SIZES[what]?.(before, value) ?? before, config);
     const groups = newest.groups.map((group) => ({ ...group, config: resize(group.config) }));
     const definition = { ...newest, groups };
-    // Machines of the same size are left alone.
+    // Without a new size, existing machines are not updated.
     const options = { counts, keep: sizes.length === 0 };
     if (input.options["dryRun"] === true) return await reported(context, app_name, definition, options);
     const named = Object.entries(counts).map(([name, n]) => `${name}=${n}`);
@@ -71,25 +71,25 @@ interface Wanted {
   sizes: [what: string, value: string][];
 }
 
-/** `web=2 memory 512MB`: numbers of machines, and sizes as two words. */
-function wantedOf(words: readonly string[], groups: readonly Group[]): Wanted {
+/** `web=2 memory 512MB`: numbers of machines, and sizes as two arguments. */
+function wantedOf(args: readonly string[], groups: readonly Group[]): Wanted {
   const wanted: Wanted = { counts: {}, sizes: [] };
-  for (let at = 0; at < words.length; at++) {
-    const word = words[at] ?? "";
-    if (!(word in SIZES)) Object.assign(wanted.counts, countOf(word, groups));
+  for (let at = 0; at < args.length; at++) {
+    const arg = args[at] ?? "";
+    if (!(arg in SIZES)) Object.assign(wanted.counts, countOf(arg, groups));
     else {
-      const value = words[++at];
-      if (value === undefined) throw new UsageError(`${word} takes one value, as in scale ${EXAMPLES[word]}`);
-      wanted.sizes.push([word, value]);
+      const value = args[++at];
+      if (value === undefined) throw new UsageError(`${arg} takes one value, as in scale ${EXAMPLES[arg]}`);
+      wanted.sizes.push([arg, value]);
     }
   }
   return wanted;
 }
 
-function countOf(word: string, groups: readonly Group[]): Record<string, number> {
+function countOf(arg: string, groups: readonly Group[]): Record<string, number> {
   const names = groups.map(({ name }) => name);
-  const [, name = names[0] ?? "", count = ""] = /^(?:([\w-]+)=)?(\d{1,4})$/.exec(word) ?? [];
-  if (count === "") throw new UsageError(`${word} is not a number of machines such as 2 or worker=3`);
+  const [, name = names[0] ?? "", count = ""] = /^(?:([\w-]+)=)?(\d{1,4})$/.exec(arg) ?? [];
+  if (count === "") throw new UsageError(`${arg} is not a number of machines such as 2 or worker=3`);
   if (!names.includes(name)) throw new UsageError(`there is no process group ${name}; there is ${names.join(", ")}`);
   return { [name]: Number(count) };
 }

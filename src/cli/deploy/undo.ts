@@ -1,4 +1,4 @@
-/** What a deploy did so far, so that a deploy that fails can be undone. */
+/** The rollback steps of a deploy, recorded as it proceeds. */
 import { messageOf } from "#core/assert.ts";
 
 interface Step {

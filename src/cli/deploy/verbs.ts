@@ -152,7 +152,7 @@ async function deployImage(context: Context, input: Input, image: string): Promi
   return { data: { app_name, ...done }, text: `${app_name} runs release ${done.version}` };
 }
 
-/** The same under another name, which is that of its builds, too. */
+/** The same input for another app name, which its builds have too. */
 const ofApp = (wanted: DeployInput & { git: GitState }, app_name: string): DeployInput & { git: GitState } => {
   const { image } = wanted.definition;
   const named = image === builtImage(wanted.app_name) ? builtImage(app_name) : image;
@@ -234,7 +234,7 @@ function configChanges(machine: Running, after: MachineConfig): string[] {
     const { fly_release_version: __, ...own } = metadata ?? {};
     return { image: after.image.includes("@") ? referenceText(image) : image.split("@")[0], ...config, metadata: own };
   };
-  return differences(onlyAsked(plain(before), plain(after)), plain(after));
+  return differences(onlyKnown(plain(before), plain(after)), plain(after));
 }
 
 /** A machine not created by a deploy may name its image without a digest. */
@@ -244,13 +244,13 @@ const bootedImage = ({ config: { image }, image_ref }: Running): string =>
 /** Fields that the platform fills in. */
 const FILLED_IN = ["guest", "restart", "stop_config"];
 
-function onlyAsked(before: object, after: object): object {
+function onlyKnown(before: object, after: object): object {
   const known = after as Record<string, object | undefined>;
   return Object.fromEntries(
     Object.entries(before).flatMap(([key, value]: [string, object]) => {
       if (!FILLED_IN.includes(key)) return [[key, value]];
-      const asked = known[key];
-      return asked ? [[key, Object.fromEntries(Object.entries(value).filter(([part]) => part in asked))]] : [];
+      const fields = known[key];
+      return fields ? [[key, Object.fromEntries(Object.entries(value).filter(([part]) => part in fields))]] : [];
     }),
   );
 }

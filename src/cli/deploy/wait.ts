@@ -1,4 +1,4 @@
-/** Waits for machines of a deploy, and shows meanwhile how they are. */
+/** Waits for machines of a deploy, and shows their health meanwhile. */
 import { setTimeout } from "node:timers/promises";
 import type { Machine } from "#client/api.ts";
 import { ClientError } from "#client/client.ts";
@@ -11,7 +11,7 @@ const LOOK_MS = 250;
 const LEAST_LOOKS = 2;
 
 /**
- * Waits until the machine ran for a while without an exit, with all checks passing; a single look is not enough,
+ * Waits until the machine ran for a while without an exit, with all checks passing; a single poll is not enough,
  * because a crashing program also runs for a moment. Fails with the reason and the log.
  */
 export async function untilHealthy(place: Place, launch: Machine, signal?: AbortSignal): Promise<void> {

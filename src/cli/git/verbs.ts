@@ -14,7 +14,7 @@ const remote: Verb = {
   words: "git remote",
   summary: "Print the commands to push an app with Git; --add runs them in this folder",
   details: () =>
-    "Git asks `hangar git credential` for the password, which answers with the token that every command uses here: no token is written into the repository's config.",
+    "Git gets the password from `hangar git credential`, which prints the token that every command uses here: no token is written into the repository's config.",
   options: [APP, ["--add", "run these commands in this folder"], ["--name <name>", "of the remote (default: hangar)"]],
   examples: ["hangar git remote --app web"],
   async run(context, input) {
@@ -77,7 +77,7 @@ const credential: Verb = {
       }),
     );
     const { host, protocol } = new URL(context.client.base_url);
-    // Another host gets no token of ours.
+    // Another host must not get this token.
     const is_ours = options.get("host") === host && `${options.get("protocol")}:` === protocol;
     if (firstArgument(input) !== "get" || !is_ours) return { data: {}, text: "" };
     const password = context.token();

@@ -1,4 +1,4 @@
-/** Deploys of what is pushed to GitHub, Gitea or Forgejo: the webhook, its secret, and what came of its events. */
+/** Deploys on push to GitHub, Gitea or Forgejo: the webhook, its secret, and its deliveries. */
 import { systemClock } from "#core/clock.ts";
 import { listTable, pagesOf } from "../lists.ts";
 import { ago, facts } from "../output.ts";
@@ -57,7 +57,7 @@ const webhooks: Verb = {
   },
 };
 
-/** The one that is named, or the only one. */
+/** The named webhook, or the only one. */
 async function webhookOf({ client }: Parameters<Verb["run"]>[0], input: Input) {
   const app_name = neededApp(input);
   if (firstArgument(input) !== "") return { app_name, git_webhook_id: firstArgument(input) };

@@ -21,7 +21,7 @@ const hostsList: Verb = {
   examples: ["hangar hosts list"],
   async run(context, input) {
     return await listTable(context, input, pagesOf(context.client, input, "GET /v1/platform/hosts", {}), {
-      heads: ["id", "region", "zone", "state", "cpus", "memory", "heard of"],
+      heads: ["id", "region", "zone", "state", "cpus", "memory", "last heartbeat"],
       row: (host) => [
         host.id,
         host.region,
@@ -55,7 +55,7 @@ const hostsShow: Verb = {
         ["builds images", host.builds || "-"],
         ["version", host.version || "-"],
         ["lease", host.lease_seconds === 0 ? "none: it is this process" : `${host.lease_seconds} s`],
-        ["heard of", seen(host)],
+        ["last heartbeat", seen(host)],
         ["address", host.address || "-"],
       ]),
     };

@@ -1,10 +1,10 @@
-/** Base images made of Debian's packages: which packages, and what a machine of them runs. */
+/** Recipes of base images: their Debian packages, and the command of a machine. */
 import { START_POSTGRES, START_REDIS } from "./start-scripts.ts";
 
 export interface BaseRecipe {
   summary: string;
   packages: readonly string[];
-  /** Files that packages are to find when they are installed, and those that the image gets beside them. */
+  /** Files that exist before the packages are installed, and files that are added after. */
   before?: Readonly<Record<string, string>>;
   files?: Readonly<Record<string, string>>;
   /** Shell lines that are run on the finished root file system; `$1` is its folder. */
@@ -36,7 +36,7 @@ export const BASES: Readonly<Record<string, BaseRecipe>> = {
   python: {
     summary: "Debian's Python 3 with pip and venv",
     packages: ["ca-certificates", "python3", "python3-pip", "python3-venv"],
-    // Debian keeps pip from its own packages; in an image there is nobody to disturb.
+    // Debian forbids pip to install beside its own packages; in an image that does no harm.
     config: { Cmd: ["python3"], Env: ["PYTHONUNBUFFERED=1", "PIP_BREAK_SYSTEM_PACKAGES=1", "PIP_NO_CACHE_DIR=1"] },
   },
   go: {
@@ -68,7 +68,7 @@ export const BASES: Readonly<Record<string, BaseRecipe>> = {
   postgres: {
     summary: "Debian's PostgreSQL, its data in /data, its password POSTGRES_PASSWORD",
     packages: ["postgresql"],
-    // The package would make a database, and a key, that every machine of the image shares.
+    // The package would create a cluster and a key that every machine of the image shares.
     before: { "/etc/postgresql-common/createcluster.conf": "create_main_cluster = false\n" },
     files: { "/usr/local/bin/start-postgres": START_POSTGRES },
     hooks: ['rm -f "$1"/etc/ssl/private/ssl-cert-snakeoil.key "$1"/etc/ssl/certs/ssl-cert-snakeoil.pem'],

@@ -75,7 +75,7 @@ suite("base images", () => {
     await assert.rejects(bootstrap(context, recipe, wanted), /mmdebstrap is not installed here/);
   });
 
-  test("a mirror that does not answer fails with mmdebstrap's own words", { skip: missing("mmdebstrap") }, async () => {
+  test("a mirror that does not answer fails with mmdebstrap's own error", { skip: missing("mmdebstrap") }, async () => {
     const wanted = { suite: "bookworm", mirror: "http://127.0.0.1:9/debian", include: [] };
     await assert.rejects(bootstrap(context, recipe, wanted), /mmdebstrap ended with \d+:[\s\S]*127\.0\.0\.1/);
   });

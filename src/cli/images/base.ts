@@ -38,7 +38,7 @@ async function makeBase(context: Context, input: Input) {
   const suite = textOption(input, "suite") ?? (await hostSuite()) ?? "bookworm";
   const more = (textOption(input, "include") ?? "").split(",").filter((name) => name !== "");
   const name = textOption(input, "name") ?? `hangar/${kind}:${suite}`;
-  // It takes minutes: a platform that does not answer, or does not know the token, is found before that.
+  // The bootstrap takes minutes: fail before it when the platform is unreachable or refuses the token.
   await context.client.call("GET /v1/images", { query: { org_slug: textOption(input, "org"), limit: 1 } });
   const made = await bootstrap(context, recipe, { suite, mirror: textOption(input, "mirror"), include: more });
   try {

@@ -10,18 +10,18 @@ import { ClientError } from "#client/client.ts";
 import { type Context, UsageError } from "../verb.ts";
 import type { BaseRecipe } from "./base-recipes.ts";
 
-/** Times of files: no file of an image is newer. Any fixed time will do; SOURCE_DATE_EPOCH names another. */
+/** Upper limit of file times in an image. Any fixed time will do; SOURCE_DATE_EPOCH sets another. */
 export const EPOCH_S = Number(process.env["SOURCE_DATE_EPOCH"] ?? 1_672_531_200);
 
 const SOURCES = ["/etc/apt/sources.list.d/debian.sources", "/etc/apt/sources.list"];
-/** Of documents only the licences stay. */
+/** Excluded documentation; only licences stay. */
 const LEFT_OUT = ["/usr/share/man/*", "/usr/share/locale/*", "/usr/share/info/*", "/usr/share/doc/*"];
 const KEPT_FILES = ["/usr/share/doc/*/copyright"];
-/** Lines of mmdebstrap that are shown when it fails. */
+/** Output lines of mmdebstrap that are shown when it fails. */
 const LAST_LINES = 15;
 
 export interface Bootstrapped {
-  /** A folder of ours that the caller removes. */
+  /** A temporary folder that the caller removes. */
   folder: string;
   file: string;
   packages: number;
@@ -95,7 +95,7 @@ async function runMmdebstrap(args: readonly string[], say: Context["say"]): Prom
     for await (const line of createInterface({ input: child.stderr })) {
       last.push(line);
       if (last.length > LAST_LINES) last.shift();
-      // Its own steps; the rest is apt's and dpkg's.
+      // Only mmdebstrap's own steps, not the output of apt and dpkg.
       const step = /^I: (.*)$/.exec(line)?.[1];
       if (step !== undefined) say(step);
     }

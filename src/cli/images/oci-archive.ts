@@ -1,4 +1,4 @@
-/** A root file system as an OCI archive of one layer, with the config that a machine of it starts by. */
+/** Writes a root file system as an OCI archive of one layer, with its image config. */
 import { createHash, type Hash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { stat } from "node:fs/promises";
@@ -10,7 +10,7 @@ const MEDIA = "application/vnd.oci.image";
 const PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 const ARCHITECTURES: Record<string, string> = { x64: "amd64", arm64: "arm64" };
 
-/** The archive as it is sent. The same file and config give the same bytes. */
+/** Streams the archive. The same file and config give the same bytes. */
 export async function ociArchive(layer: string, config: BaseRecipe["config"]): Promise<AsyncIterable<Uint8Array>> {
   const { size } = await stat(layer);
   const diff_id = await digestOf(layer);

@@ -1,4 +1,4 @@
-/** What an import sends: a file as it is, or a folder as a tar, owners, modes and hard links kept. */
+/** The upload of an import: a file as it is, or a folder as a tar with owners, modes and hard links. */
 import { createReadStream } from "node:fs";
 import { lstat, open, readdir, readlink, stat } from "node:fs/promises";
 import { join } from "node:path";
@@ -6,7 +6,7 @@ import { type PackedEntry, TAR_END, tarHeader, tarPadding } from "#archive/tar.t
 import { UsageError } from "../verb.ts";
 
 export interface Package {
-  /** What was found there, in words. */
+  /** What was found there, for display. */
   kind: string;
   chunks: AsyncIterable<Uint8Array>;
 }
@@ -20,11 +20,11 @@ export async function packageOf(path: string, onLeftOut: (what: string) => void)
   return { kind: layout ? "OCI layout" : "root file system", chunks: pack(Buffer.from(path), onLeftOut) };
 }
 
-/** The folders are sent, what is in them is not. */
+/** These folders are sent empty. */
 const KERNEL_FOLDERS = new Set(["/dev", "/proc", "/sys"]);
 
 async function* pack(root: Buffer, onLeftOut: (what: string) => void): AsyncIterable<Buffer> {
-  /** Files with several names: the first one brings the content. */
+  /** Hard links: the first entry has the content. */
   const linked = new Map<string, string>();
   const waiting = [""];
   for (let path = waiting.pop(); path !== undefined; path = waiting.pop()) {
@@ -36,7 +36,7 @@ async function* pack(root: Buffer, onLeftOut: (what: string) => void): AsyncIter
     }
     if (entry.type === "file") yield* content(file, entry);
     else yield tarHeader(entry);
-    // A machine has its own there; of a running system they would never end.
+    // A machine mounts its own there; on a running system their content is endless.
     if (entry.type === "directory" && !KERNEL_FOLDERS.has(path)) {
       const names = await readdir(file, { encoding: "latin1" as "utf8" });
       const here = path;

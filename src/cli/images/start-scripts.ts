@@ -1,11 +1,11 @@
-/** What machines of base images run: servers on a volume, as their own users. */
+/** Start scripts of base images: servers on a volume, as their own users. */
 
 /** Where the volume of a database is mounted. */
 const VOLUME = "/data";
 
 /**
- * Runs PostgreSQL on a volume. The cluster is made beside its place and renamed into it, so that a crash in the middle
- * leaves nothing that looks like one. The key of its certificate is made here, not in the image, so that no two share it.
+ * Runs PostgreSQL on a volume. The cluster is created in a temporary folder and renamed, so that a crash in between
+ * leaves no partial cluster. The key of its certificate is created here, not in the image, so that no two share it.
  */
 export const START_POSTGRES = `#!/bin/sh
 set -eu
@@ -24,7 +24,7 @@ if [ ! -e "$data" ]; then
   printf '%s\\n' "$POSTGRES_PASSWORD" > "$password"
   user="\${POSTGRES_USER:-postgres}"
   database="\${POSTGRES_DB:-$user}"
-  # Whoever names another superuser has no account of that name here to be recognised by.
+  # Another superuser has no system account of that name for peer authentication.
   [ "$user" = postgres ] && locally=peer || locally=trust
   "$programs/initdb" -D "$data.new" -U "$user" --pwfile="$password" --auth-local="$locally" --auth-host=scram-sha-256 \\
     --encoding=UTF8 --locale=C.UTF-8 --data-checksums

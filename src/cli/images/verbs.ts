@@ -141,7 +141,7 @@ async function pulled({ client, say }: Context, input: Input): Promise<Image> {
   const progress = client.stream<"POST /v1/images/pull", Progress>("POST /v1/images/pull", { body });
   const printed = new Map<string, string>();
   for await (const update of progress) {
-    // The stream began well; what went wrong later comes as its last word.
+    // The response already has status 200; a later error is the last update of the stream.
     if (update.error !== undefined) throw failureOf(update);
     if (update.image) return update.image;
     if (update.layer === undefined) continue;
@@ -158,7 +158,7 @@ function failureOf(update: Progress): ClientError {
   } as unknown as Partial<ErrorBody>);
 }
 
-/** A line for every tenth of a layer, so that a log of it stays short. */
+/** One line for every tenth of a layer, so that the log stays short. */
 function progressText({ layer = "", state, done_bytes, total_bytes }: Progress): string {
   const name = short(layer);
   if (state !== "downloading" || !total_bytes || done_bytes === undefined) return `${name}  ${state}`;

@@ -1,4 +1,4 @@
-/** An app as Fly's API describes it, as an app of a desired-state document, with what cannot be carried over. */
+/** Converts an app of Fly's API to an app of a desired-state document, with notes on what cannot be converted. */
 import type { MachineConfig, Volume } from "#client/api.ts";
 import { count } from "#core/words.ts";
 import { type AppDocument, type MachineDocument, refsOf, renameMounts } from "../apply/document.ts";
@@ -6,7 +6,7 @@ import type { FlyApi } from "./fly-api.ts";
 
 type Fields = Record<string, unknown>;
 
-/** What the API says about an app; each part in the shape that it has there. */
+/** The API responses about an app. */
 export interface FlyApp {
   app: Fields;
   machines: Fields[];
@@ -18,7 +18,7 @@ export interface FlyApp {
 
 export interface Imported {
   document: AppDocument;
-  /** What is not in the document or is different there, in words. */
+  /** What is missing or different in the document, for display. */
   notes: string[];
 }
 
@@ -62,7 +62,7 @@ const CARRIED: Record<keyof MachineConfig, boolean> = {
   schedule: true,
   services: true,
   size: true,
-  // Ids of machines that are made anew.
+  // Ids of machines, which change.
   standbys: false,
   statics: true,
   stop_config: true,
@@ -74,12 +74,12 @@ const CARRIED: Record<keyof MachineConfig, boolean> = {
   disable_machine_autostart: true,
 };
 const GONE = new Set(["destroyed", "destroying", "pending_destroy", "scheduling_destroy"]);
-/** States in which a machine is started anew; every other one rests. */
+/** States in which the imported machine is started; in any other it stays stopped. */
 const RUNNING = new Set(["started", "starting", "restarting", "replacing"]);
 
 export interface Target {
   org_slug: string;
-  /** Everything goes there; otherwise each thing keeps the name of its region. */
+  /** The region of all machines and volumes; otherwise each keeps its own. */
   region: string | undefined;
 }
 
@@ -139,7 +139,7 @@ function configOf(machine: Fields, refOf: ReadonlyMap<string, string>, note: (te
   ) as unknown as MachineConfig;
   if (config.image.startsWith("registry.fly.io/"))
     note(`${place}: its image is in Fly's registry; push it to yours (hangar registry login) and change config.image`);
-  if (config.guest?.gpus || config.guest?.gpu_kind) note(`${place}: config.guest asks for a GPU, which no host has`);
+  if (config.guest?.gpus || config.guest?.gpu_kind) note(`${place}: config.guest requests a GPU, which no host has`);
   const mounts = (config.mounts ?? []).filter(({ volume, path }) => {
     const known = volume === undefined || refOf.has(volume);
     if (!known) note(`${place}: the mount at ${path} is left out, its volume ${volume} is not one of the app`);
@@ -149,14 +149,14 @@ function configOf(machine: Fields, refOf: ReadonlyMap<string, string>, note: (te
   return renameMounts({ ...rest, ...(mounts.length > 0 ? { mounts } : {}) }, (id) => `@${refOf.get(id)}`);
 }
 
-/** What a Go program writes where it has nothing to say. */
+/** The zero values that a Go program writes for absent fields. */
 const isUnset = (value: unknown): boolean =>
   value === null ||
   value === "" ||
   value === false ||
   (typeof value === "object" && Object.keys(value as object).length === 0);
 
-/** Addresses are new ones: a box has one for all of its apps. */
+/** Addresses change: one host has one address for all of its apps. */
 function addressesOf(ips: readonly Fields[], note: (text: string) => void): string[] {
   const types = ips.map((one) => {
     const is_private = one["type"] === "private_v6" || textOf(one["ip"]).startsWith("fdaa:");

@@ -1,4 +1,4 @@
-/** `hangar launch` in a folder with a compose file. The compose file stays what is deployed; hangar.toml only names it. */
+/** `hangar launch` in a folder with a compose file: hangar.toml only refers to the compose file. */
 import { existsSync } from "node:fs";
 import { relative, resolve } from "node:path";
 import { type Group, groupsOf, processesOf } from "../app-file/groups.ts";
@@ -10,8 +10,8 @@ import { UsageError } from "../verb.ts";
 import { isDetected } from "./detect.ts";
 
 /**
- * The compose file that is asked for, or the folder's own. One that builds nothing, beside an app that can be told by its
- * files, holds the databases of a developer's computer.
+ * The compose file of `--compose`, or that of the folder. A file without builds beside a detected app is skipped: it
+ * holds the databases for local development.
  */
 export function composeFile(folder: string, given: string | undefined): string | undefined {
   if (given !== undefined) {
@@ -25,7 +25,7 @@ export function composeFile(folder: string, given: string | undefined): string |
   return [...services.values()].some(({ build }) => build !== undefined) ? found : undefined;
 }
 
-/** What is said about the file, and the head of the hangar.toml that names it. */
+/** The findings about the file, and the head of the hangar.toml that refers to it. */
 export function composeFor(folder: string, path: string) {
   const project = readProject(path, process.env, []);
   const file = relative(folder, path);
@@ -46,7 +46,7 @@ export function composeFor(folder: string, path: string) {
     file,
     head: `# Written by \`hangar launch\`: each service of ${file} is a process group of this app.\n`,
     data: { kind: "compose", file, groups: groups.map(({ name }) => name), notes: project.notes },
-    told: lines,
+    findings: lines,
     next: "`hangar deploy --dry-run`, then `hangar deploy`",
   };
 }

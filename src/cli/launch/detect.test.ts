@@ -5,7 +5,7 @@ import { detect } from "./detect.ts";
 
 const json = (value: object): string => JSON.stringify(value);
 
-/** Folders as the projects' own guides have them, and what must be in their Dockerfile. */
+/** Folders as in the frameworks' own guides, and what must be in their Dockerfile. */
 const KINDS: readonly [kind: string, files: Record<string, string>, in_dockerfile: RegExp][] = [
   [
     "Node",
@@ -54,7 +54,7 @@ suite("the kind of an app by its folder", () => {
     assert.deepEqual([found.kind, found.port, found.image], ["Dockerfile", 3000, undefined]);
   });
 
-  test("what cannot be run is refused with what is missing", () => {
+  test("a folder without a way to run it is refused with the missing file", () => {
     const refused: [Record<string, string>, RegExp][] = [
       [{}, /has none of Dockerfile, compose\.yaml, package\.json/],
       [{ "package.json": "{}" }, /no start script/],

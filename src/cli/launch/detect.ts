@@ -9,11 +9,11 @@ import { healthCheck } from "./healthcheck.ts";
 
 export interface Detected {
   kind: string;
-  /** What in the folder says so. */
+  /** The file that decided. */
   why: string;
   /** The port that the server listens on. */
   port: number;
-  /** Instead of a look whether the port is open. */
+  /** Instead of a check that the port is open. */
   check?: Table;
   /** The Dockerfile to write, given the base image; undefined when the folder has its own. */
   image?: { base: string; dockerfile(base: string): string };
@@ -41,7 +41,7 @@ class Folder {
 
 type Detector = (folder: Folder) => Detected | undefined;
 
-/** The first that finds its files decides: a Rails app has a package.json too, so Ruby comes before Node. */
+/** The first match wins: a Rails app has a package.json too, so Ruby comes before Node. */
 const DETECTORS: readonly Detector[] = [docker, ruby, php, python, node, go, staticFiles];
 
 const FILES = [
@@ -64,7 +64,7 @@ export function detect(path: string): Detected {
   throw new UsageError(`${path} has none of Dockerfile, compose.yaml, ${FILES.join(", ")}: write a Dockerfile`);
 }
 
-/** Whether an app can be told by the files of the folder. */
+/** Whether the folder has the files of a supported kind of app. */
 export function isDetected(path: string): boolean {
   return new Folder(path).first(["Dockerfile", "manage.py", ...FILES]) !== undefined;
 }
@@ -97,7 +97,7 @@ function packageOf(folder: Folder): { scripts?: Record<string, string>; main?: s
   }
 }
 
-/** Web servers of Python by the package that brings them, with the command that runs them. */
+/** Python web servers by package, each with its command. */
 const PYTHON_SERVERS: readonly [package_name: string, command: (module: string) => string[]][] = [
   ["uvicorn", (module) => ["uvicorn", `${module}:app`, "--host", "0.0.0.0", "--port", String(PORT)]],
   ["gunicorn", (module) => ["gunicorn", `${module}:app`, "--bind", `0.0.0.0:${PORT}`]],
@@ -125,7 +125,7 @@ function go(folder: Folder): Detected | undefined {
   if (!folder.has("go.mod")) return undefined;
   const [, version = "1"] = /^go (\d+\.\d+)/m.exec(folder.read("go.mod")) ?? [];
   const image = { base: `golang:${version}`, dockerfile: goImage };
-  return { kind: "Go", why: `go.mod asks for Go ${version}`, port: PORT, image };
+  return { kind: "Go", why: `go.mod requires Go ${version}`, port: PORT, image };
 }
 
 function ruby(folder: Folder): Detected | undefined {

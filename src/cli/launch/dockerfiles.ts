@@ -1,6 +1,6 @@
-/** Small Dockerfiles, one for each kind of app. Dependencies come before the code, so that a change of code is quick. */
+/** Small Dockerfiles, one for each kind of app. Dependencies come before the code, so that their layer is cached. */
 
-/** What a server is told to listen on, in PORT where it reads that. */
+/** The port that a server listens on, also set as PORT. */
 export const PORT = 8080;
 
 type Dockerfile = (base: string) => string;
@@ -16,7 +16,7 @@ export const nodeImage =
       `FROM ${base}`,
       "WORKDIR /app",
       "COPY package*.json ./",
-      // What builds needs its development dependencies, which go afterwards.
+      // The build needs development dependencies, which are removed afterwards.
       `RUN ${locked ? "npm ci" : "npm install"}${builds ? "" : " --omit=dev"}`,
       "COPY . .",
       builds && "RUN npm run build && npm prune --omit=dev",

@@ -4,7 +4,7 @@ import { healthCheck } from "./healthcheck.ts";
 
 const TIMES = { interval: "5s", timeout: "2s", grace_period: "1s" };
 
-test("a HEALTHCHECK becomes a check from outside when its command asks a port of the machine", () => {
+test("a HEALTHCHECK becomes a TCP or HTTP check when its command probes a port of the machine", () => {
   const cases: [string, object | undefined][] = [
     ["FROM x\n", undefined],
     ["FROM x\nHEALTHCHECK NONE\n", undefined],

@@ -1,10 +1,10 @@
-/** The HEALTHCHECK of a Dockerfile as a check of the app file: OCI images have no field for it. */
+/** Converts the HEALTHCHECK of a Dockerfile to a check of the app file: OCI images have no field for it. */
 import { checkOf } from "../compose/health.ts";
 import type { Table } from "../compose/read.ts";
 
 const TIMES = { interval: "interval", timeout: "timeout", grace_period: "start-period" };
 
-/** Undefined when there is none, or when its command cannot be seen from outside. */
+/** Undefined when there is none, or when its command is no TCP or HTTP probe. */
 export function healthCheck(dockerfile: string): Table | undefined {
   // The last one counts, as for Docker.
   const text = dockerfile.replaceAll(/\\[ \t]*\r?\n/g, " ");
@@ -19,13 +19,13 @@ export function healthCheck(dockerfile: string): Table | undefined {
   return { interval: "5s", timeout: "2s", grace_period: "1s", ...Object.fromEntries(given), ...check };
 }
 
-/** A command as words, or as a line for a shell. */
+/** A command in exec form (JSON) or shell form, as one line. */
 function wordsOf(command: string): string {
   try {
     const words = JSON.parse(command) as unknown;
     if (Array.isArray(words)) return words.join(" ");
   } catch {
-    // It is for a shell.
+    // Shell form.
   }
   return command;
 }

@@ -41,7 +41,7 @@ const launch: Verb = {
     const files = filesOf(folder, found, { base, name: nameOf(input, folder), port: portOf(input, found) });
     const data = { kind: found.kind, why: found.why, ...(base === undefined ? {} : { base }), files };
     const finding = `This is ${found.kind}: ${found.why}.`;
-    return await written(folder, files, { data, told: finding, next: "look at them, then `hangar deploy`" }, input);
+    return await written(folder, files, { data, findings: finding, next: "look at them, then `hangar deploy`" }, input);
   },
 };
 
@@ -50,19 +50,19 @@ interface WrittenFile {
   text: string;
 }
 
-/** Writes the files, unless they are only to be shown. */
+/** Writes the files, or only shows them in a dry run. */
 async function written(
   folder: string,
   files: readonly WrittenFile[],
-  { data: facts, told, next }: { data: object; told: string; next: string },
+  { data: facts, findings, next }: { data: object; findings: string; next: string },
   input: Input,
 ): Promise<Result> {
   const data = { ...facts, files };
-  if (input.options["dryRun"] === true) return { data, text: [told, ...files.map(shown)].join("\n\n") };
+  if (input.options["dryRun"] === true) return { data, text: [findings, ...files.map(shown)].join("\n\n") };
   await refuseOverwriting(folder, files, input);
   for (const { path, text } of files) writeFileSync(join(folder, path), text);
   const names = files.map(({ path }) => path).join(", ");
-  return { data, text: `${told}\nwrote ${names}\nNext: ${next}` };
+  return { data, text: `${findings}\nwrote ${names}\nNext: ${next}` };
 }
 
 function filesOf(
@@ -116,18 +116,18 @@ function portOf(input: Input, { port }: Detected): number {
   return given;
 }
 
-/** A base image that was made on the platform from Debian's packages, so that no registry is needed. */
+/** A base image that `hangar images base` made on the platform, so that no registry is needed. */
 async function ownBase({ client, say }: Context, { kind }: Detected): Promise<string | undefined> {
   const prefix = `hangar/${kind.toLowerCase().split(" ")[0]}:`;
   try {
     for await (const { name } of client.list("GET /v1/images", {})) if (name.startsWith(prefix)) return name;
   } catch {
-    say("the platform was not asked for base images: it does not respond, or there is no token");
+    say("the base images are not known: the platform does not respond, or there is no token");
   }
   return undefined;
 }
 
-/** What a person wrote is replaced only if that person says so. */
+/** Existing files are replaced only after confirmation. */
 async function refuseOverwriting(folder: string, files: readonly WrittenFile[], input: Input) {
   const there = files.filter(({ path }) => existsSync(join(folder, path))).map(({ path }) => path);
   if (there.length === 0 || input.options["overwrite"] === true) return;

@@ -1,7 +1,7 @@
 import type { MachineConfig } from "#client/api.ts";
 import { type Input, listOption, numberOption, textOption, UsageError } from "../verb.ts";
 
-/** Options that become parts of a machine's config; the same for `run` and `update`. */
+/** Options that set fields of a machine's config; the same for `run` and `update`. */
 export const CONFIG_OPTIONS: readonly (readonly [string, string])[] = [
   ["-e, --env <pairs...>", "environment variables, NAME=VALUE"],
   ["-m, --metadata <pairs...>", "metadata, KEY=VALUE"],
@@ -17,7 +17,7 @@ export const CONFIG_OPTIONS: readonly (readonly [string, string])[] = [
   ["--config <json>", "further config fields, as JSON"],
 ];
 
-/** The config the options spell. What is not named is not in it. */
+/** The fields of the config that the options set. */
 export function configOf(input: Input): Partial<MachineConfig> {
   const env = pairs(listOption(input, "env"));
   const metadata = pairs(listOption(input, "metadata"));
@@ -68,7 +68,7 @@ function json(text: string | undefined): Partial<MachineConfig> {
   }
 }
 
-/** `vol_1:/data` is the volume and where the machine sees it. */
+/** `vol_1:/data` is the volume and its mount path. */
 function mount(text: string): NonNullable<MachineConfig["mounts"]>[number] {
   const at = text.indexOf(":");
   const [volume, path] = [text.slice(0, at), text.slice(at + 1)];

@@ -1,4 +1,4 @@
-/** Why a machine is as it is: told from its events, its config and what the edge proxy says. */
+/** Explains a machine's state from its events, its config and the services of the edge proxy. */
 import type { Machine, MachineConfig } from "#client/api.ts";
 import { systemClock } from "#core/clock.ts";
 import { NO_LIMIT } from "#core/machine-settings.ts";
@@ -12,7 +12,7 @@ type Services = Awaited<ReturnType<typeof readServices>>;
 type Facts = { machine_io?: string };
 type Event = Machine["events"][number];
 
-/** One thing that is known, and what to do about it where something can be done. */
+/** One fact about the machine, with a command to try where there is one. */
 interface Reason {
   about: "state" | "restart" | "starts" | "checks" | "traffic" | "lease" | "host" | "egress" | "disk";
   text: string;
@@ -45,7 +45,7 @@ const hint = (reason: Reason): string => (reason.try ? `\n${" ".repeat(9)}try: $
 const readServices = ({ client }: Context, app_name: string) =>
   client.call("GET /v1/apps/:app_name/services", { params: { app_name } });
 
-/** What may be going on where nobody can look. */
+/** What may happen on a host that sends no heartbeats. */
 const hostWords = ({ state }: Machine, { metadata }: MachineConfig): string =>
   metadata?.["hangar_on_host_loss"] === "move"
     ? "it is frozen there, and starts on another host when its host is lost"
@@ -74,7 +74,7 @@ function explain(machine: Machine, app_name: string, services: Services, now_ms:
   ];
 }
 
-/** Who did it, in words; the names are those of the events. */
+/** Descriptions of the `source` of an event. */
 const WHO: Record<string, string> = {
   user: "a user requested it",
   proxy: "the edge proxy: the machine was idle, or a request arrived",
@@ -88,7 +88,7 @@ function stateReason(machine: Machine, now_ms: number): Reason {
   const last = machine.events.find(({ status }) => status === machine.state) ?? machine.events[0];
   if (!last) return { about: "state", text: `it is ${machine.state}, and has no events yet` };
   const since = ago(last.timestamp, now_ms);
-  // The host only reports what others began: the events before, the newest first, say who and why.
+  // The host only reports results: the cause is in the events before, newest first.
   const before = machine.events.slice(machine.events.indexOf(last));
   const cause = before.find((event) => exitText(event) ?? errorText(event)) ?? last;
   const requested = before.find(({ source }) => source !== "host") ?? last;
@@ -183,7 +183,7 @@ function trafficReasons(
   );
 }
 
-/** What it may reach, and what it was denied lately. */
+/** Its egress policy, and its recently denied connections. */
 async function egressReasons(context: Context, input: Input, machine: Machine, app_name: string): Promise<Reason[]> {
   const params = { app_name };
   const policy = await context.client.call("GET /v1/apps/:app_name/egress", { params });
@@ -192,7 +192,7 @@ async function egressReasons(context: Context, input: Input, machine: Machine, a
   const [first, ...rest] = egressText(policy).split("\n");
   const denied = async (metric: string): Promise<number> => {
     const query = `sum(increase(${metric}{instance="${machine.instance_id}"}[15m]))`;
-    // What is measured may be out of reach, or not for this token: the rest is told all the same.
+    // Metrics may be unavailable or not allowed for this token: the other facts are still shown.
     const found = await instant(context, ofOrg, query).catch(() => []);
     return Math.round(Number(found[0]?.value?.[1] ?? 0));
   };
@@ -214,7 +214,7 @@ async function egressReasons(context: Context, input: Input, machine: Machine, a
   ];
 }
 
-/** How fast its disks are held to; nothing where there is no limit, or where this token may not know. */
+/** The I/O limit of its disks; nothing without a limit, or where this token may not read it. */
 async function diskReason({ client }: Context): Promise<Reason[]> {
   const { machine_io = NO_LIMIT } = await client.call("GET /v1/platform/facts", {}).catch(() => ({}) as Facts);
   if (machine_io === NO_LIMIT) return [];

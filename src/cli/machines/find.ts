@@ -13,7 +13,7 @@ export interface Found {
   headers: Record<string, string>;
 }
 
-/** The machine a command is about: an id or a name, looked for in the app, or in the whole organization. */
+/** Finds the machine of a command by id or name, in the app or in the whole organization. */
 export async function findMachine(context: Context, input: Input, place = 0): Promise<Found> {
   const wanted = input.args[place] ?? "";
   const app_name = await homeOf(context, input, wanted);
@@ -24,7 +24,7 @@ export async function findMachine(context: Context, input: Input, place = 0): Pr
   return { params: { app_name, machine_id }, headers };
 }
 
-/** An app that the command line names is the only one; the default goes before the others. */
+/** Searches only an app named on the command line; the default app is searched before the others. */
 async function homeOf(context: Context, input: Input, wanted: string): Promise<string> {
   const app_name = textOption(input, "app");
   if (app_name === undefined) return await appOf(context, input, wanted);

@@ -42,8 +42,8 @@ function oomText({ oom_killed, oom }: ExitWords): string {
 }
 
 /**
- * Does `work`, then waits until the machine is in one of the states, telling on stderr what happens to it
- * meanwhile. The wait decides; the events are only for whoever is watching.
+ * Does `work`, then waits until the machine is in one of the states, and prints its events on stderr meanwhile. The
+ * wait decides; the events are only for display.
  */
 export async function andWait(
   context: Context,
@@ -61,7 +61,7 @@ export async function andWait(
   void printEvent(context, app_name, machine_id, before[0]?.timestamp ?? 0, started, watching.signal);
   try {
     await work();
-    // A machine that does its work in a moment may be at rest again before anybody looks.
+    // A short-lived machine may have stopped again before the first poll.
     await waitFor(context, found, [...states, "failed", "settled"]);
     const machine = await readMachine(context, found);
     if (!states.includes(machine.state) && machine.state === "failed") throw failed(machine);
@@ -79,7 +79,7 @@ async function waitFor({ client }: Context, { params }: Found, states: readonly 
       await client.call("GET /v1/apps/:app_name/machines/:machine_id/wait", { params, query });
       return;
     } catch (thrown) {
-      // A long way takes several waits; a destroyed machine is what was waited for, or never will be.
+      // A long transition takes several waits; a destroyed machine reaches no further state.
       if (thrown instanceof ClientError && thrown.http === 408) continue;
       if (thrown instanceof ClientError && thrown.http === 404 && states.includes("destroyed")) return;
       throw thrown;
@@ -87,7 +87,7 @@ async function waitFor({ client }: Context, { params }: Found, states: readonly 
   }
 }
 
-/** The state a machine is in, and why if it says so. */
+/** The state of a machine, with the reason if its events have one. */
 export function stateText({ state, events }: Machine): string {
   const [event] = events;
   return `${state}${state !== "started" && event?.request ? reasonOf(event.request) : ""}`;
@@ -122,6 +122,6 @@ async function printEvent(
       );
     }
   } catch {
-    // Nobody is told then; the wait goes on.
+    // No events are printed then; the wait continues.
   }
 }

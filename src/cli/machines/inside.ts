@@ -32,7 +32,7 @@ export const machinesExec: Verb = {
     const timeout = numberOption(input, "timeout");
     const body = { command: [...input.rest], ...(timeout === undefined ? {} : { timeout }) };
     const data = await context.client.call("POST /v1/apps/:app_name/machines/:machine_id/exec", { params, body });
-    // As over ssh: what the program of one's choice writes is for the terminal, or the file, behind this one.
+    // As with ssh, the program's output goes unescaped to this command's stdout and stderr.
     if (data.stderr) process.stderr.write(data.stderr.replace(/\n?$/, "\n"));
     return { data, text: data.stdout.replace(/\n$/, ""), raw: true, exit: data.exit_code };
   },

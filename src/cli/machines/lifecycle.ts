@@ -5,12 +5,12 @@ import { andWait } from "./follow.ts";
 
 const DETACH: readonly [string, string] = ["--detach", "do not wait until it is done"];
 
-/** Verbs that ask for a state and wait until the machine is there. */
+/** Commands that request a state and wait until the machine has reached it. */
 function lifecycle(
   message: string,
   summary: string,
   states: readonly string[],
-  ask: (context: Context, found: Found, input: Input) => Promise<unknown>,
+  request: (context: Context, found: Found, input: Input) => Promise<unknown>,
   more: Verb["options"] = [],
 ): Verb {
   const verb = message.split(" ")[1] ?? "";
@@ -25,16 +25,16 @@ function lifecycle(
       const found = await findMachine(context, input);
       const { machine_id } = found.params;
       if (input.options["detach"] === true) {
-        await ask(context, found, input);
+        await request(context, found, input);
         return { data: { id: machine_id, asked: verb }, text: `requested ${verb} of ${machine_id}` };
       }
-      const machine = await andWait(context, found, states, () => ask(context, found, input));
+      const machine = await andWait(context, found, states, () => request(context, found, input));
       return { data: machine, text: `${machine.id} (${machine.name}) is ${machine.state}${whyOf(machine, states)}` };
     },
   };
 }
 
-/** Why a suspended machine is frozen in memory, or stopped instead, or booted cold; the event says so. */
+/** The reason in the event: why a machine is frozen in memory, stopped instead of suspended, or booted cold. */
 function whyOf({ state, events }: Machine, [wanted = ""]: readonly string[]): string {
   if (!["suspended", "started"].includes(wanted)) return "";
   const why = events.find(({ status }) => status === state)?.request?.["reason"];
@@ -107,12 +107,12 @@ export const machinesDestroy = lifecycle(
   ],
 );
 
-/** Verbs that take effect at once. */
+/** Commands that take effect at once. */
 function atOnce(
   message: string,
   summary: string,
   done: string,
-  ask: (context: Context, found: Found) => Promise<unknown>,
+  request: (context: Context, found: Found) => Promise<unknown>,
 ): Verb {
   return {
     words: message,
@@ -123,7 +123,7 @@ function atOnce(
     examples: [`hangar ${message} $MACHINE`],
     async run(context, input) {
       const found = await findMachine(context, input);
-      const data = await ask(context, found);
+      const data = await request(context, found);
       return { data, text: `${found.params.machine_id} ${done}` };
     },
   };

@@ -3,7 +3,7 @@ import { runOnce } from "../runs/once.ts";
 import { firstArgument, type Input, listOption, neededApp, textOption, UsageError, type Verb } from "../verb.ts";
 import { machinesRun } from "./verbs.ts";
 
-/** The image that comes with the platform listens here, so nobody has to know. */
+/** Default ports of the images that come with the platform. */
 const BUILT_IN: Record<string, string> = { "hangar/hello": "8080:8080/http" };
 
 /** The shortest way from an image to something that answers. */
@@ -40,7 +40,7 @@ export const run: Verb = {
     const made = await context.client
       .call("POST /v1/apps", { body: { app_name, org_slug } })
       .catch((thrown: unknown) => {
-        // It is there already; whether we may use it, the next request says.
+        // The app exists; the next request fails if this token may not use it.
         if (thrown instanceof ClientError && thrown.body.status === "name_taken") return undefined;
         throw thrown;
       });
@@ -48,7 +48,7 @@ export const run: Verb = {
     if (once) return await runOnce(context, input, { app_name, image, command: input.rest });
     const port = BUILT_IN[image];
     const ports = listOption(input, "port").length > 0 || !port ? {} : { port: [port] };
-    // Whoever suspends it and asks again expects an answer: a request starts it, also where nothing stops it by itself.
+    // Autostart is on even without autostop: a request to a machine that was suspended by hand starts it.
     const autostop = textOption(input, "autostop") ?? "off";
     const options: Input["options"] = { ...input.options, ...ports, app: app_name, autostop };
     return await machinesRun.run(context, { ...input, options });

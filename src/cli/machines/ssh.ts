@@ -3,7 +3,7 @@ import { type Context, type Input, neededApp, type Result, textOption, UsageErro
 import { APP, type Found, findMachine } from "./find.ts";
 import { attach, isTerminal } from "./terminal.ts";
 
-/** Runs a line where the last one ended, and tells where it ended itself, behind a sign that no program prints. */
+/** Runs a line in the working directory of the last one, and prints its own behind this separator. */
 const SIGN = "\u001e";
 const SCRIPT = `cd "$1" || exit; eval "$2"; code=$?; printf '${SIGN}%s' "$PWD"; exit $code`;
 
@@ -12,13 +12,13 @@ interface Ran {
   stdout: string;
   stderr: string;
   exit_code: number;
-  /** Where it ended. */
+  /** The working directory after the line. */
   directory: string;
 }
 
 /**
- * At a terminal, a terminal. Otherwise lines come from a file or another program: each runs to its end, and what it says
- * comes then.
+ * Opens a terminal when stdin is one. Otherwise the lines of stdin run one by one, and the output of each is printed
+ * when it has ended.
  */
 export const ssh: Verb = {
   words: "ssh",
@@ -48,7 +48,7 @@ export const ssh: Verb = {
   },
 };
 
-/** A running machine of the app, for whoever names only the app. */
+/** A running machine of the app, when the command names only the app. */
 async function anyRunning({ client }: Context, input: Input): Promise<string> {
   const app_name = neededApp(input);
   const query = { summary: true, state: ["started"] };
@@ -67,7 +67,7 @@ async function runLine({ client }: Context, { params }: Found, directory: string
   const body = { command: ["sh", "-c", SCRIPT, "sh", directory, command] };
   const said = await client.call("POST /v1/apps/:app_name/machines/:machine_id/exec", { params, body });
   const { stderr, exit_code } = said;
-  // A line that ends its shell tells nothing: the next one begins where this one did.
+  // A line that exits its shell prints no directory: the next one runs in the same.
   const at = said.stdout.lastIndexOf(SIGN);
   const [stdout, ended] = at < 0 ? [said.stdout, ""] : [said.stdout.slice(0, at), said.stdout.slice(at + 1)];
   return { command, stdout, stderr, exit_code, directory: ended || directory };

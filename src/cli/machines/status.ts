@@ -1,4 +1,4 @@
-/** `hangar ps` and `hangar status`: what runs, and whether an app is healthy. */
+/** `hangar ps` and `hangar status`: the state of machines, and the health of an app. */
 import type { Machine } from "#client/api.ts";
 import { systemClock } from "#core/clock.ts";
 import { count } from "#core/words.ts";

@@ -1,17 +1,17 @@
-/** The terminal at which the command was typed, given to a program in a machine until it ends. */
+/** Attaches the local terminal to a program in a machine until it exits. */
 import { spawnSync } from "node:child_process";
 import { openTerminal, type RemoteTerminal, type TerminalEnd } from "#client/terminal.ts";
 import type { Context, Result } from "../verb.ts";
 import type { Found } from "./find.ts";
 
-/** As ssh says it: the line was lost, which is no code of the program. */
+/** Exit code of ssh for a lost connection, which is not a code of the program. */
 const LOST = 255;
-/** Typed at the beginning of a line it leaves, whatever the program does, and also when nothing answers any more. */
+/** Escape sequence of ssh: at the beginning of a line it disconnects, even when the remote side does not respond. */
 const LEAVE = "~.";
 
 export const isTerminal = (): boolean => process.stdin.isTTY === true && process.stdout.isTTY === true;
 
-/** Every key goes to the program, Ctrl-C as well; what it draws is drawn here. */
+/** Sends every key to the program, Ctrl-C too, and prints its output. */
 export async function attach(context: Context, { params }: Found, command?: readonly string[]): Promise<Result> {
   const { stdin, stdout } = process;
   const size = () => ({ rows: stdout.rows || 24, cols: stdout.columns || 80 });
@@ -26,7 +26,7 @@ export async function attach(context: Context, { params }: Found, command?: read
   const follow = (): void => terminal.resize(size());
   const typed = keysFor(terminal);
   stdin.setRawMode(true);
-  // What Node calls raw still adds a carriage return to each line feed; to a program that draws they are two things.
+  // Node's raw mode leaves `opost` on, which adds a carriage return to each line feed and breaks full-screen programs.
   spawnSync("stty", ["-opost"], { stdio: ["inherit", "ignore", "ignore"] });
   stdin.on("data", typed).resume();
   stdout.on("resize", follow);
@@ -42,7 +42,7 @@ export async function attach(context: Context, { params }: Found, command?: read
   return { data: end, text: "", exit: end.exit_code ?? LOST };
 }
 
-/** Passes keys on, all but the ones that leave. */
+/** Sends keys to the terminal, except the escape sequence. */
 function keysFor(terminal: RemoteTerminal): (keys: Buffer) => void {
   let line = "";
   return (keys) => {

@@ -1,4 +1,4 @@
-/** All machines on one page: their state, what they use, what happened and what they wrote last. */
+/** All machines on one page: their state, usage, events and last log lines. */
 import { systemClock } from "#core/clock.ts";
 import { count } from "#core/words.ts";
 import { type Found, range } from "../metrics/ask.ts";
@@ -12,9 +12,9 @@ const STEP_S = 30;
 const SPARK_COLUMNS = 12;
 const EVENTS = 8;
 const LINES = 8;
-/** Apps whose logs are read, the busiest first: a page that is drawn again and again asks little. */
+/** Number of apps whose logs are read, busiest first: limits the requests of each refresh. */
 const LOGGED_APPS = 5;
-/** Machines on the page; the busiest come first, and the rest is counted. */
+/** Number of machines on the page, busiest first; the others are counted. */
 const SHOWN = 200;
 
 const CPU = 'sum by (instance) (rate(svc_instance_cpu{mode=~"user|system"}[1m])) / 100';
@@ -37,7 +37,7 @@ export const top: Verb = {
     const data = machines
       .map(({ id, name, app_name, state, version, updated_at }) => {
         const [busy, held] = [cpu.get(version) ?? [], memory.get(version) ?? []];
-        // What a machine used before it stopped is history.
+        // The usage of a machine before it stopped is not current.
         const [cpu_now, memory_now] = state === "started" ? [busy.at(-1), held.at(-1)] : [];
         return {
           id,
@@ -83,11 +83,11 @@ const readMachines = ({ client }: Context, input: Input) =>
 
 const orgOf = (input: Input): { org_slug: string } => ({ org_slug: textOption(input, "org") ?? "personal" });
 
-/** The last minutes of a query by instance; nothing where metrics cannot be asked. */
+/** The last minutes of a query by instance; empty where metrics are unavailable. */
 async function used(context: Context, input: Input, query: string, now_ms: number): Promise<Map<string, number[]>> {
   const end = Math.floor(now_ms / 1000);
-  const asked = { start: end - MINUTES * 60, end, step: STEP_S };
-  const found: Found[] = await range(context, input, query, asked).catch(() => []);
+  const last = { start: end - MINUTES * 60, end, step: STEP_S };
+  const found: Found[] = await range(context, input, query, last).catch(() => []);
   return new Map(
     found.map(({ metric, values = [] }) => [metric["instance"] ?? "", values.map(([, value]) => Number(value))]),
   );
@@ -105,7 +105,7 @@ async function readEvents({ client }: Context, input: Input): Promise<string[]> 
   );
 }
 
-/** The newest lines of these apps, by time. One that was deleted just now has none. */
+/** The newest log lines of these apps, by time. An app that was just deleted has none. */
 async function readLogs({ client }: Context, apps: readonly string[]): Promise<string[]> {
   const found = await Promise.all(
     apps.map(async (app_name) => {

@@ -48,7 +48,7 @@ export const machinesList: Verb = {
   },
 };
 
-/** What was known last is not what is, when its host is not heard of. */
+/** The state for display: the last known one is marked when the host sends no heartbeats. */
 export const knownState = ({
   state,
   host_status = "ok",

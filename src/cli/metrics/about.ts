@@ -1,4 +1,4 @@
-/** What the metrics themselves are like: who is asked for them, and what costs most. */
+/** Metrics about metrics: scrape targets and cardinality. */
 import { table } from "../output.ts";
 import { numberOption, type Verb } from "../verb.ts";
 import { askMetrics, ORG } from "./ask.ts";
@@ -44,8 +44,8 @@ export const metricsCardinality: Verb = {
   async run(context, input) {
     const route = "GET /prometheus/:org_slug/api/v1/status/tsdb";
     const query = { topN: numberOption(input, "top") ?? 10 };
-    type Told = { seriesCountByMetricName: Count[]; labelValueCountByLabelName: Count[] };
-    const { data } = await askMetrics<{ data: Told }>(context, input, route, { query });
+    type Cardinality = { seriesCountByMetricName: Count[]; labelValueCountByLabelName: Count[] };
+    const { data } = await askMetrics<{ data: Cardinality }>(context, input, route, { query });
     const listed = (head: [string, string], counts: readonly Count[]): string =>
       table(
         head,

@@ -16,7 +16,7 @@ interface PrometheusReply {
 
 type MetricsRoute = Extract<keyof Api, `GET /prometheus/${string}`>;
 
-/** A created token goes under another scheme than the full-access one; which one it is, the platform knows. */
+/** Queries metrics. A restricted token needs another scheme than the full-access one; the platform knows its kind. */
 export async function askMetrics<Data>(
   context: Context,
   input: Input,
@@ -39,7 +39,7 @@ export async function instant(context: Context, input: Input, query: string, tim
     query: { query, time },
   });
   const { resultType, result } = reply.data;
-  // A number alone is a series without a name.
+  // A scalar is a series without a name.
   if (resultType === "scalar" || resultType === "string") {
     return [{ metric: {}, value: result as unknown as [number, string] }];
   }
@@ -58,7 +58,7 @@ export async function range(
   return reply.data.result;
 }
 
-/** `name{label="value"}`, as one writes it in a query. */
+/** `name{label="value"}`, as written in a query. */
 export function seriesText({ __name__ = "", ...labels }: Record<string, string>): string {
   const pairs = Object.entries(labels).map(([name, value]) => `${name}=${JSON.stringify(value)}`);
   return pairs.length === 0 ? __name__ || "{}" : `${__name__}{${pairs.join(", ")}}`;

@@ -1,4 +1,4 @@
-/** Series drawn with characters: braille dots, two across and four down in each, so that a small plot shows much. */
+/** Plots series with braille characters, each of two by four dots. */
 
 export interface Line {
   name: string;
@@ -76,7 +76,7 @@ export function sparkline(values: readonly number[], columns: number): string {
 const least = (list: readonly number[]): number => list.reduce((a, b) => Math.min(a, b), Number.POSITIVE_INFINITY);
 const most = (list: readonly number[]): number => list.reduce((a, b) => Math.max(a, b), Number.NEGATIVE_INFINITY);
 
-/** A series that never changes still needs a height. */
+/** A constant series still needs a height. */
 function bounds(low: number, high: number): [number, number] {
   return low === high ? [Math.min(0, low), high === 0 ? 1 : Math.max(0, high)] : [low, high];
 }

@@ -5,7 +5,7 @@ import { askMetrics, durationOption, type Found, instant, ORG, range, seriesText
 import { plot, shortNumber, sparkline } from "./plot.ts";
 
 const QUERY: readonly [string, string] = ["<query>", "MetricsQL or PromQL"];
-/** Plots have so many rows; more lines than this would be one tangle. */
+/** Height of plots, and the highest number of series that stay readable. */
 const PLOT_ROWS = 12;
 const PLOT_LINES = 20;
 
@@ -39,7 +39,7 @@ export const metricsRange: Verb = {
   async run(context, input) {
     const last = durationOption(input, "last", "1h");
     const end = Math.floor(systemClock.now() / 1000);
-    // Two points to a column, and not closer than samples are.
+    // Two points per column, but not below the scrape interval.
     const step = durationOption(input, "step", `${Math.max(15, Math.ceil(last / (columns() * 2)))}s`);
     const found = await range(context, input, firstArgument(input), { start: end - last, end, step });
     if (found.length === 0) return { data: found, text: "nothing matches" };
@@ -84,7 +84,7 @@ export const metricsSeries: Verb = {
   },
 };
 
-/** Columns of `metrics top`, each a query whose series are told apart by `app` and `instance`. */
+/** Columns of `metrics top`, each a query whose series are identified by `app` and `instance`. */
 const TOP: readonly [head: string, query: string][] = [
   ["cpu", 'sum by (app, instance) (rate(svc_instance_cpu{mode=~"user|system"}[1m])) / 100'],
   ["memory", "sum by (app, instance) (svc_instance_memory_mem_total - svc_instance_memory_mem_available)"],

@@ -61,7 +61,7 @@ export const certsAdd: Verb = {
 
 type Certificate = Api["GET /v1/apps/:app_name/certificates/:hostname"]["answer"];
 
-/** What to do before a name leads anywhere. */
+/** The DNS record that verifies a host name, with instructions. */
 function proofWords(app_name: string, { hostname, kind, ownership: { type, name, value } }: Certificate): string {
   const other = kind === "acme" ? [nextOf(hostname)] : [];
   return [
@@ -74,11 +74,11 @@ function proofWords(app_name: string, { hostname, kind, ownership: { type, name,
   ].join("\n");
 }
 
-/** By http-01 the authority's certificate is a proof itself; by dns-01 the proof comes first. */
+/** An http-01 certificate verifies the name itself; dns-01 needs the verification first. */
 const nextOf = (hostname: string): string =>
   hostname.startsWith("*.")
-    ? "Once it is proved, a certificate is ordered from the authority (dns-01)."
-    : "A certificate from the authority proves it, too; it is being asked for.";
+    ? "Once it is verified, a certificate is ordered from the certificate authority (dns-01)."
+    : "A certificate from the certificate authority verifies it, too; it is being ordered.";
 
 const shown = (app_name: string, one: Certificate): string =>
   [

@@ -2,7 +2,7 @@ import { firstArgument, UsageError, type Verb } from "../verb.ts";
 
 const APP: readonly [string, string] = ["<app>", "the app"];
 
-/** A policy in words, for people. */
+/** An egress policy for display. */
 export function egressText({ mode, allow }: { mode: string; allow: readonly string[] }): string {
   if (mode === "none") return "none: machines reach their own network only";
   if (mode === "all") return "all: machines reach everything but private and link-local addresses";
@@ -22,15 +22,15 @@ export const egressShow: Verb = {
   },
 };
 
-/** What `egress set` and `[egress]` say, as the API wants it. */
-export function egressBody(words: readonly string[]): { mode: "all" | "none" | "list"; allow: string[] } {
-  const [only] = words;
-  if (words.length === 1 && (only === "all" || only === "none")) return { mode: only, allow: [] };
-  if (words.some((word) => word === "all" || word === "none"))
+/** Converts the arguments of `egress set` and the list of `[egress]` to the API's form. */
+export function egressBody(args: readonly string[]): { mode: "all" | "none" | "list"; allow: string[] } {
+  const [only] = args;
+  if (args.length === 1 && (only === "all" || only === "none")) return { mode: only, allow: [] };
+  if (args.some((arg) => arg === "all" || arg === "none"))
     throw new UsageError(
       "all and none cannot be combined; otherwise list what machines may reach, such as api.example.com:443",
     );
-  return { mode: "list", allow: [...words] };
+  return { mode: "list", allow: [...args] };
 }
 
 export const egressSet: Verb = {
@@ -45,8 +45,8 @@ export const egressSet: Verb = {
   ],
   async run({ client }, input) {
     const params = { app_name: firstArgument(input) };
-    // With -a the first of them stands where the app would.
-    const body = egressBody(input.rest.length > 0 ? input.rest : input.args.slice(1).flatMap((word) => word ?? []));
+    // With -a, the first entry is in the position of the app argument.
+    const body = egressBody(input.rest.length > 0 ? input.rest : input.args.slice(1).flatMap((arg) => arg ?? []));
     const data = await client.call("PUT /v1/apps/:app_name/egress", { params, body });
     return { data, text: egressText(data) };
   },

@@ -1,11 +1,11 @@
 import type { MachineConfig } from "#client/api.ts";
 import type { Context } from "../verb.ts";
 
-/** Whether a config has ports that somebody outside could reach. */
+/** Whether a config publishes ports. */
 export const offersServices = ({ services }: Partial<MachineConfig>): boolean =>
   (services ?? []).some(({ ports }) => (ports ?? []).length > 0);
 
-/** Gives an app that publishes a port the shared address, if it has none. Prints and returns its URLs; prints what is wrong. */
+/** Allocates the shared address for an app with published ports, if it has none. Prints and returns its URLs. */
 export async function openApp({ client, say }: Context, app_name: string): Promise<string[]> {
   const params = { app_name };
   const { ips } = await client.call("GET /v1/apps/:app_name/ip_assignments", { params });

@@ -1,4 +1,4 @@
-/** What to tell a third party so that it trusts an app's machines and no others. */
+/** Trust policies for third parties that admit an app's machines and no others. */
 import { textOption, UsageError, type Verb } from "../verb.ts";
 
 interface PolicyInput {

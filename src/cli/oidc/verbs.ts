@@ -25,7 +25,7 @@ export const oidcVerify: Verb = {
   },
 };
 
-/** Keys come from the platform this command talks to, not from wherever the token says. */
+/** Keys come from the platform of this command, never from the issuer URL in the token. */
 async function verified({ client }: Context, token: string, audience: string | undefined): Promise<Claims> {
   const { claims } = splitToken(token);
   const { org_name, aud } = claims;

@@ -1,15 +1,15 @@
 import { complete } from "../complete.ts";
 import { type Context, firstArgument, UsageError, type Verb } from "../verb.ts";
 
-/** What was typed before, with " -" when an option is begun → the words that may come next. */
+/** Maps the typed line, with " -" when an option is begun, to its completions. */
 type Table = readonly (readonly [typed: string, words: readonly string[]])[];
 
-/** A word that a shell takes as it is. */
+/** A word quoted for the shell. */
 const quoted = (text: string): string => `'${text.replaceAll("'", "")}'`;
 
 /**
- * Commands and options are in the script, so that a shell starts no program to complete them. For all that is not in the
- * table, such as names of machines, it asks `hangar __complete`.
+ * Completion scripts. Commands and options are in the script, so that the shell starts no program to complete them. For
+ * everything else, such as names of machines, the script calls `hangar __complete`.
  */
 const SCRIPTS: Record<string, (table: Table) => string> = {
   bash: (table) => `_hangar() {
@@ -48,7 +48,7 @@ end
 complete -c hangar -f -a '(__hangar_complete)'`,
 };
 
-/** All that is the same on every platform: the words of commands, their options, and that nothing follows. */
+/** The static completions: commands, their options, and commands without further arguments. */
 async function tableOf(context: Context, verbs: readonly Verb[]): Promise<Table> {
   const nouns = new Set(verbs.flatMap(({ words }) => (words.includes(" ") ? [words.split(" ")[0] ?? ""] : [])));
   const row = async (typed: readonly string[], begun: string): Promise<Table[number]> => [

@@ -6,7 +6,7 @@ export const dashboard: Verb = {
   examples: ["hangar dashboard"],
   async run({ client }) {
     const { code, expires_at } = await client.call("POST /v1/tokens/sign_in_codes", {});
-    // After the #: no browser sends that part to anyone, and no server writes it down.
+    // In the fragment, which browsers do not send and servers do not log.
     const url = new URL(`/#/sign-in/${code}`, client.base_url).href;
     return { data: { url, expires_at }, text: url };
   },

@@ -1,4 +1,4 @@
-/** What this box can do for real machines, tried where trying harms nothing. */
+/** Checks whether this host can run machines; tries features where that has no side effects. */
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync, realpathSync } from "node:fs";
 import { claimsOf, dataDirOf } from "#core/host-claims.ts";
@@ -8,7 +8,7 @@ import { startCommand } from "./running.ts";
 const LINUX = process.platform === "linux";
 const ENV = { ...process.env, PATH: `${process.env["PATH"]}:/usr/sbin:/sbin` };
 
-/** Programs of the system are found without its folders in the path, too. */
+/** Runs a system program, also when its folder is not in PATH. */
 export const run = (name: string, args: string[], input?: string) =>
   spawnSync(name, args, { encoding: "utf8", env: ENV, ...(input === undefined ? {} : { input }) });
 
@@ -17,7 +17,7 @@ export function machineFindings(data_dir: string): Finding[] {
   return [users(), userIds(data_dir), disks(), apart(), outside(), suspend(data_dir)];
 }
 
-/** User namespaces: root of a machine is nobody on this host. */
+/** User namespaces: root of a machine is an unprivileged user on this host. */
 function users(): Finding {
   const what = "users";
   if (process.getuid?.() !== 0)
@@ -28,7 +28,7 @@ function users(): Finding {
   return { what, verdict: "warn", found, mend: "sysctl -w user.max_user_namespaces=100000" };
 }
 
-/** Installations on one host never have the same blocks of ids; which has how many. */
+/** Installations on one host never share blocks of user ids; reports how many each has. */
 function userIds(data_dir: string): Finding {
   const own = existsSync(data_dir) ? realpathSync(data_dir) : data_dir;
   const counts = Map.groupBy(claimsOf("uids"), ({ of }) => dataDirOf(of));
@@ -43,7 +43,7 @@ function disks(): Finding {
   return { what, verdict: "warn", found: "there are no loop devices", mend: "modprobe loop" };
 }
 
-/** A table that is only checked, never loaded. */
+/** A ruleset for `nft --check`, which is never loaded. */
 const RULES = `
 table inet hangar_doctor {
   chain c {
@@ -84,7 +84,7 @@ interface Tried {
 
 const FREEZE = "freezes machines: connections and memory are kept in RAM until the host restarts";
 
-/** Which kind of suspend there is. The platform finds out by suspending a small machine, once for each kernel, CRIU and runc. */
+/** The kind of suspend. The platform probes it with a small machine, once per version of kernel, CRIU and runc. */
 function suspend(data_dir: string): Finding {
   const what = "suspend";
   if (run("criu", ["--version"]).error)

@@ -58,7 +58,7 @@ function versions(): Finding[] {
   ];
 }
 
-/** Idmapped mounts came with 5.12, and with 5.19 for overlayfs: what user namespaces for machines stand on. */
+/** User namespaces for machines need idmapped mounts: Linux 5.12, and 5.19 for overlayfs. */
 function kernel(): Finding {
   if (process.platform !== "linux")
     return { what: "kernel", verdict: "warn", found: `${process.platform}: only the sim driver runs here` };
@@ -118,7 +118,7 @@ function dataDir(data_dir: string): Finding {
   }
 }
 
-/** Its own program looks at it, since only that knows how the database is kept. */
+/** Checked by a separate program, since only the store knows the format of the database. */
 async function database({ runProgram, data_dir }: Context): Promise<Finding[]> {
   if (!existsSync(`${data_dir}/hangar.db`) && !existsSync(`${data_dir}/hangar.db-commits`)) return [];
   const { exit, text } = await runProgram("main.ts", ["check", "--data-dir", data_dir], "quiet");
@@ -129,7 +129,7 @@ async function database({ runProgram, data_dir }: Context): Promise<Finding[]> {
   return [{ what: "database", verdict: "fail", found: problem, mend: "hangar restore FILE --data-dir AN_EMPTY_ONE" }];
 }
 
-/** Looked for by a program of ours that knows how this platform names things. */
+/** Listed by a separate program, which knows the names that this platform gives. */
 async function kernelObjects({ runProgram, data_dir }: Context): Promise<Finding[]> {
   if (process.platform !== "linux" || !existsSync(`${data_dir}/node_id`)) return [];
   const { exit, text } = await runProgram("main.ts", ["inventory", "--data-dir", data_dir], "quiet");
@@ -152,17 +152,17 @@ async function platform(context: Context): Promise<Finding[]> {
   }
 }
 
-/** Of a platform of several: those that were not heard of lately. */
+/** Hosts of a multi-host platform that send no heartbeats. */
 async function hosts({ client }: Context): Promise<Finding[]> {
   try {
     const all = await collect(client.pages("GET /v1/platform/hosts", {}));
     const silent = all.filter(({ state }) => state === "unknown" || state === "failed");
     if (all.length < 2 && silent.length === 0) return [];
     if (silent.length === 0)
-      return [{ what: "hosts", verdict: "ok", found: `${count(all.length, "host")}, heard of lately` }];
+      return [{ what: "hosts", verdict: "ok", found: `${count(all.length, "host")}, all send heartbeats` }];
     const named = silent.slice(0, HOSTS_NAMED).map(({ id, state }) => `${id} is ${state}`);
     const others = silent.length > named.length ? `, and ${silent.length - named.length} more` : "";
-    const found = `${silent.length} of ${count(all.length, "host")} not heard of lately: ${named.join(", ")}${others}`;
+    const found = `${silent.length} of ${count(all.length, "host")} send no heartbeats: ${named.join(", ")}${others}`;
     return [{ what: "hosts", verdict: "fail", found, mend: `hangar hosts show ${silent[0]?.id}` }];
   } catch {
     return [];
@@ -177,7 +177,7 @@ async function diskIo({ client }: Context): Promise<Finding[]> {
     const found = `${machine_io}, for each machine and disk (HANGAR_MACHINE_IO_…)`;
     return [{ what: "disk I/O", verdict: "ok", found }];
   } catch {
-    // Without a token that may read it, the rest is told all the same.
+    // This token may not read it; the other findings are still shown.
     return [];
   }
 }

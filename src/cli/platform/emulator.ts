@@ -27,7 +27,7 @@ export const emulator: Verb = {
       const value = textOption(input, name);
       return value === undefined ? [] : [`--${name}`, value];
     });
-    // Nobody waits for a known port when a command gets the address.
+    // A command gets the address in its environment, so any free port will do.
     const anywhere = input.rest.length > 0 && !given.includes("--listen") ? ["--listen", "127.0.0.1:0"] : [];
     const switches = ["frozen", "metrics"].flatMap((name) => (input.options[name] === true ? [`--${name}`] : []));
     const args = [...given, ...anywhere, ...switches, "--", ...input.rest];

@@ -1,4 +1,4 @@
-/** What a field of the API means: read from the platform's own OpenAPI document, so that it is never another one's. */
+/** Explains a field of the API from the platform's own OpenAPI document, so that it matches the platform's version. */
 import { closest } from "#core/words.ts";
 import { table } from "../output.ts";
 import { type Context, UsageError, type Verb } from "../verb.ts";
@@ -27,7 +27,7 @@ interface OpenApi {
   components?: { schemas?: Record<string, Schema> };
 }
 
-/** Where each first word of a path begins: a request that makes such a thing. */
+/** The schema of each root of a path: the body of the request that creates such a resource. */
 const ROOTS: Record<string, [path: string, method: string, ...within: string[]]> = {
   config: ["/v1/apps/{app_name}/machines", "post", "config"],
   machine: ["/v1/apps/{app_name}/machines", "post"],
@@ -43,11 +43,11 @@ export const explainField: Verb = {
   ],
   examples: ["hangar explain services.ports", "hangar explain volume"],
   async run(context, input) {
-    const words = fromRoot((input.args[0] ?? "").split("."));
-    const [root = "", ...path] = words;
+    const names = fromRoot((input.args[0] ?? "").split("."));
+    const [root = "", ...path] = names;
     const document = await readOpenApi(context);
     let schema = rootOf(document, root);
-    for (const [at, word] of path.entries()) schema = step(document, schema, word, words.slice(0, at + 1).join("."));
+    for (const [at, name] of path.entries()) schema = step(document, schema, name, names.slice(0, at + 1).join("."));
     const own = resolved(document, schema);
     const fields = Object.entries(fieldsOf(document, own));
     const required = new Set(inner(document, own).required);
@@ -55,21 +55,21 @@ export const explainField: Verb = {
       const plain = resolved(document, field);
       return [name, typeText(document, plain), required.has(name) ? "required" : "", plain.description ?? ""];
     });
-    const head = [`${words.join(".")}  ${typeText(document, own)}`, own.description ?? "", bounds(own)];
+    const head = [`${names.join(".")}  ${typeText(document, own)}`, own.description ?? "", bounds(own)];
     const text = [
       ...head.filter((line) => line !== ""),
       ...(rows.length > 0 ? ["", table(["field", "type", "", "meaning"], rows)] : []),
     ];
-    return { data: { path: words.join("."), schema: own }, text: text.join("\n") };
+    return { data: { path: names.join("."), schema: own }, text: text.join("\n") };
   },
 };
 
-/** Whoever asks for `services.ports` means those of a config. */
+/** `services.ports` stands for `config.services.ports`. */
 const fromRoot = (path: string[]): string[] =>
   Object.hasOwn(ROOTS, path[0] ?? "") || path[0] === "" ? path : ["config", ...path];
 
 async function readOpenApi({ client }: Context): Promise<OpenApi> {
-  // Typed as text, because it is sent as it is; the client has read it all the same.
+  // The route is typed as text, but the client has parsed the JSON.
   return (await client.call("GET /openapi.json", {})) as unknown as OpenApi;
 }
 
@@ -99,7 +99,7 @@ function resolved(document: OpenApi, schema: Schema): Schema {
   return { ...document.components?.schemas?.[name], ...own };
 }
 
-/** What a list holds, or the schema itself; of several shapes the one with fields. */
+/** The items of a list, or the schema itself; of several alternatives the one with fields. */
 function inner(document: OpenApi, schema: Schema): Schema {
   if (schema.items) return inner(document, resolved(document, schema.items));
   const choices = (schema.anyOf ?? schema.oneOf ?? []).map((one) => inner(document, resolved(document, one)));

@@ -2,6 +2,6 @@ export interface Finding {
   what: string;
   verdict: "ok" | "warn" | "fail";
   found: string;
-  /** The command that mends it. */
+  /** The command that fixes it. */
   mend?: string;
 }

@@ -1,9 +1,9 @@
-/** What an installation has in the kernel, in words: for `down --all` and `doctor`. */
+/** Kernel objects of an installation for display: for `down --all` and `doctor`. */
 import type { DownReport, Holder, KernelInventory, KernelObject } from "#core/kernel-objects.ts";
 import { count } from "#core/words.ts";
 import type { Finding } from "./finding.ts";
 
-/** What is looked at before it is said that nothing is left. */
+/** The kinds of kernel objects that are checked. */
 const LOOKED_AT =
   "processes, mounts in every mount namespace, loop devices, mapped devices, network devices, nftables tables, cgroups";
 
@@ -42,7 +42,7 @@ function line({ kind, name, of, held_by }: KernelObject): string {
 
 const named = ({ pid, command }: Pick<Holder, "pid" | "command">): string => `pid ${pid} (${command})`;
 
-/** Devices first: their files say best what is held. */
+/** Devices come first: their backing files identify best what is held. */
 const shown = ({ kind, name, of }: KernelObject): string =>
   `${kind} ${name}${of && kind !== "mount" ? ` (${of})` : ""}`;
 const SHOWN = 6;
@@ -62,7 +62,7 @@ function holdersOf(objects: readonly KernelObject[]): Map<number, { holder: Hold
 const listed = (names: readonly string[]): string =>
   names.length <= SHOWN ? names.join(", ") : `${names.slice(0, SHOWN).join(", ")} and ${names.length - SHOWN} more`;
 
-/** One finding for each process of somebody else that holds something, or that all is well. */
+/** One finding for each foreign process that holds kernel objects, or a single `ok`. */
 export function kernelFindings({ objects, unseen }: KernelInventory, platform_runs: boolean): Finding[] {
   const what = "kernel objects";
   const held = [...holdersOf(objects).values()].map(

@@ -1,4 +1,4 @@
-/** Which process is the platform of a data dir, and what starts one. */
+/** Finds the platform process of a data dir, and the command that starts one. */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { projectRoot } from "../project-root.ts";
@@ -11,7 +11,7 @@ export function runningPlatform(data_dir: string): number | undefined {
   return pid && isPlatform(pid) ? pid : undefined;
 }
 
-/** A number that is in the file may be another program's by now. */
+/** The pid in the file may have been reused by another program. */
 export function isPlatform(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -22,7 +22,7 @@ export function isPlatform(pid: number): boolean {
   }
 }
 
-/** What starts the platform as it is installed here: as a service, from a checkout, or from a package. */
+/** The command that starts the platform as it is installed here: a service, a checkout, or a package. */
 export function startCommand(): string {
   if ([SERVICE.unit_file, SERVICE.packaged_unit_file].some((file) => existsSync(file))) return "systemctl start hangar";
   return existsSync(join(projectRoot(), "scripts/bootstrap.mjs")) ? "npm start" : "hangar up";

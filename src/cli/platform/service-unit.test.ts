@@ -36,7 +36,7 @@ suite("systemd unit", () => {
       writeFileSync(file, unitFile({ node, program: join(folder, "main.js"), data_dir: folder }));
       const { stdout, stderr } = spawnSync("systemd-analyze", ["verify", "--man=no", file], { encoding: "utf8" });
       const said = `${stdout}${stderr}`.split("\n").filter((line) => line.includes(`hangar-${at}`));
-      // Steps between restarts came with systemd 254; an older one waits the same time each.
+      // RestartSteps came with systemd 254; older versions wait the same time before each restart.
       assert.deepEqual(
         said.filter((line) => !/Restart(Steps|MaxDelaySec)/.test(line)),
         [],

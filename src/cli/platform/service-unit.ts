@@ -4,7 +4,7 @@ import { MALLOC_ENVIRONMENT } from "../program-environment.ts";
 
 export const SERVICE = {
   unit: "hangar.service",
-  /** Where a person's units are; a package's are elsewhere and win over none of these. */
+  /** The folder of the administrator's units, which take precedence over those of packages. */
   unit_file: "/etc/systemd/system/hangar.service",
   packaged_unit_file: "/usr/lib/systemd/system/hangar.service",
   data_dir: "/var/lib/hangar",
@@ -21,13 +21,13 @@ export interface UnitParts {
   data_dir: string;
 }
 
-/** What the settings file holds at first: nothing is set, so the defaults hold. */
+/** The initial settings file: nothing is set, so the defaults apply. */
 export const FIRST_CONFIG = `# Settings of Hangar; docs/settings.md lists all of them. After a change: systemctl restart hangar
 # listen = "127.0.0.1:4280"
 # base_url = "https://hangar.example.com"
 `;
 
-/** Rights of root that neither the platform nor what it starts ever uses. */
+/** Capabilities that neither the platform nor its children need. */
 const DROPPED =
   "CAP_SYS_BOOT CAP_SYS_TIME CAP_SYS_MODULE CAP_MAC_ADMIN CAP_MAC_OVERRIDE CAP_WAKE_ALARM CAP_BLOCK_SUSPEND";
 
@@ -44,7 +44,7 @@ export function unitFile({ node, program, data_dir }: UnitParts): string {
 Description=Hangar, a machines platform
 Wants=network-online.target
 After=network-online.target postgresql.service
-# It is tried again for as long as it takes: machines run on meanwhile, and nobody has to look.
+# Restarts without limit: machines keep running meanwhile, and no operator has to act.
 StartLimitIntervalSec=0
 
 [Service]
@@ -79,7 +79,7 @@ WantedBy=multi-user.target
 `;
 }
 
-/** A word of a unit: quoted, and no % or \\ in it means anything. */
+/** An argument of a unit: quoted, with % and \\ escaped. */
 function quoted(text: string): string {
   const plain = text.replaceAll("%", "%%");
   return /^[\w./=:@%+,-]+$/.test(plain) ? plain : `"${plain.replaceAll(/[\\"]/g, "\\$&")}"`;

@@ -1,4 +1,4 @@
-/** `hangar service`: the platform as a service of systemd. */
+/** `hangar service`: the platform as a systemd service. */
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -27,7 +27,7 @@ export const serviceInstall: Verb = {
     systemctl("daemon-reload");
     systemctl("enable", "--quiet", SERVICE.unit);
     say(`starting ${SERVICE.unit} …`);
-    // Restarted also when the unit is the same: the program behind it may be a newer one.
+    // Restarts even when the unit is unchanged: the program may have been upgraded.
     systemctl("restart", SERVICE.unit);
     const text = `The platform runs as ${SERVICE.unit}, with its data in ${data_dir} and its settings in ${SERVICE.config_file}.\nSee: hangar service status, journalctl -u hangar`;
     return { data: { unit: SERVICE.unit, data_dir, changed }, text };
@@ -72,7 +72,7 @@ export const serviceUninstall: Verb = {
   },
 };
 
-/** What `systemctl show` is asked for, and what a person reads it as. */
+/** Properties of `systemctl show`, with their labels. */
 const SHOWN = {
   ActiveState: "state",
   SubState: "detail",
@@ -85,7 +85,7 @@ const SHOWN = {
   FragmentPath: "unit",
 } as const;
 
-/** As `systemctl status` says it. */
+/** The exit code of `systemctl status`. */
 const NOT_RUNNING = 3;
 
 export const serviceStatus: Verb = {
@@ -128,7 +128,7 @@ function needSystemd({ root = true } = {}): void {
   if (root && process.getuid?.() !== 0) throw new UsageError("this changes the system: run it as root, with sudo");
 }
 
-/** The data dir of this command line, else the installed service's, else the default; never the folder one stands in. */
+/** The data dir of this command line, else the installed service's, else the default; never the current directory. */
 function dataDirFor(input: Input): string {
   const given = textOption(input, "dataDir");
   const data_dir = given === undefined ? installedDataDir() : resolve(given);
@@ -163,7 +163,7 @@ function unitParts(root: string, data_dir: string) {
   };
 }
 
-/** A checkout brings what it needs, as `npm start` does; what was packed has it, or says in `hangar doctor` what to install. */
+/** A checkout installs its packages, as `npm start` does; a package has dependencies, or `hangar doctor` lists them. */
 function bringPackages(root: string, say: Context["say"]): void {
   const bootstrap = join(root, "scripts/bootstrap.mjs");
   if (!existsSync(bootstrap)) return;

@@ -51,7 +51,7 @@ export const restore: Verb = {
   },
 };
 
-/** How long a platform may take to stop before we say so. */
+/** Timeout for the platform to stop. */
 const STOP_MS = 30_000;
 const LOOK_MS = 100;
 
@@ -84,7 +84,7 @@ export const down: Verb = {
   },
 };
 
-/** Asks the platform of a data dir to stop and waits until it has; undefined when none runs. */
+/** Sends SIGTERM to the platform of a data dir and waits until it has stopped; undefined when none runs. */
 async function stopPlatform(data_dir: string): Promise<number | undefined> {
   const pid = runningPlatform(data_dir);
   if (pid === undefined) return undefined;

@@ -8,7 +8,7 @@ const APP: readonly [string, string] = ["-a, --app <app>", "the app that uses th
 const VARIABLE = "DATABASE_URL";
 const MOST_NAME_CHARS = 63;
 
-/** An app `web-shop` has the role, and usually the database, `web_shop`. PostgreSQL's own roles are nobody's. */
+/** An app `web-shop` has the role, and usually the database, `web_shop`. PostgreSQL's own role names are reserved. */
 export function roleOf(app: string): string {
   const name = app.replaceAll("-", "_");
   return /^(postgres$|pg_)/.test(name) ? `app_${name}` : name;
@@ -33,7 +33,7 @@ export const postgresAttach: Verb = {
   ],
   examples: ["hangar postgres attach ledger --app web"],
   async run(context, input) {
-    const wanted = askedFor(input);
+    const wanted = attachedOf(input);
     const { postgres, app, role, database, variable } = wanted;
     await refuseApart(context, postgres, app);
     const { client } = context;
@@ -45,7 +45,7 @@ export const postgresAttach: Verb = {
         );
     const password = randomBytes(24).toString("base64url");
     await grant(context, wanted, password);
-    // Last, so that a secret means that all else is there; the same command completes what was broken off.
+    // Last, so that the secret implies that the rest is done; a repeated command completes an interrupted one.
     const url = `postgres://${role}:${password}@${postgres}.internal:${PORT}/${database}`;
     await client.call("POST /v1/apps/:app_name/secrets", { params, body: { values: { [variable]: url } } });
     const text = `${app} has the database ${database} of ${postgres}: secret ${variable}\nMachines that run get it when they next start: hangar deploy`;
@@ -53,7 +53,7 @@ export const postgresAttach: Verb = {
   },
 };
 
-function askedFor(input: Input): Attached {
+function attachedOf(input: Input): Attached {
   const app = neededApp(input);
   const role = roleOf(app);
   const database = textOption(input, "database") ?? role;
@@ -70,7 +70,7 @@ function askedFor(input: Input): Attached {
   return { postgres: firstArgument(input), app, role, database, variable };
 }
 
-/** Names of the private DNS are those of one organization and network. */
+/** Private DNS names resolve only within one organization and network. */
 async function refuseApart({ client }: Context, postgres: string, app: string): Promise<void> {
   const [one, other] = await Promise.all(
     [postgres, app].map((app_name) => client.call("GET /v1/apps/:app_name", { params: { app_name } })),
@@ -83,7 +83,7 @@ async function refuseApart({ client }: Context, postgres: string, app: string): 
   });
 }
 
-/** Whatever is there already stays; the role gets a new password. */
+/** Keeps an existing database and role; the role gets a new password. */
 async function grant(context: Context, { postgres, app, role, database, variable }: Attached, password: string) {
   const [name, owner] = [identifier(database), identifier(role)];
   const there = await sql(
@@ -100,7 +100,7 @@ async function grant(context: Context, { postgres, app, role, database, variable
     [
       `${known === "" ? "CREATE" : "ALTER"} ROLE ${owner} LOGIN NOSUPERUSER NOCREATEROLE PASSWORD ${literal(password)};`,
       ...(there === "" ? [`CREATE DATABASE ${name} OWNER ${owner};`] : []),
-      // Roles of other apps do not get in.
+      // Denies the roles of other apps.
       `REVOKE ALL ON DATABASE ${name} FROM PUBLIC;`,
       `COMMENT ON DATABASE ${name} IS ${literal(JSON.stringify({ app, variable }))};`,
     ].join("\n"),
@@ -115,7 +115,7 @@ export interface Database {
   bytes: number;
 }
 
-/** Databases of apps, with what `attach` wrote about them. */
+/** Databases of apps, with the metadata that `attach` stored. */
 export async function databasesOf(context: Context, postgres: string): Promise<Database[]> {
   const rows = await sql(
     context,

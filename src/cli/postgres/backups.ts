@@ -1,4 +1,4 @@
-/** Backups are snapshots of the volume: consistent as after a crash, from which PostgreSQL recovers at its start. */
+/** Backups are crash-consistent snapshots of the volume, from which PostgreSQL recovers when it starts. */
 import type { MachineConfig } from "#client/api.ts";
 import { ClientError } from "#client/client.ts";
 import { destroy } from "../deploy/machines.ts";
@@ -9,7 +9,7 @@ import { untilMade } from "../volumes/find.ts";
 import { snapshotsCreate, snapshotsList } from "../volumes/snapshots.ts";
 import { findPostgres, POSTGRES, placeOf, sql } from "./find.ts";
 
-/** The input of a command about the volume of the database. */
+/** The input of a volume command for the volume of the database. */
 function aboutVolume(input: Input, app_name: string, { config }: Running): Input {
   const { app_from: _, ...rest } = input;
   return { ...rest, args: [volumeOf(app_name, config)], options: { ...input.options, app: app_name } };
@@ -33,7 +33,7 @@ export const postgresBackup: Verb = {
   async run(context, input) {
     const app_name = firstArgument(input);
     const about = aboutVolume(input, app_name, await findPostgres(context, app_name));
-    // Less to recover after a restore; the snapshot is whole without it.
+    // Shortens recovery after a restore; the snapshot is consistent without it.
     await sql(context, app_name, "CHECKPOINT;");
     return await snapshotsCreate.run(context, about);
   },
@@ -91,7 +91,7 @@ export const postgresRestore: Verb = {
   },
 };
 
-/** Stops the machine, so that nothing more is written there, and starts one on the volume. The old one comes back if that fails. */
+/** Stops the machine, so that nothing is written, then starts one on the volume; restarts the old one on failure. */
 async function swapped(context: Context, app_name: string, old: Running, volume: string): Promise<string> {
   const { client } = context;
   const place = placeOf(context, app_name, old.region);

@@ -1,4 +1,4 @@
-/** psql on this computer, through the platform's API: no port of the database is open to anybody else. */
+/** Runs psql on this computer, tunnelled through the platform's API: the database has no public port. */
 import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
@@ -10,7 +10,7 @@ import { type Context, firstArgument, type Input, numberOption, textOption, type
 import { roleOf } from "./attach.ts";
 import { findPostgres, identifier, literal, PORT, POSTGRES, sql } from "./find.ts";
 
-/** Logins made here begin with this; one that was left behind is refused after the time. */
+/** Prefix of temporary logins; one that was left behind expires. */
 const PREFIX = "hangar_connect_";
 const LOGIN_HOURS = 12;
 
@@ -50,7 +50,7 @@ interface Login {
   password: string;
 }
 
-/** A login that acts as the superuser, or as an app's role, so that what it makes belongs to that one. */
+/** Creates a login that acts as the superuser, or as an app's role, which owns what it creates. */
 async function temporaryLogin(context: Context, app_name: string, role: string | undefined): Promise<Login> {
   const user = `${PREFIX}${randomBytes(6).toString("hex")}`;
   const password = randomBytes(24).toString("base64url");
@@ -77,7 +77,7 @@ async function temporaryLogin(context: Context, app_name: string, role: string |
   return { user, password };
 }
 
-/** By the server's own clock it is a little more or less; nobody depends on the minute. */
+/** The server's clock may differ a little, which does not matter at this scale. */
 const expiry = (): string => new Date(systemClock.now() + LOGIN_HOURS * 3_600_000).toISOString();
 
 const dropLogin = (user: string): string =>
@@ -103,7 +103,7 @@ async function use({ say }: Context, input: Input, { user, password, port, datab
 /** The exit code of psql; undefined where it is not installed. */
 async function psql(args: readonly string[], env: Record<string, string>): Promise<number | undefined> {
   const child = spawn("psql", args, { stdio: "inherit", env: { ...process.env, ...env } });
-  // Ctrl-C ends a query of psql, not psql.
+  // Ctrl-C cancels a query of psql, not psql.
   const ignore = (): void => {};
   process.on("SIGINT", ignore);
   try {

@@ -5,7 +5,7 @@ import { facts } from "../output.ts";
 import { type Context, firstArgument, type Input, numberOption, textOption, UsageError, type Verb } from "../verb.ts";
 import { PORT, PORT_KEY, placeOf } from "./find.ts";
 
-/** Bases of `hangar images base postgres` keep their data here; other images of PostgreSQL there. */
+/** Images of `hangar images base postgres`, whose data folder differs from that of other PostgreSQL images. */
 const OWN_IMAGE = "hangar/postgres:";
 const OWN_PATH = "/data";
 const USUAL_PATH = "/var/lib/postgresql";
@@ -16,8 +16,8 @@ const MEMORY_MB = 512;
 const KEEP_DAYS = 7;
 
 /**
- * A hosted database is an app like any other: a machine with a volume, a password among its secrets, and the mark by
- * which the platform knows to ask it for its metrics.
+ * Creates an app with a machine, a volume, a password among its secrets, and the metadata by which the platform finds
+ * it to collect its metrics.
  */
 export const postgresCreate: Verb = {
   words: "postgres create",
@@ -47,7 +47,7 @@ export const postgresCreate: Verb = {
     await context.client.call("POST /v1/apps", { body });
     const machine = await started(context, input, { app_name, image, password, ...sizes }).catch(
       async (thrown: unknown) => {
-        // An app that holds nothing yet; what it is to hold is asked for again with the same command.
+        // The app is still empty: delete it, so that the same command can be repeated.
         await context.client.call("DELETE /v1/apps/:app_name", { params: { app_name }, query: { force: true } });
         throw thrown;
       },
@@ -79,7 +79,7 @@ export const postgresCreate: Verb = {
   },
 };
 
-/** A base that was made on the platform from Debian's packages, so that no registry is needed. */
+/** An image that `hangar images base` made on the platform, so that no registry is needed. */
 async function ownImage({ client }: Context): Promise<string | undefined> {
   for await (const { name } of client.list("GET /v1/images", {})) if (name.startsWith(OWN_IMAGE)) return name;
   return undefined;
@@ -97,7 +97,7 @@ interface Wanted extends Sizes {
   password: string;
 }
 
-/** Wrong ones are found before anything is made. */
+/** Validates the sizes before anything is created. */
 function sizesOf(input: Input): Sizes {
   const size_gb = numberOption(input, "size") ?? SIZE_GB;
   if (size_gb < 1) throw new UsageError("--size is at least 1");

@@ -1,4 +1,4 @@
-/** Databases that `hangar postgres create` made: they are known by a mark in their machines' metadata. */
+/** Finds databases that `hangar postgres create` made, by a key in their machines' metadata. */
 import { setTimeout } from "node:timers/promises";
 import type { MachineConfig } from "#client/api.ts";
 import { ClientError } from "#client/client.ts";
@@ -11,7 +11,7 @@ import { LiveStatus } from "../live-status.ts";
 import type { Context } from "../verb.ts";
 
 export const PORT = 5432;
-/** The platform also reads it, to ask the server for its metrics. */
+/** The platform also reads it, to collect the server's metrics. */
 export const PORT_KEY = "hangar_postgres_port";
 export const POSTGRES: readonly [string, string] = ["<postgres>", "an app created with `hangar postgres create`"];
 
@@ -32,7 +32,7 @@ export async function findPostgres(context: Context, app_name: string): Promise<
   });
 }
 
-/** Where and how long its machine is waited for. */
+/** The app, region and timeout for its machine. */
 export const placeOf = (context: Context, app_name: string, region?: string): Place => ({
   context,
   app_name,
@@ -43,7 +43,7 @@ export const placeOf = (context: Context, app_name: string, region?: string): Pl
   undo: new UndoLog(),
 });
 
-/** Asks the server in its machine, as its superuser; what psql prints, without headings. */
+/** Runs SQL with psql in the machine, as the superuser; returns its output without headings. */
 export async function sql(context: Context, app_name: string, text: string, database?: string): Promise<string> {
   const { id, state } = await findPostgres(context, app_name);
   if (state !== "started")
@@ -62,7 +62,7 @@ export async function sql(context: Context, app_name: string, text: string, data
       },
     );
     if (exit_code === 0) return stdout.trim();
-    // After a crash it reads its log first; nothing of the text was done then.
+    // After a crash the server recovers first; none of the statements ran then.
     if (!NOT_YET.test(stderr) || systemClock.monotonic() > until)
       throw new ClientError(0, { error: `PostgreSQL refused: ${stderr.trim() || `psql ended with ${exit_code}`}` });
     await setTimeout(AGAIN_MS);
@@ -73,9 +73,9 @@ const START_MS = 60_000;
 const AGAIN_MS = 500;
 const NOT_YET = /the database system is starting up|Connection refused/;
 
-/** Over TCP with the password of the machine, so that it does not matter which local users an image knows. */
+/** Connects over TCP with the password of the machine, independent of the system users in the image. */
 const PSQL = `PGPASSWORD="$POSTGRES_PASSWORD" exec psql -h 127.0.0.1 -p ${PORT} -U "\${POSTGRES_USER:-postgres}" -d "$1" -v ON_ERROR_STOP=1 -qAtX`;
 
-/** Names of roles and databases that are made here need no quoting beyond this. */
+/** A quoted SQL identifier. */
 export const identifier = (name: string): string => `"${name.replaceAll('"', '""')}"`;
 export const literal = (text: string): string => `'${text.replaceAll("'", "''")}'`;

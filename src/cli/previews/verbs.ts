@@ -1,4 +1,4 @@
-/** Preview apps: branches that are deployed as apps of their own. */
+/** Preview apps: branches that are deployed as separate apps. */
 import { systemClock } from "#core/clock.ts";
 import { listTable, pagesOf } from "../lists.ts";
 import { ago, facts } from "../output.ts";
@@ -44,7 +44,7 @@ const list: Verb = {
   },
 };
 
-/** By its name, or by that of its branch. */
+/** Finds a preview by its name or its branch. */
 async function find({ client }: Context, input: Input) {
   const [app_name, wanted] = [neededApp(input), firstArgument(input)];
   for await (const preview of client.list("GET /v1/apps/:app_name/previews", { params: { app_name } }))
@@ -122,13 +122,13 @@ const settings: Verb = {
 };
 
 function changeOf(input: Input) {
-  const word = input.args[0];
-  if (word !== undefined && word !== "on" && word !== "off")
-    throw new UsageError(`previews are on or off, not ${word}`);
+  const value = input.args[0];
+  if (value !== undefined && value !== "on" && value !== "off")
+    throw new UsageError(`previews are on or off, not ${value}`);
   const [days, most, secrets] = [numberOption(input, "days"), numberOption(input, "most"), listOption(input, "secret")];
   const none = input.options["secrets"] === false;
   return {
-    ...(word === undefined ? {} : { enabled: word === "on" }),
+    ...(value === undefined ? {} : { enabled: value === "on" }),
     ...(days === undefined ? {} : { days }),
     ...(most === undefined ? {} : { most }),
     ...(secrets.length > 0 || none ? { secrets: none ? [] : [...secrets] } : {}),

@@ -4,7 +4,7 @@ import { print, printJsonLine } from "../terminal-text.ts";
 import { type Input, neededApp, textOption, UsageError, type Verb } from "../verb.ts";
 import { type LocalPort, openLocalPort } from "./tunnel.ts";
 
-/** A local port to a private one. It listens on loopback, so that nobody else on the network gets in by it. */
+/** Forwards a local port to a private one. It listens on loopback only, so that other hosts cannot connect. */
 export const proxyPort: Verb = {
   words: "proxy",
   summary: "Forward a local TCP port to a private port of an app's machine, through the API, until interrupted",
@@ -51,7 +51,7 @@ function printForward(local: LocalPort, remote: { app_name: string; port: number
     print(`${host}:${local.port} -> port ${remote.port} of machine ${machine_id} (${remote.app_name}); Ctrl-C ends it`);
 }
 
-/** Resolves when the person or a program ends the command. */
+/** Resolves on SIGINT or SIGTERM. */
 export async function interrupted(): Promise<void> {
   const ending = new AbortController();
   const { signal } = ending;
@@ -59,7 +59,7 @@ export async function interrupted(): Promise<void> {
   ending.abort();
 }
 
-/** `5432` is the same port here and there. */
+/** `5432` is both the local and the remote port. */
 export function portsOf(text: string): { local: number; remote: number } {
   const [, first = "", second = first] = /^(\d{1,5})(?::(\d{1,5}))?$/.exec(text) ?? [];
   const [local, remote] = [Number(first), Number(second)];

@@ -12,7 +12,7 @@ export interface TunnelTarget {
 
 type Params = { app_name: string; machine_id: string };
 
-/** The machine that connections go to: the one that was named, or one of the app's that runs, for as long as it does. */
+/** Chooses the machine for connections: the named one, or a running one of the app for as long as it runs. */
 export class TunnelTargets {
   readonly #client: Client;
   readonly #options: TunnelTarget;
@@ -28,12 +28,12 @@ export class TunnelTargets {
     return this.#chosen ?? "";
   }
 
-  /** Fails in the platform's words when no connection can be made now. */
+  /** Fails with the platform's error when no connection is possible now. */
   async check(): Promise<void> {
     await this.#explain(await this.#params());
   }
 
-  /** What `open` opens at the machine; at another one of the app when that one no longer runs. */
+  /** Opens a connection to the machine; to another one of the app when that one no longer runs. */
   async connect(open: (params: Params) => Promise<WebSocket | undefined>): Promise<WebSocket> {
     const first = await open(await this.#params());
     if (first) return first;
@@ -52,7 +52,7 @@ export class TunnelTargets {
     return { app_name, machine_id: this.#chosen };
   }
 
-  /** A machine that runs, one whose checks pass before one whose do not. */
+  /** A running machine, preferably one whose checks pass. */
   async #pick(): Promise<string> {
     const { app_name } = this.#options;
     const started = [];
@@ -73,7 +73,7 @@ export class TunnelTargets {
     });
   }
 
-  /** Whoever opens a WebSocket is not told why it was refused; the same request without one is. */
+  /** Repeats a refused handshake as a plain request: WebSocket clients do not expose the error response. */
   async #explain(params: Params): Promise<void> {
     try {
       await this.#client.call(ROUTE, { params, query: { port: this.#options.port } });

@@ -8,7 +8,7 @@ import { type TunnelTarget, TunnelTargets } from "./targets.ts";
 
 const ROUTE = "GET /v1/apps/:app_name/machines/:machine_id/tunnel";
 
-/** Says that its sender sends no more; WebSocket itself has no half-close. */
+/** Half-close: the sender sends no more data; WebSocket itself has none. */
 const END = JSON.stringify({ end: true });
 
 export interface TunnelOptions extends TunnelTarget {
@@ -23,7 +23,7 @@ export interface LocalPort {
   close(): Promise<void>;
 }
 
-/** Listens on a local port and carries each connection to the machine's. Fails when the machine cannot be reached now. */
+/** Listens on a local port and forwards each connection to the machine. Fails when the machine is unreachable now. */
 export async function openLocalPort(context: Context, options: TunnelOptions): Promise<LocalPort> {
   const targets = new TunnelTargets(context.client, options);
   await targets.check();
@@ -61,13 +61,13 @@ async function listen(server: Server, { host, port }: TunnelOptions["listen"]): 
   });
 }
 
-/** One connection, until both sides have ended. */
+/** Forwards one connection until both sides have ended. */
 async function carry(context: Context, targets: TunnelTargets, port: number, socket: Socket): Promise<void> {
   socket.pause();
   const session = await targets.connect(async (params) => {
     const { url, headers } = context.client.handshake(ROUTE, { params, query: { port } });
     const opening = new WebSocket(url, { headers, perMessageDeflate: false });
-    // Nothing is taken before somebody listens.
+    // No data is read before a listener is attached.
     opening.once("open", () => opening.pause());
     return await opened(opening);
   });
@@ -79,7 +79,7 @@ async function carry(context: Context, targets: TunnelTargets, port: number, soc
     socket.once("drain", () => session.resume());
   });
   session.once("close", (code: number, reason: Buffer) => {
-    // A program that has sent its last word does not miss the other side's.
+    // A local program that has already ended its side does not need the error.
     if (code !== 1000 && !socket.readableEnded && !socket.destroyed)
       context.say(`connection lost: ${reason.toString() || code}`);
     socket.destroySoon();

@@ -44,7 +44,7 @@ const registryLogin: Verb = {
     const host = new URL(context.client.base_url).host;
     const file =
       textOption(input, "file") ?? join(process.env["DOCKER_CONFIG"] ?? join(homedir(), ".docker"), "config.json");
-    // Asked first: a token that is no good is not written down.
+    // Checks the token before it is written to the file.
     await context.client.call("GET /v1/tokens/current", {});
     const before = readConfig(file);
     const auth = Buffer.from(`hangar:${context.token()}`).toString("base64");
@@ -71,7 +71,7 @@ function readConfig(file: string): DockerConfig {
   try {
     return JSON.parse(text) as DockerConfig;
   } catch {
-    throw new UsageError(`${file} is not JSON; mend it, or name another file with --file`);
+    throw new UsageError(`${file} is not JSON; fix it, or name another file with --file`);
   }
 }
 

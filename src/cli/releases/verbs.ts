@@ -1,4 +1,4 @@
-/** Releases of an app: what was deployed, by whom, why, from which commit, and how it went. */
+/** Releases of an app: image, user, message, commit and result. */
 import type { Client } from "#client/client.ts";
 import { systemClock } from "#core/clock.ts";
 import type { Definition } from "../deploy/definition.ts";
@@ -79,8 +79,8 @@ const diff: Verb = {
 
 export const VERBS: readonly Verb[] = [list, show, diff];
 
-async function readRelease(client: Client, app_name: string, asked: string | undefined) {
-  const version = asked ?? (await newest(client, app_name));
+async function readRelease(client: Client, app_name: string, requested: string | undefined) {
+  const version = requested ?? (await newest(client, app_name));
   if (!/^[1-9]\d*$/.test(version)) throw new UsageError(`${version} is not a number of \`hangar releases\``);
   const release = await client.call("GET /v1/apps/:app_name/releases/:version", { params: { app_name, version } });
   return { ...release, definition: release.definition as Definition };
@@ -92,7 +92,7 @@ async function newest(client: Client, app_name: string): Promise<string> {
     query: { limit: 1 },
   });
   const [release] = releases;
-  if (!release) throw new UsageError(`${app_name} was never deployed; hangar deploy does`);
+  if (!release) throw new UsageError(`${app_name} was never deployed: run hangar deploy`);
   return String(release.version);
 }
 
@@ -117,7 +117,7 @@ function factsOf(release: Release): [string, string][] {
   return lines.flatMap(([name, value]): [string, string][] => (value ? [[name, value]] : []));
 }
 
-/** What a release runs, with groups by name, so that a new group is one difference and not a shift of all others. */
+/** The definition with groups by name, so that a new group is one difference and does not shift the others. */
 function comparable({ definition }: Release): object {
   const { groups, reference: _, ...rest } = definition;
   return { ...rest, groups: Object.fromEntries(groups.map(({ name, ...group }) => [name, group])) };

@@ -1,4 +1,4 @@
-/** Runs on the command line: how one ended in words, and its output as it comes. */
+/** One-off runs on the command line: their result for display, and their streamed output. */
 import { setTimeout } from "node:timers/promises";
 import type { Api } from "#client/api.ts";
 import { type Client, ClientError } from "#client/client.ts";
@@ -17,7 +17,7 @@ export function howItEnded({ state, exit_code, signal, oom_killed, error }: Run)
   return exit_code === null ? (error ?? "") : `exit code ${exit_code}`;
 }
 
-/** What the command exits with that stands for a run. */
+/** The exit code of the command for a run. */
 export const exitOf = ({ exit_code, state }: Run): number => exit_code ?? (state === "complete" ? 0 : FAILURE);
 
 /** The run of a machine that was just started; waits until it is recorded. */
@@ -37,7 +37,7 @@ interface Line {
   message: string;
 }
 
-/** Writes a line where the program wrote it: its stdout to ours, unless ours is for JSON. A terminal sees no escapes. */
+/** Writes a line to the same stream as the program did, or to stderr with --json. Escapes are removed on a terminal. */
 export function writeLine({ stream, message }: Line, { json, raw }: { json: boolean; raw: boolean }): void {
   const to = stream === "stdout" && !json ? process.stdout : process.stderr;
   to.write(`${to.isTTY && !raw ? terminalText(message) : message}\n`);
@@ -45,7 +45,7 @@ export function writeLine({ stream, message }: Line, { json, raw }: { json: bool
 
 type Message = Line & { run?: Run };
 
-/** Passes each line on until the run has ended. Answers how. */
+/** Streams the lines of a run until it has ended. Returns the run. */
 export async function followRun(
   client: Client,
   { app_name, run_id }: { app_name: string; run_id: string },

@@ -1,4 +1,4 @@
-/** `hangar run --once`: a command in a machine of its own, as if it ran here: output, exit code, Ctrl C. */
+/** `hangar run --once`: runs a command in a temporary machine, with local output, exit code and Ctrl-C. */
 import { constants } from "node:os";
 import type { MachineConfig } from "#client/api.ts";
 import { ClientError } from "#client/client.ts";
@@ -39,7 +39,7 @@ export async function runOnce(
     const { id: run_id } = await runOf(client, app_name, machine.id);
     const how = { json: input.options["json"] === true, raw: input.options["raw"] === true };
     const run = await followRun(client, { app_name, run_id }, (line) => writeLine(line, how));
-    // One that ended destroys itself, one that could not start does not. A task whose output was interrupted goes on.
+    // An exited machine destroys itself, one that failed to start does not. If followRun throws, the task runs on.
     await destroy(context, { app_name, machine_id: machine.id, kill: false }).catch(() => {});
     if (interrupt.signal !== undefined) return { data: run, text: "", exit: interrupt.exit };
     if (run.exit_code === null || run.signal !== null || run.oom_killed)
@@ -78,7 +78,7 @@ async function destroy(
     });
 }
 
-/** Ctrl C, a signal, or a reader that went away ends the task: first as its config says, the second time at once. */
+/** Ctrl-C, a signal, or a closed pipe stops the task: first as its config says, the second time at once. */
 class Interrupt {
   signal: NodeJS.Signals | undefined;
   readonly #end: (kill: boolean) => Promise<void>;
@@ -88,7 +88,7 @@ class Interrupt {
   constructor(end: (kill: boolean) => Promise<void>) {
     this.#end = end;
     for (const name of SIGNALS) process.on(name, this.#hear);
-    // In place of the listener that ends us at once.
+    // Replaces the listener that exits at once.
     process.stdout.removeAllListeners("error").on("error", this.#unread);
   }
 

@@ -1,4 +1,4 @@
-/** What ran once, by schedule, or before a release: how it ended, and what it wrote. */
+/** Commands about one-off tasks, scheduled runs and release commands: results and logs. */
 import { systemClock } from "#core/clock.ts";
 import { listTable, pagesOf } from "../lists.ts";
 import { ago, facts } from "../output.ts";

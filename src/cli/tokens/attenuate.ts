@@ -34,7 +34,7 @@ export const tokensAttenuate: Verb = {
     try {
       const narrower = attenuate(parse(text), caveats);
       const token = serialize(narrower);
-      parse(token); // The limits hold for what was made, too.
+      parse(token); // The size limits apply to the result, too.
       context.say(caveats.map((caveat) => `narrowed: ${caveatWords(caveat)}`).join("\n"));
       return { data: { token, rights: narrower.caveats.map(caveatWords) }, text: token };
     } catch (thrown) {
@@ -82,7 +82,7 @@ function until(duration: string): Caveat {
   const ms = parseDuration(duration);
   if (ms === undefined) throw new UsageError(`${duration} is not a duration such as 1h or 30d`);
   const now_s = Math.floor(systemClock.now() / 1000);
-  // This box's clock may be ahead of the platform's.
+  // This host's clock may be ahead of the platform's.
   return { type: "validity", not_before_s: 0, not_after_s: now_s + Math.ceil(ms / 1000) };
 }
 

@@ -7,7 +7,7 @@ import { givenToken } from "./given.ts";
 export const tokensInspect: Verb = {
   words: "tokens inspect",
   summary: "Explain what a token may do; --can checks one action",
-  arguments: [["[token]", "the token (default: the one that would be used; - reads it from stdin)"]],
+  arguments: [["[token]", "the token (default: the token in use; - reads it from stdin)"]],
   options: [
     ["--can <action>", "read, write, create, delete or control"],
     ["--org <slug>", "… in this organization"],
@@ -36,7 +36,7 @@ export const tokensInspect: Verb = {
       ...(machine === undefined ? {} : { machine }),
     });
     const allowed = reason === undefined;
-    // The platform has the last word: it also knows whether the token is genuine and not revoked.
+    // Only the platform can verify that the token is genuine and not revoked.
     return {
       data: { id, allowed, ...(reason ? { reason } : {}) },
       text: allowed ? "yes" : `no: ${reason}`,

@@ -35,7 +35,7 @@ async function* appNames(client: Client, org_slug: string | undefined): AsyncGen
   for await (const { name } of client.list("GET /v1/apps", { query: { org_slug } })) yield name;
 }
 
-/** The volume a command is about; `deleted`: one that is to be taken back, or whose snapshots are. */
+/** Finds the volume of a command; `deleted`: including deleted ones, to restore them or their snapshots. */
 export async function findVolume(context: Context, input: Input, deleted = false): Promise<Found> {
   const wanted = firstArgument(input);
   const is_default = input.app_from !== undefined;
@@ -43,7 +43,7 @@ export async function findVolume(context: Context, input: Input, deleted = false
   if (app_name && /^vol_\w+$/.test(wanted)) return { app_name, volume_id: wanted };
   const matching = async (request: Input): Promise<ListedVolume[]> =>
     (await collect(volumePages(context, request, deleted))).filter(({ id, name }) => id === wanted || name === wanted);
-  // The default goes before the others; it may not be deployed yet, and then has none.
+  // The default app is searched first; it may not exist yet, and then has none.
   const own = is_default ? await matching(input).catch(noneWithoutApp) : [];
   const { app: _, ...anywhere } = input.options;
   const found = own.length > 0 ? own : await matching(is_default ? { ...input, options: anywhere } : input);
@@ -61,7 +61,7 @@ function noneWithoutApp(thrown: unknown): ListedVolume[] {
   throw thrown;
 }
 
-/** The volume when it is made, with a bar meanwhile. */
+/** Waits until the volume is created, with a progress bar. */
 export async function untilMade({ client }: Context, params: Found, label: string): Promise<Volume> {
   const volume = await watch(label, async () => {
     const value = await client.call("GET /v1/apps/:app_name/volumes/:volume_id", { params });

@@ -64,7 +64,7 @@ suite("a bucket that refuses", () => {
     return { store: new S3Objects(place, systemClock), requests };
   };
 
-  test("an upload of which a part is refused is aborted, with the server's reason", async (t) => {
+  test("an upload with a refused part is aborted, with the server's reason", async (t) => {
     const { store, requests } = await serve(t, (method, url) => {
       if (url.endsWith("?uploads=")) return [200, "<R><UploadId>u/1</UploadId></R>"];
       if (url.includes("partNumber=2&")) return [403, "<Error><Code>QuotaExceeded</Code></Error>"];
@@ -95,7 +95,7 @@ suite("a bucket that refuses", () => {
 
 objectStoreSuite("s3rver", {
   skip: s3Missing(),
-  // This server ignores the condition; that it is found out is what is tested with it.
+  // This server ignores the condition; the test checks that the store detects it.
   unconditional: /does not honour If-None-Match/,
   async open() {
     server ??= startS3(tempDir());

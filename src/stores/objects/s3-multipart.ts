@@ -37,7 +37,7 @@ export async function uploadParts(send: Send, path: string, size: number): Promi
     const text = done.bytes.toString("utf8");
     if (text.includes("<Error>")) throw new Error(textOf(text, "Message") ?? "the parts were not joined");
   } catch (error) {
-    // Parts of an upload that is never completed would be kept, and paid for.
+    // Parts of an incomplete upload would be stored, and billed.
     await send({ method: "DELETE", query: upload }).catch(() => undefined);
     throw error;
   } finally {

@@ -141,8 +141,8 @@ export class S3Objects implements ObjectStore {
     const found: ObjectInfo[] = [];
     let next: string | undefined;
     do {
-      const asked = { "list-type": "2", "max-keys": String(LIMITS.page), prefix: this.#prefix + prefix };
-      const query = queryOf(next === undefined ? asked : { ...asked, "continuation-token": next });
+      const first = { "list-type": "2", "max-keys": String(LIMITS.page), prefix: this.#prefix + prefix };
+      const query = queryOf(next === undefined ? first : { ...first, "continuation-token": next });
       const { bytes } = await this.#request(`list ${prefix}`, { method: "GET", path: this.#bucket, query });
       const page = bytes.toString("utf8");
       for (const object of elements(page, "Contents")) {
@@ -176,7 +176,7 @@ export class S3Objects implements ObjectStore {
   }
 
   async #put(key: string, body: ObjectBody, size: number, headers: Record<string, string> = {}): Promise<void> {
-    // A file is opened anew for each attempt: a half-sent stream cannot be sent again.
+    // The file is reopened for each attempt: a partially sent stream cannot be repeated.
     const sent = body instanceof Uint8Array ? body : createReadStream(body.file);
     const response = await this.#send({
       method: "PUT",
@@ -251,7 +251,7 @@ const queryOf = (parameters: Record<string, string>): string =>
 
 const statusOf = (error: unknown): number | undefined => (error instanceof S3Error ? error.status : undefined);
 
-/** What the server refuses it refuses again; what it could not answer, or not just now, is retried. */
+/** Whether a retry may succeed: refusals are final, missing responses and server errors are not. */
 function mayPass(error: unknown): boolean {
   const status = statusOf(error);
   return status === undefined || status === 408 || status === 429 || status >= 500;

@@ -2,7 +2,7 @@ import pg from "pg";
 import type { Value } from "../database.ts";
 import type { Statement } from "./statements.ts";
 
-/** All our numbers fit a double; the driver would return BIGINT as strings. */
+/** All stored numbers fit a double; the driver would return BIGINT as strings. */
 const types = new pg.TypeOverrides();
 types.setTypeParser(pg.types.builtins.INT8, Number);
 
@@ -13,7 +13,7 @@ interface Column {
   dataTypeID: number;
 }
 
-/** What of the driver's connection a batch uses. */
+/** The part of the driver's connection that a batch uses. */
 interface ProtocolConnection {
   stream: { cork(): void; uncork(): void };
   parse(message: { name: string; text: string; types: number[] }): void;

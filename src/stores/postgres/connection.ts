@@ -17,8 +17,8 @@ interface Sockets {
 }
 
 /**
- * Timeouts of every session. The server's are shorter than ours, so that its errors arrive; `transaction_timeout`
- * exists since version 17. The server's kernel also detects dead peers.
+ * Timeouts of every session. The server's are shorter than the client's, so that its errors arrive;
+ * `transaction_timeout` exists since version 17. The server's kernel also detects dead peers.
  */
 const SESSION = `SELECT set_config('statement_timeout', '${LIMITS.postgres_statement_ms}', false),
   set_config('lock_timeout', '${LIMITS.postgres_lock_ms}', false),
@@ -160,7 +160,7 @@ export class Connector {
     return this.#address.urls.length > 1 && this.#address.target === "read-write";
   }
 
-  /** Looks at all hosts, so that of two that accept writes the newer one is known. Hosts that do not answer say nothing. */
+  /** Probes all hosts, so that of two that accept writes the newer primary is known. Unreachable hosts are skipped. */
   async survey(): Promise<void> {
     const deadline = deadlineIn(LIMITS.postgres_connect_ms);
     const inspect = async (url: string): Promise<void> => {
@@ -187,7 +187,7 @@ export class Connector {
         this.#first = index;
         return connection;
       } catch (thrown) {
-        // A host that only reads says less than one that could not be reached, and that less than an old primary.
+        // Priority of errors: an old primary, then an unreachable host, then a read-only host.
         const says_more = problem instanceof NoHostError && !(problem instanceof OldPrimaryError);
         if (problem === undefined || says_more) problem = thrown;
       }

@@ -22,11 +22,11 @@ export interface PostgresOptions {
   lazy?: boolean;
   /** Called once when a pooler in transaction mode was detected. */
   onPooler?: () => void;
-  /** Told when sessions of a process that stands still were ended, because others waited for them. */
+  /** Called when sessions of a stalled process were terminated, because others waited for their locks. */
   onStuck?: (sessions: number) => void;
-  /** Told once of each old primary that is found; hosts of the URL are looked at now and then. */
+  /** Called once for each old primary that is found; the hosts of the URL are probed regularly. */
   onOldPrimary?: (text: string) => void;
-  /** Where the newest timeline is kept that was seen. */
+  /** Stores the newest timeline that was seen. */
   timelines?: TimelineFile;
 }
 
@@ -56,7 +56,7 @@ class PostgresDatabase implements Database {
   /** Time for a stale connection to respond; the rest of the call is for another one. */
   readonly #probe_ms: number;
   readonly #onPooler: () => void;
-  /** Sessions are not shared. Otherwise nothing is kept in them: no prepared statements, no settings. */
+  /** Sessions are not shared by a pooler. Otherwise they have no state: no prepared statements, no settings. */
   #own_sessions = true;
   readonly #survey: NodeJS.Timeout | undefined;
 
@@ -188,7 +188,7 @@ class PostgresDatabase implements Database {
     try {
       return await work(connection, deadline);
     } catch (thrown) {
-      // It fell silent or changed its role: idle connections are no better.
+      // The server stopped responding or changed its role: idle connections are suspect too.
       if (connection.broken || (thrown instanceof BatchError && troubleOf(thrown) === "elsewhere")) {
         connection.destroy();
         this.#pool.doubt();

@@ -20,7 +20,7 @@ export async function openPostgresNotifier(url: string, parts: { clock: Clock; l
   try {
     await wire.connect();
   } catch (thrown) {
-    // As for every other call: a start waits for a database that is away, or ends with one line that says so.
+    // As for every other call: a start waits for an unreachable database, or fails with one line.
     throw storeError(thrown, troubleOf(thrown));
   }
   return wire;
@@ -29,7 +29,7 @@ export async function openPostgresNotifier(url: string, parts: { clock: Clock; l
 class PostgresNotifier implements Notifier {
   readonly #connector: Connector;
   readonly #parts: { clock: Clock; log: Log };
-  /** Identifies us, so that we ignore our own notifications. */
+  /** Identifies this process, so that it ignores its own notifications. */
   readonly #self = randomBytes(6).toString("hex");
   readonly #listeners = new Map<NotificationChannel, Set<(message: string) => void>>();
   readonly #gaps = new Set<() => void>();
@@ -75,7 +75,7 @@ class PostgresNotifier implements Notifier {
     connection.onNotification((payload) => this.#hear(payload));
     try {
       await connection.run([unnamed(statement(`LISTEN ${NAME}`))], deadline);
-      // Closed meanwhile: nobody else would close it.
+      // Closed meanwhile: the new connection would leak.
       this.#closing.signal.throwIfAborted();
     } catch (thrown) {
       connection.destroy();
@@ -113,18 +113,18 @@ class PostgresNotifier implements Notifier {
         );
       }
     } catch (error) {
-      if (!this.#closing.signal.aborted) this.#parts.log.warn({ error }, "word of changes could not be sent");
+      if (!this.#closing.signal.aborted) this.#parts.log.warn({ error }, "notifications could not be sent");
     } finally {
       this.#sending = false;
     }
   }
 
   #hear(payload: string): void {
-    const [from, channel, ...word] = payload.split(" ");
+    const [from, channel, ...message] = payload.split(" ");
     if (from === this.#self) return;
     for (const listener of this.#listeners.get(channel as NotificationChannel) ?? []) {
       try {
-        listener(word.join(" "));
+        listener(message.join(" "));
       } catch (error) {
         this.#parts.log.error({ error }, "a listener on the wire failed");
       }

@@ -11,19 +11,19 @@ interface Waiter {
 }
 
 /**
- * A bounded pool, last in, first out. A broken connection is replaced on demand; after one fell silent no idle one is
- * trusted.
+ * A bounded connection pool, last in, first out. A broken connection is replaced on demand; after one stopped
+ * responding, idle ones are closed.
  */
 export class Pool {
   readonly #connector: Connector;
   readonly #size: number;
   readonly #idle: PostgresConnection[] = [];
   readonly #used = new Set<PostgresConnection>();
-  /** Connections older than the last doubt: closed when they are released. */
+  /** Connections that were opened before the last `doubt`: closed when they are released. */
   #doubted = new WeakSet<PostgresConnection>();
   #waiting: Waiter[] = [];
   #opening = 0;
-  /** The server had no free connection: until then no new one is opened while there are others. */
+  /** The server had no free connection: until this time no new one is opened while there are others. */
   #crowded_until = 0;
   #closed = false;
   #emptied = Promise.withResolvers<void>();
@@ -59,7 +59,7 @@ export class Pool {
     if (this.#closed && this.#used.size === 0) this.#emptied.resolve();
   }
 
-  /** The server may be gone or have changed its role: idle connections are closed now, others when released. */
+  /** The server may be down or have changed its role: idle connections are closed now, others when released. */
   doubt(): void {
     for (const connection of this.#used) this.#doubted.add(connection);
     for (const connection of this.#idle.splice(0)) connection.destroy();

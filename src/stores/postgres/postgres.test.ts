@@ -1,4 +1,4 @@
-/** PostgreSQL as it is in the field: silent, locked, full, far away. A real server, behind a relay of ours. */
+/** Failure modes of PostgreSQL: unresponsive, locked, full, slow. A real server behind a TCP relay. */
 import assert from "node:assert/strict";
 import { after, suite, test } from "node:test";
 import pg from "pg";
@@ -17,7 +17,7 @@ after(async () => await (await server)?.stop());
 interface Scene extends AsyncDisposable {
   relay: Relay;
   database: Database;
-  /** A session of somebody else, past the relay. */
+  /** A session of another client, without the relay. */
   other: pg.Client;
 }
 
@@ -47,7 +47,7 @@ async function scene(options: Parameters<typeof openPostgres>[1] = { call_ms: CA
 const add = (id: string, n = 0) => ({ sql: "INSERT INTO things (id, n) VALUES (?, ?)", args: [id, n], rows: 1 });
 const set = (id: string, n: number) => ({ sql: "UPDATE things SET n = ? WHERE id = ?", args: [n, id], rows: 1 });
 
-/** How long it took to fail, and with what. */
+/** Duration and error of a failing call. */
 async function failing(work: () => Promise<unknown>): Promise<{ ms: number; error: ApiError }> {
   const began = performance.now();
   try {
@@ -67,7 +67,7 @@ suite("PostgreSQL", { skip: postgresMissing() }, () => {
     relay.trips();
     assert.ok((await database.write(steps)).ok);
     assert.equal(relay.trips(), 1);
-    assert.ok(!(await database.write([set("t1", 5), set("nobody", 1), add("t13")])).ok);
+    assert.ok(!(await database.write([set("t1", 5), set("missing", 1), add("t13")])).ok);
     assert.equal(relay.trips(), 1, "a refused one as well");
     assert.equal((await database.read("SELECT * FROM things WHERE n = 0")).length, 12);
     assert.equal(relay.trips(), 1);
@@ -98,7 +98,7 @@ suite("PostgreSQL", { skip: postgresMissing() }, () => {
     relay.silence();
     const began = performance.now();
     await database.close();
-    assert.ok(performance.now() - began < within(1000), "idle connections that are silent keep nobody");
+    assert.ok(performance.now() - began < within(1000), "unresponsive idle connections delay no call");
   });
 
   test("close ends in bounded time while a call hangs", async () => {
@@ -158,7 +158,7 @@ suite("PostgreSQL", { skip: postgresMissing() }, () => {
     await other.query("LOCK TABLE things IN ACCESS EXCLUSIVE MODE");
     const failures = await Promise.all([1, 2, 3].map(() => failing(() => database.read("SELECT * FROM things"))));
     await other.query("ROLLBACK");
-    const crowded = failures.find(({ error }) => error.code === "overloaded")?.error ?? assert.fail("none was told");
+    const crowded = failures.find(({ error }) => error.code === "overloaded")?.error ?? assert.fail("no call");
     assert.match(crowded.message, /setting database_connections/);
     assert.match(crowded.extras.hint ?? "", /HANGAR_DATABASE_CONNECTIONS/);
   });

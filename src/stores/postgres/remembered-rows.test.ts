@@ -1,4 +1,4 @@
-/** Reads begin with the rows of the last time: what another process did since must still show in the answer. */
+/** Reads start with cached rows: changes of other processes must still be visible in the response. */
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -7,8 +7,8 @@ import { testPlatform } from "../../../test/platform.ts";
 import { postgresMissing, startPostgres } from "../../../test/postgres.ts";
 import { tempDir } from "../../../test/support.ts";
 
-suite("reads that begin with remembered rows", { skip: postgresMissing() }, () => {
-  test("what another process changed, deleted or revoked shows in the next answer", async (t) => {
+suite("reads that start with cached rows", { skip: postgresMissing() }, () => {
+  test("what another process changed, deleted or revoked is visible in the next response", async (t) => {
     const server = await startPostgres();
     t.after(() => server.stop());
     const HANGAR_DATABASE_URL = await server.database();
@@ -27,7 +27,7 @@ suite("reads that begin with remembered rows", { skip: postgresMissing() }, () =
     assert.equal((await one.ask("POST /v1/apps/web/machines", { body })).status, 200);
     const list = (path = "/v1/apps/web/machines") => one.ask(`GET ${path}`, { token });
     const apps = "/v1/apps?org_slug=acme";
-    // The first of each is remembered, the second begins with it.
+    // The first of each is cached, the second starts with it.
     for (let times = 0; times < 2; times++) {
       assert.equal((await list()).body.length, 1);
       assert.equal((await list(apps)).body.total_apps, 1);
@@ -35,7 +35,7 @@ suite("reads that begin with remembered rows", { skip: postgresMissing() }, () =
     }
 
     assert.equal((await other.ask("DELETE /v1/apps/web?force=true")).status, 202);
-    assert.equal((await list()).status, 404, "the app is gone");
+    assert.equal((await list()).status, 404, "the app is deleted");
     assert.equal((await list("/v1/apps/web")).status, 404);
     assert.deepEqual((await list(apps)).body.apps, []);
 

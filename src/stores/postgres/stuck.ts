@@ -3,10 +3,10 @@ import { type Connector, deadlineIn } from "./connection.ts";
 import { statement, unnamed } from "./statements.ts";
 
 /**
- * Ends sessions of this program that have written, have not committed, and wait for a process that says nothing more:
- * it was stopped, or its box is gone, in the middle of what it sent. The server itself has a bound for that since
- * version 17 (`transaction_timeout`). One that others wait for has the shorter time; past the longer one a process that
- * lives would have ended the call by itself.
+ * Terminates sessions of this program that have written, have not committed, and wait for a stalled client: its process
+ * was stopped, or its host lost, in the middle of a batch. The server itself has a timeout for that since version 17
+ * (`transaction_timeout`). A session that blocks others has the shorter timeout; past the longer one a live process
+ * would have ended the call itself.
  */
 const END = `SELECT count(pg_terminate_backend(stuck.pid)) AS ended FROM pg_stat_activity stuck
   WHERE stuck.datname = current_database() AND stuck.usename = current_user AND stuck.pid <> pg_backend_pid()
@@ -16,18 +16,18 @@ const END = `SELECT count(pg_terminate_backend(stuck.pid)) AS ended FROM pg_stat
       AND EXISTS (SELECT 1 FROM pg_stat_activity waiting WHERE waiting.wait_event_type = 'Lock'
         AND stuck.pid = ANY (pg_blocking_pids(waiting.pid))))`;
 
-/** Looks for such sessions while something waits, once at a time. */
+/** Searches for such sessions while a call waits, one search at a time. */
 export class StuckSessions {
   readonly #connector: Connector;
   readonly #onEnded: (sessions: number) => void;
-  #looking: Promise<void> | undefined;
+  #searching: Promise<void> | undefined;
 
   constructor(connector: Connector, onEnded: (sessions: number) => void) {
     this.#connector = connector;
     this.#onEnded = onEnded;
   }
 
-  /** Looks when `work` takes suspiciously long, and again while it does. */
+  /** Searches when `work` takes long, and again while it does. */
   async watch<T>(work: () => Promise<T>): Promise<T> {
     const timer = setInterval(() => void this.end(), LIMITS.postgres_stuck_ms);
     timer.unref();
@@ -38,18 +38,18 @@ export class StuckSessions {
     }
   }
 
-  /** Never fails: whoever waits finds out by himself what is wrong. */
+  /** Never fails: the waiting call reports its own error. */
   async end(): Promise<void> {
-    this.#looking ??= this.#look()
+    this.#searching ??= this.#search()
       .catch(() => {})
       .finally(() => {
-        this.#looking = undefined;
+        this.#searching = undefined;
       });
-    await this.#looking;
+    await this.#searching;
   }
 
-  /** On a connection of its own: those of the pool may all be waiting. */
-  async #look(): Promise<void> {
+  /** On a separate connection: those of the pool may all be waiting. */
+  async #search(): Promise<void> {
     const deadline = deadlineIn(LIMITS.postgres_connect_ms);
     const connection = await this.#connector.connect(deadline);
     try {

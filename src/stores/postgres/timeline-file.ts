@@ -1,7 +1,7 @@
 import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import type { TimelineFile } from "./timelines.ts";
 
-/** Kept as JSON in the data dir. Without it, or when it cannot be read, the hosts that answer decide. */
+/** Stored as JSON in the data dir. Without it, or when it cannot be read, the reachable hosts decide. */
 export const timelineFile = (file: string): TimelineFile => ({
   load() {
     try {
@@ -16,7 +16,7 @@ export const timelineFile = (file: string): TimelineFile => ({
       writeFileSync(`${file}.new`, JSON.stringify(newest), { mode: 0o600, flush: true });
       renameSync(`${file}.new`, file);
     } catch {
-      // A full disk must not keep anyone from the database; this process knows, and the next promotion is kept again.
+      // A full disk must not make the database unavailable; this process knows it, and the next promotion is stored.
     }
   },
 });

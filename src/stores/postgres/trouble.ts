@@ -22,15 +22,15 @@ export class NoHostError extends Error {
 }
 
 /**
- * What an error means for the call it ended.
+ * Classifies an error by what it means for the failed call.
  *
- * - again: it lost a race, or the connection was gone before anything was done
+ * - again: it lost a race, or the connection closed before it had an effect
  * - elsewhere: this server no longer accepts writes, another one may
- * - pooler: a pooler gave us another session's connection, where our prepared statements are not
- * - crowded: the server has no connection left for us
+ * - pooler: a pooler assigned another session's connection, without the prepared statements
+ * - crowded: the server has no free connection
  * - slow: the server gave up by one of its timeouts
  * - full: its disk is full
- * - bug: a mistake of ours
+ * - bug: a bug in this program
  */
 export type Trouble = "again" | "elsewhere" | "pooler" | "crowded" | "slow" | "full" | "bug";
 
@@ -116,7 +116,7 @@ export function unknownOutcome(thrown: unknown): StoreError {
     {
       cause,
       retry_after_s: 2,
-      hint: "repeat the request with the same Idempotency-Key, or look whether it happened",
+      hint: "repeat the request with the same Idempotency-Key, or check whether it took effect",
     },
   );
 }

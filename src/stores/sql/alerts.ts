@@ -70,7 +70,7 @@ export function sqlAlertStore(database: Database): AlertStore {
   };
 }
 
-/** The step that a process without the claim fails at. */
+/** The step that fails in a process without the claim. */
 export const renewed = (org_id: string, { runner, until }: AlertClaim): Step => ({
   sql: "UPDATE alert_claims SET runner_until = ? WHERE org_id = ? AND runner = ?",
   args: [until, org_id, runner],

@@ -41,7 +41,7 @@ export function sqlBuildStore(database: Database): BuildStore {
     async insert(build, { keep, open }) {
       const row: Row = { ...build, cancel_requested: Number(build.cancel_requested), no_cache: Number(build.no_cache) };
       const outcome = await database.write([
-        // Locks the app, and fails when it is gone.
+        // Locks the app, and fails when it was deleted.
         { sql: "UPDATE apps SET name = name WHERE id = ?", args: [build.app_id], rows: 1 },
         {
           sql: `INSERT INTO builds (${BUILD}) VALUES (${placeholders(COLUMNS)})`,

@@ -11,16 +11,16 @@ const JOINED = "FROM machine_events e JOIN machines m ON m.id = e.machine_id";
 const EVENTS = `SELECT ${EVENT} ${JOINED}`;
 const COLUMNS = "org_id, seq, app_id, machine_id, instance_id, id, type, status, source, timestamp, request";
 
-/** A transaction's number, times this, leaves room for the events of one write. */
+/** Positions per transaction number: the maximum number of events of one write. */
 const PLACES = 1024;
-/** Makes places of transactions higher than all that were given before, in this database or the one it was copied from. */
+/** Offset that makes new positions higher than all earlier ones, in this database or the one it was copied from. */
 const BASE_KEY = "event_base";
 const BASE = `coalesce((SELECT CAST(value AS BIGINT) FROM meta WHERE key = '${BASE_KEY}'), 0)`;
 const placeOf = (transaction: string): string => `((${transaction} + ${BASE}) * ${PLACES})`;
 
 /**
- * Where writes overlap, an event's place in the log is made from its transaction's number, which no two writes wait for
- * each other to get. Where they do not, an organization's counter is the place.
+ * With concurrent writes, an event's position in the log derives from its transaction number, so that writes do not
+ * wait for each other. Otherwise an organization's counter is the position.
  */
 export function eventSteps(database: Database, machine: Machine, events: readonly MachineEvent[]): Step[] {
   const { transactions } = database;
@@ -56,7 +56,7 @@ type EventReads = Pick<MachineStore, "events" | "eventSeq" | "log" | "logEnd" | 
 
 export function eventReads(database: Database): EventReads {
   const { transactions } = database;
-  /** Every event that will ever have a lower place is there. */
+  /** All events with a lower position are visible. */
   const settled = transactions ? placeOf(transactions.settled) : undefined;
   return {
     async events(machine_id, { after = 0, before = Number.MAX_SAFE_INTEGER, limit }) {
@@ -106,8 +106,8 @@ async function readLog(
 }
 
 /**
- * An event is told when no write under way can come before it. Writes take milliseconds, so what was acknowledged is waited
- * for; one that hangs holds up the rest of the log and nothing else.
+ * An event is published when no write in progress can precede it. Writes take milliseconds, so acknowledged events are
+ * waited for; a hanging write delays the rest of the log and nothing else.
  */
 async function untilSettled(read: () => Promise<LogPage>): Promise<LogPage> {
   const began = performance.now();
@@ -119,8 +119,8 @@ async function untilSettled(read: () => Promise<LogPage>): Promise<LogPage> {
 }
 
 /**
- * New events come after all that are there, and after all that readers were told: at every start, because a database that
- * was restored or copied counts from elsewhere.
+ * Ensures that new events come after all existing and published ones: at every start, because a restored or copied
+ * database has other transaction numbers.
  */
 export async function prepareEventLog(database: Database): Promise<void> {
   const { transactions } = database;

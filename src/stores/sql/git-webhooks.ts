@@ -32,13 +32,13 @@ function hooksOf(database: Database): Hooks {
       const { id, app_id, repository, username, password, secret, token, token_id, created_by, created_at } = hook;
       const row = [id, app_id, repository, username, password, secret, token, token_id, created_by, created_at];
       const outcome = await database.write([
-        // Webhooks of an app are counted one after the other.
+        // Locks the app, so that concurrent inserts respect the limit.
         { sql: "UPDATE apps SET name = name WHERE id = ?", args: [app_id], rows: 1 },
         {
           sql: `INSERT INTO git_webhooks (${HOOK}) SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
                 WHERE (SELECT count(*) FROM git_webhooks WHERE app_id = ? AND id <> ?) < ?
                 ON CONFLICT (id) DO UPDATE SET secret = excluded.secret, token = excluded.token, token_id = excluded.token_id`,
-          // A repeated Idempotency-Key makes the same webhook once more.
+          // A repeated Idempotency-Key creates the same webhook again.
           args: [...row, app_id, id, limit],
           rows: 1,
         },

@@ -84,7 +84,7 @@ function addresses(database: Database): Pick<HostStore, "announce" | "channelAdd
 function joining(database: Database): Pick<HostStore, "addToken" | "findToken" | "join"> {
   return {
     async addToken({ id, hash, sealed_key, expires_at }) {
-      // A repeated Idempotency-Key makes the same token once more.
+      // A repeated Idempotency-Key creates the same token again.
       const sql = `INSERT INTO host_join_tokens (id, hash, sealed_key, expires_at) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO UPDATE
                    SET hash = excluded.hash, sealed_key = excluded.sealed_key, expires_at = excluded.expires_at`;
       await database.write([

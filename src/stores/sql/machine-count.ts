@@ -2,7 +2,7 @@ import { MACHINE_LIMITS } from "#machines/limits.ts";
 import type { Machine } from "#machines/types.ts";
 import type { Database, Step } from "../database.ts";
 
-/** The machines of organization `c.org_id`: what was counted so far, and the rows since. */
+/** The number of machines of organization `c.org_id`: the stored count, and the rows since. */
 const TOTAL =
   "c.machines + (SELECT coalesce(sum(d.machines), 0) FROM machine_count_deltas d WHERE d.org_id = c.org_id)";
 
@@ -12,8 +12,8 @@ const deltaStep = ({ id, org_id }: Machine, machines: 1 | -1): Step => ({
 });
 
 /**
- * One machine more, if the limit allows it. Each write adds a row of its own, so that none waits for another; only
- * near the limit does the organization's row put them one after the other, and the count is exact.
+ * Counts one more machine, if the limit allows it. Each write inserts its own row, so that none waits for another; only
+ * near the limit are they serialized by the organization's row, which makes the count exact.
  */
 export const countStep = (machine: Machine, limit: number): Step[] => [
   {
@@ -39,7 +39,7 @@ export const uncountStep = (machine: Machine): Step => deltaStep(machine, -1);
 const FOLDED = 500;
 const FOLD = `DELETE FROM machine_count_deltas WHERE id IN (${Array(FOLDED).fill("?").join(", ")})`;
 
-/** Adds rows to the count that they belong to. One that another process was faster with is left to it. */
+/** Folds rows into their count. A row that another process has already folded is skipped. */
 export async function foldCounts(database: Database): Promise<void> {
   const sql = "SELECT id, org_id, machines FROM machine_count_deltas ORDER BY org_id, id LIMIT ?";
   for (;;) {
@@ -53,7 +53,7 @@ export async function foldCounts(database: Database): Promise<void> {
     const { ok } = await database.write([
       {
         sql: FOLD,
-        // Always as many, so that it is one statement.
+        // A constant number of arguments, so that it is one prepared statement.
         args: Array.from({ length: FOLDED }, (_, index) => ids[index] ?? first.id),
         rows: ids.length,
       },

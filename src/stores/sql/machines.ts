@@ -169,10 +169,10 @@ function kindCondition({ states, include_deleted, region }: OrgListFilter | List
   return { sql: state + place, args: [...(states ?? []), ...(region === undefined ? [] : [region])] };
 }
 
-/** Steps that belong together, and what the store answers when one of them does not find what it must. */
+/** Steps that belong together, and the store's result when one of them fails. */
 type Group<Answer> = readonly [answer: Answer, steps: readonly Step[]];
 
-/** Writes all groups in their order. Answers undefined when that was done, otherwise the answer of the group that failed. */
+/** Writes all groups in order. Returns undefined on success, otherwise the result of the failed group. */
 async function writeGroups<Answer>(database: Database, groups: readonly Group<Answer>[]): Promise<Answer | undefined> {
   const outcome = await database.write(groups.flatMap(([, steps]) => steps));
   if (outcome.ok) return undefined;
@@ -180,8 +180,8 @@ async function writeGroups<Answer>(database: Database, groups: readonly Group<An
 }
 
 /**
- * What others need, the host's row above all, is locked last: a process that is stopped while it sends a large config
- * holds up nobody.
+ * Contended rows, mainly the host's, are locked last: a process that is stopped while it sends a large config blocks
+ * no others.
  */
 async function insert(database: Database, change: Change, limit: number): Promise<Inserted> {
   const { machine } = change;
@@ -204,7 +204,7 @@ async function commit(database: Database, change: Change): Promise<Committed> {
   const { machine } = change;
   const destroyed = machine.state === "destroyed" && change.events.some((event) => event.status === "destroyed");
   const failed = await writeGroups<Committed>(database, [
-    // The revision stands for everything that was read: state, version, lease. If it still is the same, so are they.
+    // The revision guards everything that was read: state, version, lease.
     ["conflict", [{ sql: UPDATE_MACHINE, args: updateArgs(machine), rows: 1 }]],
     ["conflict", contentSteps(change)],
     ["conflict", destroyed ? goneSteps(machine) : []],

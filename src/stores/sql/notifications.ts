@@ -39,7 +39,7 @@ export function sqlNotificationStore(database: Database): NotificationStore {
       );
     },
 
-    async putGroups(org_id, { groups, gone, notifications }, claim) {
+    async putGroups(org_id, { groups, removed, notifications }, claim) {
       const outcome = await database.write([
         renewed(org_id, claim),
         ...groups.map(
@@ -49,7 +49,7 @@ export function sqlNotificationStore(database: Database): NotificationStore {
             args: [org_id, group.key, JSON.stringify(group)],
           }),
         ),
-        ...gone.map(
+        ...removed.map(
           (key): Step => ({
             sql: "DELETE FROM alert_groups WHERE org_id = ? AND group_key = ?",
             args: [org_id, key],

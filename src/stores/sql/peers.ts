@@ -32,7 +32,7 @@ export function sqlPeerStore(database: Database): PeerStore {
         if (own && blocks.includes(own.block)) return own.block;
         const free = blocks.find((block) => !taken.some((one) => one.block === block));
         if (free === undefined) return undefined;
-        // Somebody else may have been faster: then it is looked for again.
+        // Another process may have been faster: then it is read again.
         const before = {
           sql: "DELETE FROM network_blocks WHERE node_id = ? AND block = ?",
           args: [node_id, own?.block ?? -1],

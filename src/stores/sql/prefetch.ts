@@ -121,7 +121,7 @@ export function sqlPrefetch(database: Database): Prefetch | undefined {
       };
       return { found, keepAll };
     };
-    // What else it reads is sent beside these, so that all of it takes one round trip.
+    // The request's own reads are sent at the same time, so that all take one round trip.
     if (!confirms) return new Prefetched(read);
     return new Prefetched(read, recollections.of([token_id, app_name, org_slug, machine_id].join(" ")));
   };
@@ -130,7 +130,7 @@ export function sqlPrefetch(database: Database): Prefetch | undefined {
 function lookupsOf({ app_name, org_slug, machine_id, writes }: Parameters<Prefetch>[0]): Lookup[] {
   const ofMachine = writes ? workLookup : machineLookup;
   const of_machine = machine_id ? [ofMachine(machine_id)] : [];
-  // Without any, the operator's own is meant; other tokens have one.
+  // Without an organization it is the operator's own; other tokens have one.
   if (!app_name) return [slugLookup(typeof org_slug === "string" ? org_slug : DEFAULT_ORG), ...of_machine];
   return [...appLookups(app_name), ...(writes && !machine_id ? placeLookups(app_name) : []), ...of_machine];
 }
@@ -138,7 +138,7 @@ function lookupsOf({ app_name, org_slug, machine_id, writes }: Parameters<Prefet
 type Reading = NonNullable<Recollection["last"]>;
 const NOTHING: Reading = { found: [], keepAll: () => {} };
 
-/** What reads found when they were last answered: each by its token and by what it is about. */
+/** Cached results of reads, by token and target. */
 class Recollections {
   readonly #readings = new Map<string, Reading>();
 

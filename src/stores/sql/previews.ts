@@ -106,7 +106,7 @@ function writesOf(database: Database): Omit<PreviewStore, keyof Reads | "setting
         rows: 1,
       });
       const outcome = await database.write([
-        // Previews of an organization are counted one after the other.
+        // Locks the organization, so that concurrent inserts respect the limit.
         lockOrg(org_id),
         {
           sql: `INSERT INTO previews (${PREVIEW}) SELECT ${COLUMNS.map((name) => castOf(row[name])).join(", ")}

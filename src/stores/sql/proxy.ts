@@ -39,7 +39,7 @@ export function sqlProxyStore(database: Database): ProxyStore {
     },
     async proveHostname(app_id, hostname, at) {
       const outcome = await database.write([
-        // Locks all claims of the name, so that the second of two concurrent proofs sees the first.
+        // Locks all claims of the name, so that the second of two concurrent verifications sees the first.
         { sql: "UPDATE certificates SET updated_at = updated_at WHERE hostname = ?", args: [hostname] },
         {
           sql: `UPDATE certificates SET proved_at = COALESCE(proved_at, ?) WHERE hostname = ? AND app_id = ? AND NOT EXISTS

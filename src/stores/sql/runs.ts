@@ -33,7 +33,7 @@ export function runSteps(machine_id: string, changes: readonly RunChange[]): Ste
   return changes.flatMap((change) => {
     if ("end" in change) return [endStep(machine_id, change.end)];
     if ("skip" in change) return insertSteps(change.skip);
-    // One that is still open ended with its host, and nobody saw how.
+    // A run that is still open ended with its host, and its exit is unknown.
     const lost: RunEnd = { ...UNSEEN, ended_at: change.begin.started_at };
     return [endStep(machine_id, lost), ...insertSteps(change.begin)];
   });

@@ -18,7 +18,7 @@ export function sqlWebhookStore(database: Database): WebhookStore {
           sql: `INSERT INTO webhooks (${WEBHOOK}) SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
                 WHERE (SELECT count(*) FROM webhooks WHERE org_id = ? AND id <> ?) < ?
                 ON CONFLICT (id) DO UPDATE SET secret = excluded.secret`,
-          // A repeated Idempotency-Key makes the same webhook once more.
+          // A repeated Idempotency-Key creates the same webhook again.
           args: [
             id,
             org_id,

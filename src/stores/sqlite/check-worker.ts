@@ -1,21 +1,21 @@
-/** The thread that looks at a database file; it only reads. */
+/** Worker thread that checks a database file, read-only. */
 import { DatabaseSync } from "node:sqlite";
 import { parentPort, workerData } from "node:worker_threads";
 import { assert, messageOf } from "#core/assert.ts";
 import { count } from "#core/words.ts";
 import { countInside, countOutside } from "./commit-count.ts";
 
-/** What is wrong, if anything: first missing commits, then corrupt pages. */
+/** Problems: first missing commits, then corrupt pages. */
 export interface CheckResult {
   at: "commits" | "pages";
   problem?: string;
 }
 
 /** Reported problems; one damaged page causes many. */
-const TOLD = 3;
+const MOST_REPORTED = 3;
 
 /** Closed without a checkpoint, because it must not write: the WAL stays for recovery. */
-function checkFile(file: string, onResult: (looked: CheckResult) => void): void {
+function checkFile(file: string, onResult: (result: CheckResult) => void): void {
   const outside = countOutside(file) ?? 0;
   const db = new DatabaseSync(file, { readOnly: true, timeout: 10_000 });
   try {
@@ -31,7 +31,7 @@ function checkFile(file: string, onResult: (looked: CheckResult) => void): void 
     onResult({ at: "commits" });
     // Not `quick_check`, which does not compare indexes with rows.
     const found = db
-      .prepare(`PRAGMA integrity_check(${TOLD})`)
+      .prepare(`PRAGMA integrity_check(${MOST_REPORTED})`)
       .all()
       .map((row) => String(row["integrity_check"]));
     if (found.length === 1 && found[0] === "ok") onResult({ at: "pages" });

@@ -1,7 +1,7 @@
 /**
- * Looks at the database before anything is built on it, in a thread of its own and without changing a byte: that nothing
- * acknowledged is missing, and that its pages hang together. The first takes a millisecond. The second reads the whole
- * file, so a start waits for it no longer than `check_wait_ms`; whatever it finds later ends the platform.
+ * Checks the database at start, read-only in a worker thread: that no acknowledged commit is missing, and that its
+ * pages are consistent. The first takes a millisecond. The second reads the whole file, so a start waits for it no
+ * longer than `check_wait_ms`; corruption that is found later ends the platform.
  */
 import { existsSync } from "node:fs";
 import { Worker } from "node:worker_threads";
@@ -25,7 +25,7 @@ export class DatabaseCheck {
     for (const one of [commits, pages]) one.promise.catch(() => {});
     if (!existsSync(file)) {
       if (countOutside(file) === undefined) commits.resolve();
-      else commits.reject(damaged(file, "it is gone, and what was acknowledged with it"));
+      else commits.reject(damaged(file, "the file is missing, and all acknowledged writes with it"));
       pages.resolve();
       return;
     }
@@ -67,7 +67,7 @@ export class DatabaseCheck {
 function damaged(file: string, problem: string): DataDirError {
   return new DataDirError(
     `the database ${file} is damaged: ${problem}. Nothing was changed. Put the data dir aside, and fill an empty one ` +
-      "from your newest backup: `hangar restore FILE`. To continue with what is left instead, after copying the data dir: " +
+      "from your newest backup: `hangar restore FILE`. To continue with the remaining data, copy the data dir, then: " +
       `remove ${countFile(file)} when writes are missing, or let \`sqlite3 ${file} .recover\` make a new file of the pages`,
   );
 }

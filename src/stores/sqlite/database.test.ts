@@ -47,7 +47,7 @@ suite("SQLite", () => {
       damaged.writeUInt8(damaged.readUInt8(at) ^ 1, at);
       writeFileSync(`${copy}-wal`, damaged);
       await assert.rejects(count(), /is damaged: the last \d+ transactions? that were acknowledged are not in it/);
-      assert.ok(readFileSync(`${copy}-wal`).equals(damaged), "what is left can be saved");
+      assert.ok(readFileSync(`${copy}-wal`).equals(damaged), "the remaining data can be saved");
     }
     writeFileSync(`${copy}-wal`, log);
     assert.equal(await count(), 20);

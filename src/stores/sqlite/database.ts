@@ -77,7 +77,7 @@ class SqliteDatabase implements Database {
       for (const answer of answers) this.#settle(answer);
     });
     worker.on("error", (cause) => {
-      // Before it is ready only the opener is told.
+      // Before it is ready only `open` rejects.
       if (!ready) reject(cause);
       else this.#break(new StoreError("storage_failed", "the store's writer stopped", { cause }));
     });
@@ -89,7 +89,7 @@ class SqliteDatabase implements Database {
 
   /**
    * data_version of this connection, which never writes: it changes with others' commits. Read once per turn of the
-   * event loop, and again after an acknowledged write, so that nobody who knows of a commit gets an older value.
+   * event loop, and again after an acknowledged write, so that a caller that knows of a commit gets no older value.
    */
   version(): number {
     if (this.#version === undefined) {

@@ -1,6 +1,6 @@
 /**
- * The thread that owns the writing connection. While it waits for the disk, more writes arrive; it takes all
- * of them into the next transaction. So one client pays one fsync per write, and sixty-four share one.
+ * Worker thread with the writing connection (group commit). Writes that arrive while it waits for the disk all go into
+ * the next transaction, so that concurrent clients share one fsync.
  */
 import type { DatabaseSync } from "node:sqlite";
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from "node:worker_threads";
