@@ -1,7 +1,7 @@
 import type { EgressPolicy } from "#core/egress-policy.ts";
 import type { BuildOptions } from "./types.ts";
 
-/** What a builder needs to know of one build. */
+/** The input of one build. */
 export interface BuildRequest extends BuildOptions {
   /** 14 hex digits. */
   id: string;
@@ -10,7 +10,7 @@ export interface BuildRequest extends BuildOptions {
   app_name: string;
   /** The address that its steps have in the organization's private network. */
   private_ip: string;
-  /** What they may reach outside of it. */
+  /** The egress policy of its steps. */
   egress: EgressPolicy;
   /** The folder with the context, in a folder of the build's own; the builder may move it within that. */
   context: string;
@@ -23,16 +23,16 @@ export interface BuiltImage {
 }
 
 /**
- * Builds images. The steps of a Dockerfile are programs that nobody here knows: they see the context, the app's
+ * Builds images. The steps of a Dockerfile are untrusted programs: they see the context, the app's
  * layer cache, the organization's network, and nothing of the host. Implemented in drivers/builds, tried by `test/system/builds.test.ts`.
  */
 export interface Builder {
   /** Why no image can be built here, or undefined. */
   problem(): string | undefined;
   /**
-   * Builds an image and imports it under its name. `onOutput` gets the output as it comes. Fails with `BuildFailed` when
-   * the build itself failed. Whether it succeeds, fails or is aborted: nothing of it runs or is left afterwards, except the
-   * image and the layer cache.
+   * Builds an image and imports it under its name. `onOutput` streams the output. Fails with `BuildFailed` when the
+   * build itself failed. Whether it succeeds, fails or is aborted: afterwards none of its processes and files remain,
+   * except the image and the layer cache.
    */
   build(request: BuildRequest, onOutput: (text: string) => void, signal: AbortSignal): Promise<BuiltImage>;
   /** Removes what builds of an earlier process left behind. */
@@ -46,7 +46,7 @@ export class BuildFailed extends Error {
   override readonly name = "BuildFailed";
 }
 
-/** The builder of a process that cannot build: it only says why. */
+/** The builder of a process that cannot build: it only has the reason. */
 export const noBuilder = (problem: string): Builder => ({
   problem: () => problem,
   build: async () => {

@@ -40,7 +40,7 @@ function open(t: TestContext, limits: Partial<BuildLimits> = {}) {
 const names = (count: number, prefix = ""): string[] => Array.from({ length: count }, (_, i) => `${prefix}${i}`);
 
 suite("files of build contexts", () => {
-  test("small files count as what they take on the disk, and there are so many and no more", async (t) => {
+  test("small files count by their disk usage, and their number is limited", async (t) => {
     const { files, kept } = open(t, { org_files: 10, org_files_bytes: 2 ** 20 });
     await files.receive(WEB, sent(names(10)));
     await assert.rejects(files.receive(WEB, sent(["more"])), { code: "limit_reached", message: /org_files\)/ });
@@ -54,7 +54,7 @@ suite("files of build contexts", () => {
     assert.equal(tight.kept("o1").length, 5);
   });
 
-  test("uploads at the same time share what is left", async (t) => {
+  test("concurrent uploads share the remaining space", async (t) => {
     const { files, kept } = open(t, { org_files: 20 });
     const uploads = names(10).map((prefix) => files.receive(WEB, sent(names(5, `${prefix}-`))));
     const failed = (await Promise.allSettled(uploads)).filter(({ status }) => status === "rejected");
@@ -62,7 +62,7 @@ suite("files of build contexts", () => {
     assert.equal(kept("o1").length, 20);
   });
 
-  test("what was refused, came twice or was expired is not counted", async (t) => {
+  test("refused, duplicate and expired files are not counted", async (t) => {
     const { files, kept, clock } = open(t, { org_files: 3, file_kept_ms: HOUR });
     for (let i = 0; i < 5; i++) await files.receive(WEB, sent(["a", "b"]));
     async function* broken(): AsyncGenerator<Buffer> {
@@ -78,7 +78,7 @@ suite("files of build contexts", () => {
     await files.receive(WEB, sent(["d", "e", "f"]));
   });
 
-  test("an upload is let go of when nothing more of it is read", async (t) => {
+  test("an upload is released when its reader stops", async (t) => {
     const { files } = open(t);
     let ended = false;
     async function* longer(): AsyncGenerator<Buffer> {

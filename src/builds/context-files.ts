@@ -1,6 +1,7 @@
 /**
- * The files of build contexts, by the SHA-256 of their bytes and by app: what is here is not sent again. An organization's
- * are in one folder. A file is there when it is under its name; what a crash left in `incoming` is removed at the next start.
+ * Stores the files of build contexts by SHA-256 and by app, so that known files are not uploaded again. Each
+ * organization has one folder. Files are renamed into place; incomplete ones in `incoming` are removed at the next
+ * start.
  */
 import { createHash } from "node:crypto";
 import { constants, mkdirSync, rmSync, statSync } from "node:fs";
@@ -18,7 +19,7 @@ interface Parts {
   limits: BuildLimits;
 }
 
-/** What the files of an organization take. */
+/** Disk usage of an organization's files. */
 interface Used {
   files: number;
   bytes: number;
@@ -27,7 +28,7 @@ interface Used {
 const HEADER = 512;
 const LOOK_BYTES = 64 * 2 ** 20;
 const BLOCK_BYTES = 4096;
-/** Files looked at before other work has its turn. */
+/** Files checked before yielding to the event loop. */
 const BATCH = 500;
 const EXPIRE_MS = 3_600_000;
 
@@ -46,7 +47,7 @@ export class ContextFiles {
     mkdirSync(join(parts.dir, "incoming"), { recursive: true, mode: 0o700 });
   }
 
-  /** Those of the files that are not here, and the bytes of the others, each as often as it is named. */
+  /** The missing files, and the bytes of the others, each as often as it is listed. */
   async measure(owner: ContextOwner, digests: readonly string[]): Promise<{ missing: string[]; bytes: number }> {
     const sizes = new Map<string, number | undefined>();
     for (const digest of digests) {
@@ -60,7 +61,7 @@ export class ContextFiles {
     };
   }
 
-  /** Takes in a tar of files that are named by their digest. Answers how many, and their bytes. */
+  /** Receives a tar of files named by their digest. Returns their number and bytes. */
   async receive(owner: ContextOwner, upload: AsyncIterable<Uint8Array>): Promise<{ files: number; bytes: number }> {
     const { org_id } = owner;
     await mkdir(join(this.#parts.dir, org_id), { recursive: true, mode: 0o700 });
@@ -82,7 +83,7 @@ export class ContextFiles {
     return taken;
   }
 
-  /** Counted before it comes, so that uploads at the same time share what is left. */
+  /** Reserves the size before the upload, so that concurrent uploads share the remaining space. */
   #count(used: Used, size: number): void {
     const { org_files, org_files_bytes } = this.#parts.limits;
     const hint = "leave out what the build does not need with .dockerignore";
@@ -98,7 +99,7 @@ export class ContextFiles {
     used.bytes += diskBytes(size);
   }
 
-  /** False when the file was here already. */
+  /** False when the file exists already. */
   async #take(owner: ContextOwner, digest: string, size: number, reader: Reader): Promise<boolean> {
     const part = join(this.#parts.dir, "incoming", String(this.#made++));
     try {
@@ -140,12 +141,12 @@ export class ContextFiles {
 
   /** Looked up once; afterwards it is counted. */
   #usedBy(org_id: string): Promise<Used> {
-    const known = this.#used.get(org_id) ?? this.#look(org_id);
+    const known = this.#used.get(org_id) ?? this.#measure(org_id);
     this.#used.set(org_id, known);
     return known;
   }
 
-  async #look(org_id: string): Promise<Used> {
+  async #measure(org_id: string): Promise<Used> {
     const dir = join(this.#parts.dir, org_id);
     const used: Used = { files: 0, bytes: 0 };
     for (const name of await readdir(dir)) {
@@ -183,13 +184,13 @@ export class ContextFiles {
         unchecked %= LOOK_BYTES;
         await copyFile(from, at, constants.COPYFILE_FICLONE);
         await chmod(at, ((mode ?? 0o644) & 0o777) | 0o444);
-        // Used just now: it stays.
+        // Marks it as recently used.
         await utimes(from, now, now).catch(() => {});
       }
     }
   }
 
-  /** Removes files that no build named for long; looks at most once an hour. */
+  /** Removes files that no build has used for long; runs at most once an hour. */
   async expire(): Promise<void> {
     const { dir, clock, limits } = this.#parts;
     const now = clock.now();
@@ -235,7 +236,7 @@ function readHeader(header: Buffer, limits: BuildLimits): { digest: string; size
   return { digest, size };
 }
 
-/** Reads exact lengths from a body that comes in pieces of any length. */
+/** Reads exact lengths from a stream of chunks. */
 class Reader {
   readonly #source: AsyncIterator<Uint8Array>;
   #rest: Buffer = Buffer.alloc(0);
@@ -244,7 +245,7 @@ class Reader {
     this.#source = source[Symbol.asyncIterator]();
   }
 
-  /** What was not read is not waited for. */
+  /** Discards the unread rest. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#source.return?.();
   }

@@ -4,7 +4,7 @@ import type { BuildLimits } from "./limits.ts";
 import type { ContextEntry } from "./types.ts";
 
 const PATH_CHARS = 4096;
-/** What a file system takes. */
+/** Maximum length of a file name. */
 const NAME_BYTES = 255;
 const MODE_BITS = 0o7777;
 
@@ -41,7 +41,7 @@ function problemOf({ path, sha256, link, mode = 0 }: ContextEntry, limits: Build
   if (path.includes("\0") || link?.includes("\0")) return "holds a zero byte";
   const parts = path.split("/");
   if (parts.some((part) => part === "" || part === "." || part === "..")) return "is not a path inside the context";
-  // All that is above an entry is looked at, so that the depth bounds the time.
+  // All parents of an entry are checked, so the depth bounds the time.
   if (parts.length > limits.context_depth) return `is deeper than ${limits.context_depth} (limit context_depth)`;
   if (parts.some((part) => Buffer.byteLength(part) > NAME_BYTES)) return `has a name of more than ${NAME_BYTES} bytes`;
   if (sha256 !== undefined && link !== undefined) return "is both a file and a link";

@@ -6,10 +6,10 @@ import { BUILD_LIMITS } from "./limits.ts";
 
 const bases = (text: string, args: Record<string, string> = {}): string[] => baseImages(text, args, BUILD_LIMITS);
 
-/** What takes longer holds up the requests of everybody else. */
+/** Longer work would block other requests. */
 const SHORT_MS = 3000;
 
-/** By the processor's time, which other programs do not change. */
+/** Measured in CPU time, which is independent of other programs. */
 function isShort(work: () => void): void {
   const began = process.cpuUsage();
   work();

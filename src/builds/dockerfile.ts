@@ -1,4 +1,4 @@
-/** As much of a Dockerfile as the platform must know before it builds: which images it begins with, for which platform. */
+/** Parses the base images and platforms of a Dockerfile before the build. */
 import { readFileSync, statSync } from "node:fs";
 import { fail } from "#core/errors.ts";
 import { readInstructions } from "./instructions.ts";
@@ -21,7 +21,7 @@ export function readDockerfile(file: string, { dockerfile_bytes }: BuildLimits):
   return readFileSync(file, "utf8");
 }
 
-/** Names of images, stages and variables are resolved; what is a stage of the same file is left out. */
+/** Resolves names of images, stages and variables; stages of the same file are omitted. */
 export function baseImages(
   text: string,
   args: Readonly<Record<string, string>>,
@@ -76,7 +76,7 @@ function readCopied(reader: BaseReader, rest: string): void {
   for (const [, name = ""] of rest.matchAll(/(?:^|\s)--(?:from|mount=\S*?from)=([^\s,]+)/g)) reader.add(name);
 }
 
-/** What each instruction says about images; the others say nothing. */
+/** Instructions that affect base images. */
 const READERS: Record<string, (reader: BaseReader, rest: string) => void> = {
   ARG(reader, rest) {
     const [, name = "", fallback = ""] = /^(\w+)(?:=["']?([^"'\s]*))?/.exec(rest) ?? [];
@@ -95,9 +95,9 @@ const READERS: Record<string, (reader: BaseReader, rest: string) => void> = {
   RUN: readCopied,
 };
 
-/** Images are built for what this host runs. */
+/** Images are built for this host's platform. */
 export function checkPlatform(platform: string): void {
-  // Of a variable that only the builder knows, such as BUILDPLATFORM.
+  // Empty for a variable that only the builder knows, such as BUILDPLATFORM.
   if (platform === "" || platform === HOST_PLATFORM || platform.startsWith(`${HOST_PLATFORM}/`)) return;
   fail("build_refused", `the platform ${platform} cannot be built here; this host builds for ${HOST_PLATFORM}`, {
     hint: "build it where that platform runs, and push it: hangar registry login, then docker push",

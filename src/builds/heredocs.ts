@@ -39,7 +39,7 @@ export function withoutHeredocs(text: string, source: Source): PlainDockerfile {
 
 const SHELL = ["/bin/sh", "-c"];
 
-/** What the instructions so far say of the stage that is being read. */
+/** State of the current stage after the instructions so far. */
 class StageReader {
   shell: readonly string[] = SHELL;
   variables = new Variables();
@@ -93,7 +93,7 @@ class StageReader {
       this.shell = JSON.parse(rest) as string[];
       if (this.#stage) this.#stage.shell = this.shell;
     } catch {
-      // Buildah says what is wrong with it.
+      // Buildah reports the error.
     }
   }
 }
@@ -106,7 +106,7 @@ function runLine({ rest, heredocs }: Instruction, shell: readonly string[]): str
   return `RUN ${flags}${JSON.stringify([...shell, script])}`;
 }
 
-/** A document that names its interpreter is a program; it ends with a line that it does not have. */
+/** A document with a shebang is a program; its delimiter is a line that it does not contain. */
 function ownScript({ body }: Heredoc): string {
   if (!body.startsWith("#!")) return body;
   let end = "HANGAR_END";
@@ -115,7 +115,7 @@ function ownScript({ body }: Heredoc): string {
   return `cat > ${file} <<'${end}'\n${body}${end}\nchmod 755 ${file} && ${file}; code=$?; rm -f ${file}; exit $code`;
 }
 
-/** It becomes a file of this name, written by the platform: nothing that leads elsewhere. */
+/** The platform writes a file of this name, so it must not be a path. */
 const FILE_NAME = /^\w[\w.+-]{0,127}$/;
 
 function copyLine({ word, rest, heredocs }: Instruction, files: Map<string, string>, variables: Variables): string {

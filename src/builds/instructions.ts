@@ -2,10 +2,10 @@
 import { fail } from "#core/errors.ts";
 
 export interface Heredoc {
-  /** The word as it is written: `<<EOF`, `<<-"END"`. */
+  /** The operator as written: `<<EOF`, `<<-"END"`. */
   redirection: string;
   name: string;
-  /** Variables in it are left alone. */
+  /** Variables in it are not expanded. */
   quoted: boolean;
   /** As the lines are written, and with their tabs removed for `<<-`. */
   raw: string;

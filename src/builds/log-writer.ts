@@ -11,7 +11,7 @@ interface Parts {
 }
 
 const FLUSH_MS = 250;
-/** Shorter values would mask ordinary text, and protect nothing. */
+/** Shorter values would mask ordinary text. */
 const MASKED_CHARS = 4;
 const MASK = "***";
 
@@ -53,7 +53,7 @@ export class LogWriter {
     });
   }
 
-  /** All that was written is in the store. */
+  /** Resolves when all output is stored. */
   async end(): Promise<void> {
     await this.#flush();
   }
@@ -63,7 +63,7 @@ export class LogWriter {
     this.#waiting = "";
     if (text !== "") {
       const piece = { seq: ++this.#seq, text };
-      // A log that cannot be written ends no build.
+      // A failed write to the log does not fail the build.
       this.#writing = this.#writing.then(() => this.#parts.store.appendLog(this.#id, piece).catch(() => {}));
     }
     return this.#writing;

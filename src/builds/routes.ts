@@ -31,7 +31,7 @@ export function buildRoutes(parts: Parts): Row[] {
 function contextRoutes({ siteOf, apps }: Parts): Row[] {
   return [
     route(`POST ${PATH}/files/missing`, {
-      summary: "Ask which files of a build context have to be uploaded",
+      summary: "List the files of a build context that have to be uploaded",
       part: "apps",
       access: "write app",
       body: schema.FileDigests,
@@ -110,10 +110,10 @@ function ownRoutes({ builds, siteOf, apps }: Parts): Row[] {
 }
 
 function logRoutes({ builds, store, clock }: Parts): Row[] {
-  /** Pieces as they come, until the build has ended; the last message is the build. */
+  /** Streams the log until the build has ended; the last message is the build. */
   async function* follow(app_id: string, id: string, signal: AbortSignal): AsyncGenerator<StreamItem[]> {
     for (let after = 0; !signal.aborted; ) {
-      // Asked first: what was written before the end is read after it.
+      // Read before the log: output that was written before the end is then complete.
       const build = await builds.get(app_id, id);
       const pieces = await store.log(id, after, PIECES);
       after = pieces.at(-1)?.seq ?? after;

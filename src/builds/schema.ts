@@ -57,7 +57,7 @@ export const BuildResponse = Type.Object({
     Type.Literal("cancelled"),
   ]),
   dockerfile: Type.String(),
-  target: Nullable("The stage that was asked for."),
+  target: Nullable("The requested stage."),
   no_cache: Type.Boolean(),
   files: Type.Integer({ description: "Files of the context." }),
   image: Type.String({ description: "The name that the image gets." }),

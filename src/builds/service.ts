@@ -21,7 +21,7 @@ export interface BuildParts {
   store: BuildStore;
   builder: Builder;
   files: ContextFiles;
-  /** Where contexts are while they are built. */
+  /** The folder of contexts during builds. */
   dir: string;
   node_id: string;
   /** Wakes the process that runs a build; absent where there is no other one. */
@@ -34,7 +34,7 @@ export interface BuildParts {
   limits: BuildLimits;
 }
 
-/** A build that waits or runs here. Its secrets are nowhere else. */
+/** A build that waits or runs in this process. Its secrets are only in memory. */
 interface Job {
   build: Build;
   app: App;
@@ -54,26 +54,26 @@ class Stopped extends Error {
 const RESTARTED = "the platform was restarted while the image was being built; start the build again";
 const LOST = "the host that built the image was lost; start the build again";
 const CANCELLED = "cancelled";
-/** How often a cancel looks whether the build has ended. */
+/** Poll interval of a cancel that waits for the build to end. */
 const POLL_MS = 200;
 const FILES_HINT = "build it elsewhere and push it: hangar registry login, then docker push; or hangar images import";
 
 const QUEUE_HINT = "wait, or cancel one: hangar builds cancel";
 const ENTRY_BYTES = 200;
 
-/** About what a build takes in memory while it waits. */
+/** Approximate memory of a waiting build. */
 function memoryBytes({ files, args, secrets }: NewBuild): number {
   const variables = [...Object.values(args), ...Object.values(secrets)];
   const entries = files.reduce((sum, { path, link = "" }) => sum + path.length + link.length + ENTRY_BYTES, 0);
   return entries + variables.reduce((sum, value) => sum + value.length, 0);
 }
 
-/** Builds of images: taken in, queued, run one at a time per organization, and found again. */
+/** Image builds: accepted, queued, run one at a time per organization, and listed. */
 export class BuildService implements BuildSite {
   readonly #parts: BuildParts;
   readonly #closing = new AbortController();
   #unlisten = (): void => {};
-  /** Checked, and not stored yet. */
+  /** Validated, but not stored yet. */
   readonly #coming = new Set<Job>();
   #waiting: Job[] = [];
   readonly #running = new Map<string, { job: Job; done: Promise<void> }>();
@@ -82,7 +82,7 @@ export class BuildService implements BuildSite {
     this.#parts = parts;
   }
 
-  /** What an earlier process left behind goes, and its builds have failed. */
+  /** Cleans up after an earlier process, and marks its builds as failed. */
   async start(): Promise<void> {
     const { builder, dir, node_id, notifier } = this.#parts;
     rmSync(dir, { recursive: true, force: true });
@@ -92,16 +92,16 @@ export class BuildService implements BuildSite {
     void this.#keepLooking();
     if (!notifier) return;
     this.#unlisten = notifier.listen("builds", (message) => {
-      if (message === node_id) void this.#look();
+      if (message === node_id) void this.#poll();
     });
   }
 
-  /** Nobody else ends the builds of a process whose host is lost. If it still runs, it stops them when it finds out. */
+  /** Fails the builds of a process whose host is lost. If it still runs, it stops them when it notices. */
   async hostLost({ node_id }: { node_id: string }): Promise<void> {
     await this.#failAll(node_id, LOST);
   }
 
-  /** Ends what runs, and waits until nothing of it is left. */
+  /** Stops running builds, and waits until they have ended. */
   async close(): Promise<void> {
     this.#closing.abort();
     this.#unlisten();
@@ -116,7 +116,7 @@ export class BuildService implements BuildSite {
     await this.#parts.builder.sweep(exists);
   }
 
-  /** Cancels what an app that is about to be deleted has not finished. */
+  /** Cancels the unfinished builds of an app that is about to be deleted. */
   async cancelAll(app_id: string): Promise<void> {
     for (const { id, state } of await this.list(app_id, { limit: this.#parts.limits.builds_per_app }))
       if (!ENDED.includes(state)) await this.cancel(app_id, id);
@@ -168,7 +168,7 @@ export class BuildService implements BuildSite {
     if (known) return known;
     const job: Job = { build, app, wanted, stop: new AbortController() };
     this.#refuseLong(job);
-    // Before it is stored, so that requests at the same time share what is left.
+    // Before it is stored, so that concurrent requests share the remaining quota.
     this.#coming.add(job);
     try {
       const refused = await store.insert(build, { keep: limits.builds_per_app, open: limits.builds_per_org });
@@ -194,8 +194,8 @@ export class BuildService implements BuildSite {
   list: BuildStore["list"] = (app_id, page) => this.#parts.store.list(app_id, page);
 
   /**
-   * A build that has ended stays as it is. One that waits is cancelled at once, by whatever process was asked; one that runs
-   * is ended by the process that runs it, and answered as it is when that takes long.
+   * A build that has ended is unchanged. A waiting one is cancelled at once, by any process; a running one is stopped
+   * by the process that runs it, and returned in its current state when that takes long.
    */
   async cancel(app_id: string, id: string): Promise<Build> {
     const { store, clock, limits, notifier } = this.#parts;
@@ -203,7 +203,7 @@ export class BuildService implements BuildSite {
     const cancelled = { state: "cancelled", error: CANCELLED, ended_at: clock.now() } as const;
     if (!(await store.change(id, ["queued"], cancelled))) await store.requestCancel(id);
     notifier?.send("builds", node_id);
-    await this.#look();
+    await this.#poll();
     const until = clock.monotonic() + limits.cancel_wait_ms;
     for (;;) {
       const build = await this.get(app_id, id);
@@ -217,14 +217,14 @@ export class BuildService implements BuildSite {
     const { signal } = this.#closing;
     while (!signal.aborted) {
       await clock.sleep(limits.cancel_look_ms, signal).catch(() => {});
-      if (!signal.aborted) await this.#look();
+      if (!signal.aborted) await this.#poll();
     }
   }
 
-  /** Ends the builds of here that were cancelled, or counted as lost, through another process. */
-  async #look(): Promise<void> {
+  /** Stops builds of this process that were cancelled, or marked as lost, through another process. */
+  async #poll(): Promise<void> {
     const { store, node_id, log } = this.#parts;
-    // Before the database is read: one that comes meanwhile is not missing in it.
+    // Copied before the database is read, so that a build added meanwhile is not taken for deleted.
     const jobs = [...this.#waiting, ...Array.from(this.#running.values(), ({ job }) => job)];
     if (jobs.length === 0) return;
     try {
@@ -243,7 +243,7 @@ export class BuildService implements BuildSite {
       await store.change(id, ["queued", "running"], { state: "failed", error, ended_at: clock.now() });
   }
 
-  /** What is kept in memory until it is built has a bound. */
+  /** Limits the memory of waiting builds. */
   #refuseLong({ build: { org_id }, wanted }: Job): void {
     const { org_queue_bytes } = this.#parts.limits;
     const open = [...this.#coming, ...this.#waiting, ...[...this.#running.values()].map(({ job }) => job)];
@@ -314,7 +314,7 @@ export class BuildService implements BuildSite {
     const { builder, files, egress, address, limits } = this.#parts;
     const context = join(dir, "context");
     await files.write(build, wanted.files, context, stop.signal);
-    // Told before anything runs: a platform that cannot be built for.
+    // Refuses unsupported platforms before anything runs.
     baseImages(readDockerfile(join(context, wanted.dockerfile), limits), wanted.args, limits);
     const { dockerfile, target, args, secrets, no_cache } = wanted;
     const request = {
@@ -336,7 +336,7 @@ export class BuildService implements BuildSite {
     return digest;
   }
 
-  /** What the person who started it is told; what is our own fault is in the log alone. */
+  /** The error shown to the user; internal errors are only in the log. */
   #reason({ build }: Job, why: unknown): string {
     if (why instanceof Stopped || why instanceof BuildFailed || why instanceof ApiError) return why.message;
     this.#parts.log.error({ error: why, build: build.id }, "a build failed");

@@ -24,7 +24,7 @@ suite("host that builds for an organization", () => {
     for (const { id } of hosts) assert.ok((counts.get(id) ?? 0) > ORGS.length / 5, JSON.stringify([...counts]));
   });
 
-  test("changes only for organizations of the host that goes", () => {
+  test("changes only for organizations of the removed host", () => {
     const all = ["0001", "0002", "0003"].map((id) => host(id));
     const left = all.slice(1);
     for (const org of ORGS) {

@@ -1,17 +1,17 @@
-/** Where builds of an organization run: the files of its contexts and its layer cache are there. */
+/** Chooses the host of an organization's builds, which has the files of its contexts and its layer cache. */
 import { createHash } from "node:crypto";
 import type { App } from "#apps/types.ts";
 import type { Build, ContextOwner, NewBuild } from "./types.ts";
 
 /** This process, or another one of the platform. */
 export interface BuildSite {
-  /** Those of the files that are not there. */
+  /** The files that are missing there. */
   missing(owner: ContextOwner, digests: readonly string[]): Promise<string[]>;
   receive(owner: ContextOwner, upload: AsyncIterable<Uint8Array>): Promise<{ files: number; bytes: number }>;
   create(app: App, created_by: string, wanted: NewBuild, id: string): Promise<Build>;
 }
 
-/** What there is to know of a host that may build. */
+/** A host that may build. */
 export interface BuildHost {
   id: string;
   state: string;
@@ -20,12 +20,12 @@ export interface BuildHost {
   facts: { builds?: string };
 }
 
-/** What a host says of itself when it can build images. */
+/** The attribute of a host that can build images. */
 export const BUILDS = "yes";
 
 /**
- * The host that builds for an organization, by rendezvous hashing: all processes choose the same one, and a host that
- * comes or goes changes it for a few organizations alone. Undefined when none can.
+ * Chooses the host that builds for an organization, by rendezvous hashing: all processes choose the same one, and
+ * adding or removing a host changes it for a few organizations only. Undefined when none can build.
  */
 export function buildHost<Host extends BuildHost>(org_id: string, hosts: readonly Host[]): Host | undefined {
   const able = hosts.filter(({ state, facts, address }) => state === "ok" && facts.builds === BUILDS && address !== "");

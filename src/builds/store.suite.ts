@@ -61,7 +61,7 @@ export function buildStoreSuite(
       await close();
     });
 
-    test("the end of a running build is asked for, of no other", async () => {
+    test("a cancel is requested for a running build only", async () => {
       const { store, close } = await open();
       await store.insert(build(1), BOUNDS);
       assert.equal(await store.requestCancel(build(1).id), false, "it waits");
@@ -73,7 +73,7 @@ export function buildStoreSuite(
       await close();
     });
 
-    test("old builds that have ended go with their logs; those of a process that have not ended are told", async () => {
+    test("old ended builds are deleted with their logs; unfinished builds of a process are listed", async () => {
       const { store, close } = await open();
       await store.insert(build(1), BOUNDS);
       await store.insert(build(2), BOUNDS);
@@ -106,7 +106,7 @@ export function buildStoreSuite(
       const { store, close } = await open();
       await store.insert(build(1), BOUNDS);
       for (const seq of [1, 2, 3]) await store.appendLog(build(1).id, { seq, text: `piece ${seq}\n` });
-      await store.appendLog("nobody", { seq: 1, text: "lost" });
+      await store.appendLog("missing", { seq: 1, text: "lost" });
       assert.deepEqual(await store.log(build(1).id, 1, 1), [{ seq: 2, text: "piece 2\n" }]);
       assert.deepEqual(
         (await store.log(build(1).id, 0, 10)).map(({ text }) => text),

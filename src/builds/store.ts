@@ -13,8 +13,8 @@ export type BuildChange = Partial<Pick<Build, "state" | "digest" | "error" | "st
 /** Keeps and finds builds and their logs; decides nothing. Implemented in stores/, examined by `store.suite.ts`. */
 export interface BuildStore {
   /**
-   * Of the app's older builds that have ended the newest `keep` stay. Answers why it was refused: the app is gone, or
-   * the organization has `open` builds that have not ended, in all processes.
+   * Keeps the newest `keep` of the app's ended builds. Returns why it was refused: the app was deleted, or the
+   * organization has `open` unfinished builds in all processes.
    */
   insert(build: Build, bounds: { keep: number; open: number }): Promise<BuildRefusal | undefined>;
   find(app_id: string, id: string): Promise<Build | undefined>;
@@ -22,11 +22,11 @@ export interface BuildStore {
   list(app_id: string, page: PageRequest<readonly [created_at: number, id: string]>): Promise<Build[]>;
   /** False when the build is in none of these states. */
   change(id: string, from: readonly BuildState[], change: BuildChange): Promise<boolean>;
-  /** Asks the process that runs the build to end it. False when the build does not run. */
+  /** Requests the process that runs the build to stop it. False when the build does not run. */
   requestCancel(id: string): Promise<boolean>;
   /** Builds of a process that have not ended. */
   unfinished(node_id: string): Promise<Build[]>;
   appendLog(build_id: string, piece: LogPiece): Promise<void>;
-  /** What comes after a piece, in order. */
+  /** The pieces after `after_seq`, in order. */
   log(build_id: string, after_seq: number, limit: number): Promise<LogPiece[]>;
 }

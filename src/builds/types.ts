@@ -9,9 +9,9 @@ export interface Build {
   app_id: string;
   org_id: string;
   state: BuildState;
-  /** Which process runs it: when that one is lost or started anew, the build has failed. */
+  /** The process that runs it: when that is lost or restarted, the build has failed. */
   node_id: string;
-  /** Somebody cancelled it while it ran; the process that runs it ends it. */
+  /** It was cancelled while it ran; the process that runs it stops it. */
   cancel_requested: boolean;
   dockerfile: string;
   target: string | null;
@@ -19,7 +19,7 @@ export interface Build {
   /** Files of the context, and their bytes. */
   files: number;
   bytes: number;
-  /** The name that the image gets, and what it stands for once it is there. */
+  /** The name of the image, and its digest once it is built. */
   image: string;
   digest: string | null;
   /** Why it failed. */
@@ -54,7 +54,7 @@ export interface NewBuild extends BuildOptions {
   platform?: string | undefined;
 }
 
-/** Whose the files of a context are. A token may be narrowed to one app, and a digest is no secret. */
+/** The owner of context files. Files are per app: a token may be narrowed to one app, and a digest is no secret. */
 export interface ContextOwner {
   org_id: string;
   app_id: string;

@@ -331,7 +331,7 @@ export interface Api {
     body: { dry_run?: boolean | undefined; all?: boolean | undefined };
     answer: { dry_run: boolean; images: ({ name: string; owner: string; digest: string })[]; layers: ({ diff_id: string; bytes: number })[]; bytes: number };
   };
-  /** Ask which files of a build context have to be uploaded. */
+  /** List the files of a build context that have to be uploaded. */
   "POST /v1/apps/:app_name/builds/files/missing": {
     params: { app_name: string };
     query: Record<string, never>;
@@ -1332,7 +1332,7 @@ export interface Api {
     body: { content: string };
     answer: { content: string; receivers: ({ name: string; integrations: string[] })[]; updated_at: string };
   };
-  /** Delete receivers and routes; nobody is told of alerts any more. */
+  /** Delete receivers and routes; no notifications are sent any more. */
   "DELETE /v1/orgs/:org_slug/alerts/receivers": {
     params: { org_slug: string };
     query: Record<string, never>;
@@ -1353,7 +1353,7 @@ export interface Api {
     body: undefined;
     answer: { silences: ({ id: string; matchers: string[]; starts_at: string; ends_at: string; created_by: string; comment: string })[]; next_cursor?: string | undefined };
   };
-  /** Silence alerts whose labels match: nobody is told of them until it ends. */
+  /** Silence alerts whose labels match: no notifications are sent for them until it ends. */
   "POST /v1/orgs/:org_slug/alerts/silences": {
     params: { org_slug: string };
     query: Record<string, never>;

@@ -1,6 +1,6 @@
 /**
- * What connectors were used for: counted, and a line each in the audit log. Lines of calls are written together,
- * a moment later; lines of changes are written with the change.
+ * Usage counters and the audit log of connectors. Entries of calls are written in batches, a moment later; entries of
+ * changes are written with the change.
  */
 import type { Clock } from "#core/clock.ts";
 import { type Ids, randomIds } from "#core/ids.ts";

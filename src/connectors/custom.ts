@@ -1,4 +1,4 @@
-/** What the owner of a connector says about where its provider is. */
+/** Validates the address of a custom connector's provider. */
 import { literalProblem } from "#core/public-addresses.ts";
 import { bad } from "./service.ts";
 import type { ProviderInfo } from "./types.ts";

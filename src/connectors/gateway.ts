@@ -1,5 +1,5 @@
 /**
- * A machine's request to a provider: who asks, for what, may it, with which credential, and then byte for byte.
+ * Forwards a machine's request to a provider: authenticates it, checks the policy, adds the credential, and relays.
  *
  *   /v1/gateway/<provider>/<connector id>/<path>[?query]
  */

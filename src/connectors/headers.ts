@@ -1,4 +1,4 @@
-/** Which headers pass the gateway, in both directions. */
+/** Filters headers at the gateway, in both directions. */
 import type { IncomingHttpHeaders } from "node:http";
 
 /** Hop-by-hop headers. */
@@ -17,7 +17,8 @@ const COMMON = new Set(
 
 /**
  * Never passed: the caller's own credentials and cookies, forwarding headers, and headers that make a server use
- * another path, method or host than the one checked. Encoding is ours: responses must be readable for masking.
+ * another path, method or host than the one checked. The gateway sets the encoding: responses must be readable for
+ * masking.
  */
 const NEVER =
   /^(authorization|cookie2?|host|expect|forwarded|via|accept-encoding|x-forwarded-.*|x-real-ip|x-client-ip|true-client-ip|cf-connecting-ip|x-original-.*|x-rewrite-.*|x-http-method.*|x-method-override|x-host|x-envoy-.*|x-amz-date|x-amz-security-token|x-amz-content-sha256|svc-(?!machine-lease-nonce).*)$/;

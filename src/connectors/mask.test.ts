@@ -8,12 +8,12 @@ suite("secret mask", () => {
     const next = random(seed(t));
     const secret = "s3cret/with+signs==";
     for (let i = 0; i < runs(300); i++) {
-      const words = Array.from({ length: 12 }, () =>
+      const parts = Array.from({ length: 12 }, () =>
         next() < 0.4
           ? [secret, encodeURIComponent(secret)][Math.floor(next() * 2)]
           : ["s3cret", "s", "text ", "s3cret/with"][Math.floor(next() * 4)],
       );
-      const text = words.join(next() < 0.5 ? "" : "-");
+      const text = parts.join(next() < 0.5 ? "" : "-");
       const mask = new Mask([secret]);
       const out: Buffer[] = [];
       for (let at = 0; at < text.length; ) {

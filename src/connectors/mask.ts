@@ -1,7 +1,7 @@
 /**
- * Hides a credential in what a provider sends back: some answer with what they were sent. Each byte of it
- * becomes a `*`, so lengths stay as announced, and a stream is held back only for the few bytes at the end of a
- * chunk that might be the beginning of the credential.
+ * Masks a credential in a provider's response: some echo the request. Each byte of it becomes a `*`, so the content
+ * length stays valid, and a stream is held back only for the few bytes at the end of a chunk that might begin the
+ * credential.
  */
 const STAR = 42;
 /** Shorter ones occur by chance. */

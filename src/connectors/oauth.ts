@@ -1,6 +1,6 @@
 /**
- * OAuth 2 with an authorization code (RFC 6749, with the proof key of RFC 7636): a person lets a provider give us
- * a token, and we renew it before it ends.
+ * OAuth 2 with an authorization code (RFC 6749) and PKCE (RFC 7636): a user authorizes the platform at a provider, and
+ * the platform refreshes the token before it expires.
  */
 import { createHash } from "node:crypto";
 import type { Clock } from "#core/clock.ts";
@@ -107,7 +107,7 @@ export class OAuthFlow {
       return fail("invalid_request", "this authorization was not started here, is finished, or expired", {
         hint: `begin again: GET /v1/oauth/${provider}/authorize`,
       });
-    const answer = await this.#ask(registration, {
+    const answer = await this.#requestToken(registration, {
       grant_type: "authorization_code",
       code,
       redirect_uri: pending.redirect_uri,
@@ -162,9 +162,9 @@ export class OAuthFlow {
     const grant = { grant_type: "refresh_token", refresh_token: credential.refresh_token ?? "" };
     let answer: TokenResponse;
     try {
-      answer = await this.#ask(this.#registration(connection.provider), grant);
+      answer = await this.#requestToken(this.#registration(connection.provider), grant);
     } catch (thrown) {
-      // Another process may have refreshed it: then our refresh token was used up, and the stored one is valid.
+      // Another process may have refreshed it: then this refresh token was used, and the stored one is valid.
       const now = await store.findConnection(connection.id);
       if (now && now.revision !== connection.revision) return { connection: now, credential: connectors.reveal(now) };
       throw thrown;
@@ -195,7 +195,7 @@ export class OAuthFlow {
     };
   }
 
-  async #ask(
+  async #requestToken(
     { token_url, client_id, client_secret }: Registration,
     grant: Record<string, string>,
   ): Promise<TokenResponse> {

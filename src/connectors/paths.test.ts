@@ -1,7 +1,7 @@
 /**
- * No path that a usual server reads as a blocked one passes (G1): paths are bent at random, read the way servers
- * read them, and whatever some server takes for a blocked path must have been refused. A matcher that compares
- * texts is kept beside ours: the test must catch it.
+ * No path that a common server interprets as a blocked one passes (G1): paths are mutated at random and interpreted the
+ * way servers do, and any path that a server takes for a blocked one must have been refused. A naive matcher that
+ * compares texts is included: the test must detect it.
  */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
@@ -13,7 +13,7 @@ const SPRITE = { name: "web-1", labels: [] };
 const BLOCKED = ["/admin", "/admin/users", "/keys/*", "/v1/a:b", "/caf%C3%A9"];
 const POLICY = { allow_all: true, blocked_endpoints: BLOCKED };
 
-/** What some server or the other does to a path before it looks for what is meant. */
+/** Ways in which servers normalize a path. */
 const READERS: readonly ((path: string) => string)[] = [
   (path) => decode(path),
   (path) => decode(decode(path)),
@@ -56,7 +56,7 @@ function readsAsBlocked(path: string): boolean {
   );
 }
 
-/** What a path may be bent with; each keeps what some server reads. */
+/** Mutations of a path that at least one server undoes. */
 const BENDS: readonly ((path: string, next: () => number) => string)[] = [
   (path, next) => at(path, next, (char) => `%${char.charCodeAt(0).toString(16)}`),
   (path, next) => at(path, next, (char) => `%25${char.charCodeAt(0).toString(16)}`),
@@ -214,9 +214,9 @@ suite("path validation", () => {
       ["/a%25%35%43b", /encoded backslash/],
       ["/a%E9", /not UTF-8/],
     ];
-    for (const [path, words] of never) {
-      assert.match(strict(path) ?? "", words, path);
-      assert.match(lenient(path) ?? "", words, path);
+    for (const [path, problem] of never) {
+      assert.match(strict(path) ?? "", problem, path);
+      assert.match(lenient(path) ?? "", problem, path);
     }
     const ambiguous: [string, RegExp][] = [
       ["/a//b", /two slashes/],
@@ -237,8 +237,8 @@ suite("path validation", () => {
       ["/a%20/b", /ends with a dot or a blank/],
       ["/%EF%BC%A1dmin", /look-alike/],
     ];
-    for (const [path, words] of ambiguous) {
-      assert.match(strict(path) ?? "", words, path);
+    for (const [path, problem] of ambiguous) {
+      assert.match(strict(path) ?? "", problem, path);
       assert.equal(lenient(path), undefined, path);
     }
   });

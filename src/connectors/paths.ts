@@ -1,7 +1,7 @@
 /**
- * Which paths a provider may be asked for. Programs differ in how they read `..`, `%2f`, `//`, `\`, `;x` and the
- * like; a rule about `/admin` means nothing if the provider reads `/admin` where we read something else. So a
- * path that can be read in two ways is refused, not interpreted, and what was judged is sent on byte by byte.
+ * Validates paths of requests to a provider. Programs differ in how they interpret `..`, `%2f`, `//`, `\`, `;x` and the
+ * like; a rule about `/admin` is useless if the provider sees `/admin` where the gateway sees something else. So an
+ * ambiguous path is refused, not interpreted, and the checked path is forwarded unchanged.
  */
 interface Fault {
   pattern: RegExp;

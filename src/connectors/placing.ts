@@ -1,4 +1,4 @@
-/** Puts a credential where its provider expects it. The caller has no say in how. */
+/** Adds a credential where its provider expects it, independent of the caller's request. */
 import { fail } from "#core/errors.ts";
 import { signedHeaders } from "#s3/signature.ts";
 import { type Placement, PROVIDERS, type Provider, type ProviderSetting } from "./providers.ts";

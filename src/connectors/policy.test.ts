@@ -1,4 +1,4 @@
-/** What rules mean (G2): 10,000 random policies against a reference that is written another way. */
+/** Access rules (G2): 10,000 random policies against an independent reference implementation. */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { random, runs, seed } from "../../test/support.ts";
@@ -95,9 +95,9 @@ suite("access policies (G2)", () => {
   test("path rules are detected, and rules that can never apply give a warning", () => {
     assert.ok(!hasPathRules({}) && !hasPathRules({ allowed_endpoints: [], blocked_endpoints: [] }));
     assert.ok(hasPathRules({ allowed_endpoints: ["/a"] }) && hasPathRules({ blocked_endpoints: ["/a"] }));
-    const nobody = "no sprite may use this connector: set allow_all, name_prefix or sprite_labels";
+    const warning = "no sprite may use this connector: set allow_all, name_prefix or sprite_labels";
     const never = (pattern: string): string => `"${pattern}" never matches: a * is a wildcard only at the end`;
-    assert.deepEqual(policyWarnings({}), [nobody]);
+    assert.deepEqual(policyWarnings({}), [warning]);
     assert.deepEqual(policyWarnings({ name_prefix: "web" }), []);
     assert.deepEqual(policyWarnings({ sprite_labels: ["a"] }), []);
     assert.deepEqual(
@@ -114,9 +114,9 @@ suite("access policies (G2)", () => {
       const labels = some(["a", "b", "c"], next);
       for (const path of paths) {
         const verdict = judge(policy, { name: "web-1", labels }, path);
-        const words = `${JSON.stringify({ policy, labels, path })}: ${verdict.reason}`;
-        assert.equal(verdict.allowed, reference(policy, "web-1", labels, path), words);
-        assert.notEqual(verdict.rule, "", words);
+        const message = `${JSON.stringify({ policy, labels, path })}: ${verdict.reason}`;
+        assert.equal(verdict.allowed, reference(policy, "web-1", labels, path), message);
+        assert.notEqual(verdict.rule, "", message);
       }
     }
   });

@@ -1,6 +1,6 @@
 /**
- * Who may use a connector, and for which paths: the rules in the order in which they are asked. Deny by default;
- * the sprite first, then blocked endpoints, then allowed ones. The first rule that refuses decides.
+ * Evaluates a connector's access policy. Deny by default; the sprite is checked first, then blocked endpoints, then
+ * allowed ones. The first rule that refuses decides.
  */
 import { foldedPath } from "./paths.ts";
 import type { AccessPolicy, Sprite } from "./types.ts";

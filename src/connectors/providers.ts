@@ -1,6 +1,6 @@
 /**
- * The providers, one row each: where they are, where the credential goes, what may be asked for at first, and
- * which of a caller's headers pass beyond the common ones. A new provider is a new row.
+ * The providers, one row each: address, placement of the credential, default endpoints, and which of a caller's headers
+ * pass beyond the common ones. A new provider is a new row.
  */
 import type { ConnectionType } from "./types.ts";
 

@@ -1,4 +1,4 @@
-/** Connectors as they go over the wire: nothing secret is even looked at here. */
+/** API responses about connectors, without secrets. */
 import { isoTime } from "#core/clock.ts";
 import { PROVIDERS } from "./providers.ts";
 import type { AccessPolicy, AuditEntry, Connection, Usage } from "./types.ts";

@@ -1,4 +1,4 @@
-/** The rules about connectors: how they are made, changed and removed. Secrets go in and never come out. */
+/** Creates, changes and deletes connectors. Secrets are never returned. */
 import type { Principal } from "#auth/principal.ts";
 import type { TokenService } from "#auth/tokens.ts";
 import type { Org } from "#auth/types.ts";
@@ -218,7 +218,7 @@ export class ConnectorService {
     if (fallen === undefined) return;
     fail("connector_denied", `the token that made connector ${id} ${fallen}`, {
       facts: { rule: "maker's token", connection_id: id },
-      hint: "make the connector again with a token that is good",
+      hint: "create the connector again with a valid token",
     });
   }
 

@@ -1,4 +1,4 @@
-/** Tries a connector: the way of a machine's request, with nobody at its end. */
+/** Tests a connector with the same request path as a machine, discarding the response. */
 import { ServerResponse } from "node:http";
 import type { Clock } from "#core/clock.ts";
 import { ApiError } from "#core/errors.ts";
@@ -73,8 +73,8 @@ export class GatewayTester {
     const at = target.indexOf("?");
     const path = at < 0 ? target : target.slice(0, at);
     const query = at < 0 ? "" : target.slice(at);
-    const asked = { method: "GET", path, query, headers: { accept: "*/*" } };
-    const { destination, outgoing } = await gateway.compose(connection, asked);
+    const probe = { method: "GET", path, query, headers: { accept: "*/*" } };
+    const { destination, outgoing } = await gateway.compose(connection, probe);
     const enough = new AbortController();
     const until = AbortSignal.any([signal, enough.signal, AbortSignal.timeout(LIMITS.test_timeout_ms)]);
     const passing = { method: "GET", outgoing, body: undefined, signal: until };

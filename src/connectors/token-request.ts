@@ -1,4 +1,4 @@
-/** What is asked of a provider's token endpoint, and of the one that says whose account it is. */
+/** Requests to a provider's token endpoint, and to its account endpoint. */
 import { ApiError, fail } from "#core/errors.ts";
 import { CONNECTOR_LIMITS as LIMITS } from "./limits.ts";
 
@@ -15,9 +15,9 @@ export interface Account {
   name: string;
 }
 
-/** Errors have our own text: a token endpoint's response may contain a token, so only its error code is repeated. */
+/** Errors have the platform's text: a token endpoint's response may contain a token, so only its error code is used. */
 export async function tokenRequest(url: string, form: Record<string, string>): Promise<TokenResponse> {
-  const { status, json } = await ask(url, { method: "POST", body: new URLSearchParams(form) });
+  const { status, json } = await requestJson(url, { method: "POST", body: new URLSearchParams(form) });
   const error = textOf(json["error"]);
   // Some return 200 with an error.
   if (status >= 400 || error !== undefined) {
@@ -44,7 +44,7 @@ export async function accountOf(
   token: string,
 ): Promise<Account | undefined> {
   try {
-    const { status, json } = await ask(url, { headers: { authorization: `Bearer ${token}` } });
+    const { status, json } = await requestJson(url, { headers: { authorization: `Bearer ${token}` } });
     const id = json[fields.id];
     const name = json[fields.name];
     if (status >= 400 || (typeof id !== "string" && typeof id !== "number")) return undefined;
@@ -54,7 +54,7 @@ export async function accountOf(
   }
 }
 
-async function ask(url: string, init: TokenRequest): Promise<{ status: number; json: Record<string, unknown> }> {
+async function requestJson(url: string, init: TokenRequest): Promise<{ status: number; json: Record<string, unknown> }> {
   try {
     const response = await fetch(url, {
       ...init,

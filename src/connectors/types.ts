@@ -26,7 +26,7 @@ export interface Connection {
 
 export type ConnectionType = "oauth" | "api_key" | "provisioned" | "internal";
 
-/** Who may use a connector, and for what. Empty means nobody. */
+/** Who may use a connector, and for what. An empty policy denies all. */
 export interface AccessPolicy {
   allow_all?: boolean;
   allowed_endpoints?: string[];

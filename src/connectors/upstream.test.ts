@@ -1,4 +1,4 @@
-/** Where connectors may lead (G3), whatever a name says the next moment (G4). */
+/** Private addresses are refused (G3), even when DNS answers change (G4). */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer } from "node:http";
@@ -9,7 +9,7 @@ import { runs } from "../../test/support.ts";
 import { baseUrl } from "./custom.ts";
 import { Upstream } from "./upstream.ts";
 
-/** Ways to write addresses that lead inside; all of them are names that URL understands. */
+/** Spellings of private addresses that URL accepts. */
 const INSIDE =
   `127.0.0.1 127.1 127.0.1 0177.0.0.1 0x7f.0.0.1 0x7f000001 2130706433 017700000001 127.0.0.1. ①②⑦.⓪.⓪.① 127。0。0。1
    127.255.255.255 0.0.0.0 0 10.0.0.1 10.255.255.255 172.16.0.1 172.31.255.255 192.168.1.1 169.254.169.254 169.254.0.1
@@ -38,12 +38,12 @@ suite("upstream addresses of connectors", () => {
     await once(server.listen(0, "127.0.0.1"), "listening");
     const { port } = server.address() as AddressInfo;
     t.after(() => server.close());
-    let asked = 0;
-    // The public address leads nowhere here; what counts is that the other one is never used.
+    let lookups = 0;
+    // The public address is unreachable here; the test checks that the private one is never used.
     const lookup: Lookup = (_host, _options, done) => {
-      asked++;
+      lookups++;
       const inside = { address: "127.0.0.1", family: 4 };
-      done(null, asked % 3 === 0 ? [{ address: "192.0.0.8", family: 4 }, inside] : [inside]);
+      done(null, lookups % 3 === 0 ? [{ address: "192.0.0.8", family: 4 }, inside] : [inside]);
     };
     const upstream = new Upstream({ allow_private: false, lookup });
     t.after(() => upstream.close());
@@ -53,7 +53,7 @@ suite("upstream addresses of connectors", () => {
       const begin = () => assert.fail("there is an answer");
       await assert.rejects(upstream.pass(passing, true, { begin }), { code: "address_refused" });
     }
-    assert.equal(asked, runs(100));
+    assert.equal(lookups, runs(100));
     assert.equal(connects, 0);
   });
 });

@@ -1,4 +1,4 @@
-/** Passes a request on and its answer back, both as they come: nothing waits to be whole. */
+/** Streams a request to the provider and its response back. */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import type { Agent, Dispatcher } from "undici";
 import { messageOf } from "#core/assert.ts";
@@ -148,7 +148,7 @@ class Relay implements Dispatcher.DispatchHandler {
 
 const TIMEOUTS = new Set(["UND_ERR_CONNECT_TIMEOUT", "UND_ERR_HEADERS_TIMEOUT", "UND_ERR_BODY_TIMEOUT", "ETIMEDOUT"]);
 
-/** Connection errors in our words. */
+/** Connection errors as API errors. */
 function upstreamError(error: Error & { code?: string }): ApiError {
   const refused = error instanceof AddressRefused ? error : error.cause;
   if (refused instanceof AddressRefused) {

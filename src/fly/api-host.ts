@@ -1,9 +1,9 @@
-/** The REST of Fly's API host: organizations, releases, logs, and the words for what is not here. */
+/** The REST routes of Fly's API host: organizations, releases, logs, and errors for unsupported ones. */
 import { fail } from "#core/errors.ts";
 import type { Access } from "#http/access.ts";
 import { type Row, route } from "#http/route.ts";
 import { Type } from "#http/schema.ts";
-import type { Asking, PlatformRows } from "./calls.ts";
+import type { CallContext, PlatformRows } from "./calls.ts";
 import type { ReleaseFields } from "./graphql/details.ts";
 import { NO_BUILDER } from "./graphql/mutations.ts";
 import type { OrgFields } from "./graphql/nodes.ts";
@@ -70,7 +70,7 @@ const releaseShape = (app_name: string, release: ReleaseFields) => ({
   image_ref: release.image ?? "",
 });
 
-/** Outcomes of a release in their words. */
+/** Fly's names for the results of a release. */
 const OUTCOMES: Record<string, string> = {
   complete: "complete",
   failed: "failed",
@@ -79,7 +79,7 @@ const OUTCOMES: Record<string, string> = {
 };
 
 function releaseRoutes(rows: PlatformRows): Row[] {
-  const listed = async (app_name: string, limit: number, call: Asking) => {
+  const listed = async (app_name: string, limit: number, call: CallContext) => {
     const given = { params: { app_name }, query: { limit } };
     const { releases } = await rows.value<{ releases: ReleaseFields[] }>(
       "GET /v1/apps/:app_name/releases",
@@ -155,7 +155,7 @@ function releaseRoutes(rows: PlatformRows): Row[] {
   ];
 }
 
-/** What has no counterpart, in words that a person can act on. */
+/** Errors of unsupported routes, with an alternative. */
 const REFUSED = {
   "POST /api/v1/builds/depot_builder": NO_BUILDER,
   "POST /api/v1/organizations/:slug/builders": NO_BUILDER,
@@ -165,7 +165,7 @@ const REFUSED = {
 
 function refusals(): Row[] {
   return [
-    ...(Object.entries(REFUSED) as [keyof typeof REFUSED, string][]).map(([target, words]) =>
+    ...(Object.entries(REFUSED) as [keyof typeof REFUSED, string][]).map(([target, message]) =>
       route(target, {
         part: "platform",
         access: target.endsWith("cli_sessions") ? "open" : "any",
@@ -173,14 +173,14 @@ function refusals(): Row[] {
         body: any,
         response: { status: 200, schema: any },
         errors: ["build_refused"],
-        handle: async (): Promise<never> => fail("build_refused", words),
+        handle: async (): Promise<never> => fail("build_refused", message),
       }),
     ),
-    // flyctl tells of each build; one that it made itself is no business of the platform.
+    // flyctl reports each build; the platform does not need reports of local ones.
     ...(["POST /api/v1/builds", "POST /api/v1/builds/finish"] as const).map((target) =>
       route(target, {
         ...open,
-        summary: "Taken note of: an image that the client brings is its own",
+        summary: "Accepted without effect: the client builds its image itself",
         body: any,
         response: { status: 200, schema: any },
         handle: async () => ({ id: 0, status: "completed", wallclock_time_ms: 0 }),

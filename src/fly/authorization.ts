@@ -3,7 +3,7 @@ import type { Guard } from "#http/access.ts";
 const SCHEME = /^(?:bearer|flyv1|svcv1)(?:\s+|$)/i;
 const OURS = /^h[fm]1_/;
 
-/** Fly's clients send several tokens behind one or more schemes: `FlyV1 fm2_…,hm1_…`. Ours is the one that counts. */
+/** Fly's clients send several tokens behind one or more schemes: `FlyV1 fm2_…,hm1_…`. The platform uses its own one. */
 export function ownToken(authorization: string | undefined): string | undefined {
   let text = authorization?.trim() ?? "";
   while (SCHEME.test(text)) text = text.replace(SCHEME, "");
@@ -12,7 +12,7 @@ export function ownToken(authorization: string | undefined): string | undefined 
   return token === undefined ? undefined : `Bearer ${token}`;
 }
 
-/** The platform's own guard, behind the way in which these clients present a token. */
+/** The platform's guard, for tokens in the format of these clients. */
 export function flyGuard(guard: Guard): Guard {
   const prefetch = guard.prefetch?.bind(guard);
   return {

@@ -8,8 +8,8 @@ export type Target = `${Row["method"]} /${string}`;
 
 const NONCE = { ours: "svc-machine-lease-nonce", theirs: "fly-machine-lease-nonce" } as const;
 
-/** What a request brings along to the rows that it calls. */
-export type Asking = Pick<AnyCall, "caller" | "ids" | "request_id" | "signal" | "header">;
+/** The context of a request that is passed to the rows it calls. */
+export type CallContext = Pick<AnyCall, "caller" | "ids" | "request_id" | "signal" | "header">;
 
 /** The platform's rows, called in process on behalf of a caller of the Fly listener. */
 export class PlatformRows {
@@ -27,7 +27,7 @@ export class PlatformRows {
     return row;
   }
 
-  async invoke(target: Target, given: Partial<Input>, call: Asking): Promise<Invoked> {
+  async invoke(target: Target, given: Partial<Input>, call: CallContext): Promise<Invoked> {
     const { caller, ids, request_id, signal } = call;
     const header = (name: string): string | undefined =>
       (name === NONCE.ours ? call.header(NONCE.theirs) : undefined) ?? call.header(name);
@@ -41,7 +41,7 @@ export class PlatformRows {
     });
   }
 
-  async value<T>(target: Target, given: Partial<Input>, call: Asking): Promise<T> {
+  async value<T>(target: Target, given: Partial<Input>, call: CallContext): Promise<T> {
     return (await this.invoke(target, given, call)).value as T;
   }
 }

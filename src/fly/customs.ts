@@ -7,7 +7,7 @@ const TEXTS: readonly [ours: RegExp, theirs: string][] = [[/^Could not find App 
 /** Codes that Fly's clients branch on; every other one is `unknown` to them. */
 const CODES: ReadonlySet<string> = new Set(["insufficient_capacity", "volume_placement_capacity", "name_taken"]);
 
-/** They read `message` first, then `error`; the hint is all they show beside it, so it stands in the text. */
+/** They read `message` first, then `error`; the text includes the hint, because they show nothing else. */
 function errorOf({ error, status, hint, details, request_id }: ErrorBody): object {
   const known = TEXTS.find(([ours]) => ours.test(error));
   const text = known ? known[1] : hint === undefined ? error : `${error} (${hint})`;

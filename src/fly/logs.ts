@@ -10,17 +10,17 @@ interface Line {
   machine_id?: string;
 }
 
-/** A token is the time of the last line, and how many lines of that time were told already. */
-function readToken(token: string): { at: number; told: number } | undefined {
-  const [, at, told] = /^(\d{1,16})\.(\d{1,9})$/.exec(token) ?? [];
-  return at === undefined ? undefined : { at: Number(at), told: Number(told) };
+/** A token is the time of the last line, and how many lines of that time were already sent. */
+function readToken(token: string): { at: number; sent: number } | undefined {
+  const [, at, sent] = /^(\d{1,16})\.(\d{1,9})$/.exec(token) ?? [];
+  return at === undefined ? undefined : { at: Number(at), sent: Number(sent) };
 }
 
 function tokenAfter(lines: readonly Line[], before: ReturnType<typeof readToken>): string {
   const last = lines.at(-1);
-  if (!last) return before ? `${before.at}.${before.told}` : "";
+  if (!last) return before ? `${before.at}.${before.sent}` : "";
   const same = lines.filter(({ timestamp }) => timestamp === last.timestamp).length;
-  const again = before?.at === last.timestamp ? before.told : 0;
+  const again = before?.at === last.timestamp ? before.sent : 0;
   return `${last.timestamp}.${same + again}`;
 }
 
@@ -41,7 +41,7 @@ export const logRoute = (rows: PlatformRows): Row =>
       const before = readToken(next_token);
       const query = {
         tail: before ? 1000 : 100,
-        // The row takes what came after a time; lines of that time itself may still come.
+        // The row returns lines after a time; further lines of that time itself may still arrive.
         ...(before ? { since: new Date(before.at - 1).toISOString() } : {}),
       };
       const params = { app_name, ...(instance ? { machine_id: instance } : {}) };
@@ -55,9 +55,9 @@ export const logRoute = (rows: PlatformRows): Row =>
     },
   });
 
-function unseen(lines: readonly Line[], { at, told }: { at: number; told: number }): Line[] {
+function unseen(lines: readonly Line[], { at, sent }: { at: number; sent: number }): Line[] {
   const later = lines.filter(({ timestamp }) => timestamp >= at);
-  return later.slice(Math.min(told, later.filter(({ timestamp }) => timestamp === at).length));
+  return later.slice(Math.min(sent, later.filter(({ timestamp }) => timestamp === at).length));
 }
 
 function entryOf({ timestamp, stream, message, machine_id }: Line, instance: string, index: number): object {

@@ -1,11 +1,11 @@
 /**
- * The Machines API as Fly's clients speak it: the platform's own rows, each with what differs in its request and in its
- * answer. A row that is not in the table is not served.
+ * The Machines API for Fly's clients: the platform's own rows, each with the differences of its request and response. A
+ * row that is not in the table is not served.
  */
 import type { Input } from "#http/admission.ts";
 import type { Row } from "#http/route.ts";
 import { Type } from "#http/schema.ts";
-import type { Asking, PlatformRows, Target } from "./calls.ts";
+import type { CallContext, PlatformRows, Target } from "./calls.ts";
 import { plainName, renamed, withoutUnset } from "./requests.ts";
 import {
   certificateShape,
@@ -16,8 +16,8 @@ import {
 } from "./shapes.ts";
 
 interface Difference {
-  request?(given: Input, call: Asking, rows: PlatformRows): Input | Promise<Input>;
-  /** Takes what the platform's row answers, by its schema. */
+  request?(given: Input, call: CallContext, rows: PlatformRows): Input | Promise<Input>;
+  /** Converts the response of the platform's row. */
   answer?(value: never): unknown;
 }
 
@@ -32,7 +32,7 @@ const lists =
   (value: Record<string, unknown>) => ({ ...value, [key]: (value[key] as Item[]).map(shape) });
 
 /** Waiting for `stopped` without a version means the version that the machine has now. */
-async function waitRequest(given: Input, call: Asking, rows: PlatformRows): Promise<Input> {
+async function waitRequest(given: Input, call: CallContext, rows: PlatformRows): Promise<Input> {
   const states = [given.query["state"] ?? []].flat().map(String);
   const { instance_id, version } = given.query;
   if (!states.includes("stopped") || instance_id || version) return given;
@@ -53,7 +53,7 @@ const TABLE: Partial<Record<Target, Difference>> = {
   "POST /v1/apps": { request: withoutEmptyOrg },
   "GET /v1/apps": same,
   [`GET ${app}`]: same,
-  // fly-go has no way to say so: its callers ask the person, and mean machines and volumes too.
+  // fly-go has no such parameter: its callers ask for confirmation, and delete machines and volumes too.
   [`DELETE ${app}`]: { request: (given: Input) => ({ ...given, query: { force: true, ...given.query } }) },
   [`POST ${app}/deploy_token`]: same,
   "GET /v1/orgs/:org_slug/machines": same,
@@ -111,8 +111,8 @@ export const machinesApi = (rows: PlatformRows): Row[] =>
   (Object.entries(TABLE) as [Target, Difference][]).map(([target, difference]) => adapted(rows, target, difference));
 
 /**
- * The row as this listener serves it. It asks for a good token only: schemas and access rule are those of the platform's
- * row, which is called with what the request says once it is translated.
+ * The row as this listener serves it. It requires only a valid token: schemas and access rule are those of the
+ * platform's row, which is called with the converted request.
  */
 function adapted(rows: PlatformRows, target: Target, { request, answer }: Difference): Row {
   const { method, path, summary, part, credential, body, body_limit, response } = rows.find(target);

@@ -1,4 +1,4 @@
-/** The listener that speaks as Fly's API does, so that Fly's own clients work unchanged. */
+/** The listener that implements Fly's API, so that Fly's own clients work unchanged. */
 import type { Guard } from "#http/access.ts";
 import type { Row } from "#http/route.ts";
 import { createServer, type Server } from "#http/server.ts";

@@ -2,9 +2,9 @@ import { type Row, route } from "#http/route.ts";
 import { Type } from "#http/schema.ts";
 import type { PlatformRows } from "./calls.ts";
 
-/** The memory of the smallest machine, in which regions count what still fits. */
+/** The memory of the smallest machine, the unit of a region's free capacity. */
 const SMALLEST_MB = 256;
-/** What is answered where nothing bounds the number of machines. */
+/** The response where the number of machines is unlimited. */
 const MANY = 1000;
 
 interface Region {

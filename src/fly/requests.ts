@@ -1,10 +1,10 @@
-/** Requests as Fly's clients make them, in the words of our rows. */
+/** Converts requests of Fly's clients to those of the platform's rows. */
 import type { Problem } from "#core/errors.ts";
 import type { Input } from "#http/admission.ts";
 import type { Row } from "#http/route.ts";
 import { problems } from "#http/validate.ts";
 
-/** Go writes fields that it cannot leave out: `""` for a text without a value, `0s` for a time. */
+/** Zero values that Go clients send for unset fields: `""` for a string, `0s` for a duration. */
 const ABSENT: ReadonlySet<unknown> = new Set(["", "0s"]);
 
 /** The same without fields that hold such a value where the row's schema allows none. */
@@ -24,7 +24,7 @@ function drop(holder: object, path: readonly string[]): void {
   else if (value !== null && typeof value === "object") drop(value, rest);
 }
 
-/** Some clients (FLAME) make names of Base64, with upper case, `+` and `/`, and never compare them. */
+/** Some clients (FLAME) generate names in Base64, with upper case, `+` and `/`, and never compare them. */
 export function plainName(given: Input): Input {
   const { name } = (given.body ?? {}) as { name?: unknown };
   if (typeof name !== "string") return given;
@@ -32,7 +32,7 @@ export function plainName(given: Input): Input {
   return { ...given, body: { ...(given.body as object), name: plain } };
 }
 
-/** Waiting for `stopped` needs no version: the one that the machine has now is meant. */
+/** Waiting for `stopped` without a version means the machine's current version. */
 export function renamed(given: Input, from: string, to: string): Input {
   const { [from]: value, ...query } = given.query;
   return value === undefined ? given : { ...given, query: { ...query, [to]: value } };

@@ -1,4 +1,4 @@
-/** Answers of our rows in the shapes that Fly's clients decode. */
+/** Converts responses of the platform's rows to the formats of Fly's clients. */
 
 /** JSON of a schema that the platform's own row holds; only what is read here has a type. */
 type Fields = Record<string, unknown>;
@@ -21,7 +21,7 @@ export type CertificateFields = Fields & {
   expires_at?: string;
 };
 
-/** Who caused an event, in their words. */
+/** Fly's names for the source of an event. */
 const SOURCES: Record<string, string> = { host: "flyd", policy: "flyd", schedule: "flyd", standby: "flyd" };
 
 const eventOf = ({ source, ...event }: Event): Fields => ({ ...event, source: SOURCES[source] ?? source });
@@ -42,11 +42,11 @@ const serviceOf = ({ ports, ...service }: Service): Fields => ({
     : {}),
 });
 
-/** Checks are a list. A lease's nonce is told only to whoever takes the lease in the same request. */
+/** Checks are a list. A lease's nonce is returned only by the request that takes the lease. */
 export function machineShape({ checks, events, config, ...machine }: MachineFields): Fields {
-  const { nonce: _, ...told } = machine;
+  const { nonce: _, ...shown } = machine;
   return {
-    ...told,
+    ...shown,
     ...(config ? { config: configOf(config) } : {}),
     ...(checks ? { checks: Object.values(checks) } : {}),
     ...(events ? { events: events.map(eventOf) } : {}),

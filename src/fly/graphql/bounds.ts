@@ -1,9 +1,9 @@
-/** What a query may ask for, counted before it runs; what it costs is counted while it runs. */
+/** Limits of a query's fields and depth, checked before it runs; its calls are counted while it runs. */
 import { type DocumentNode, Kind, type SelectionNode, type SelectionSetNode } from "graphql";
 import { FLY_LIMITS } from "../limits.ts";
 
 const DEEP = `the query is nested deeper than ${FLY_LIMITS.graphql_depth} (limit graphql_depth)`;
-const WIDE = `the query asks for more than ${FLY_LIMITS.graphql_fields} fields (limit graphql_fields)`;
+const WIDE = `the query has more than ${FLY_LIMITS.graphql_fields} fields (limit graphql_fields)`;
 
 /** Why the document is refused; undefined when it is not. Its fragments have no cycles: it is valid. */
 export function tooMuch({ definitions }: DocumentNode): string | undefined {

@@ -34,7 +34,7 @@ export const releaseNode = ({
   createdAt: created_at,
 });
 
-/** There are no people: a token's name is who it is. */
+/** There are no user accounts: the name of a token stands for the user. */
 export const userNode = (name: string) => ({
   __typename: "User",
   id: name,
@@ -53,7 +53,7 @@ export interface TokenFields {
   revoked_at: string | null;
 }
 
-/** A time that a token without an end is shown to end at. */
+/** The expiry shown for a token that does not expire. */
 const NEVER = "9999-12-31T00:00:00Z";
 
 export const tokenNode = ({ id, name, created_at, expires_at, revoked_at }: TokenFields, org_slug: string) => ({

@@ -13,7 +13,7 @@ const given = (app_name: string, body?: unknown) => ({ params: { app_name }, bod
 
 const secrets = async (query: Query, appId: string, values: Record<string, string | null>) => {
   await query.call("POST /v1/apps/:app_name/secrets", given(appId, { values }));
-  // A change of secrets is no release here: machines get them when they start next.
+  // A change of secrets is no release here: machines get them at their next start.
   return { app: appNode(await findApp(query, appId)), release: null };
 };
 
@@ -27,20 +27,20 @@ interface TokenInput {
 
 async function createToken({ input }: Of<TokenInput>, query: Query) {
   const { name, organizationId: org_slug, profile, profileParams, expiry } = input;
-  const asked = { name, ...(expiry ? { expiry } : {}) };
+  const wanted = { name, ...(expiry ? { expiry } : {}) };
   const app_name = profileParams?.app_name ?? profileParams?.app_id;
   type Made = TokenFields & { token: string };
   const { token, ...made } =
     profile === "deploy" && app_name
-      ? await query.call<Made>("POST /v1/apps/:app_name/deploy_token", given(app_name, asked))
+      ? await query.call<Made>("POST /v1/apps/:app_name/deploy_token", given(app_name, wanted))
       : await query.call<Made>("POST /v1/orgs/:org_slug/tokens", {
           params: { org_slug },
-          body: { ...asked, kind: kindOf(profile) },
+          body: { ...wanted, kind: kindOf(profile) },
         });
   return { limitedAccessToken: { ...tokenNode(made, org_slug), token, tokenHeader: `FlyV1 ${token}` } };
 }
 
-/** Profiles of tokens of an organization, as our kinds. */
+/** Fly's profiles of organization tokens, with the platform's kinds. */
 const KINDS: Record<string, string> = { deploy_organization: "org", read_organization: "readonly" };
 const kindOf = (profile: string): string =>
   KINDS[profile] ??
@@ -83,7 +83,7 @@ async function release({ input }: Of<{ appId?: string; ip?: string; ipAddressId?
   return { app: appNode(await findApp(query, appId)) };
 }
 
-/** What a check of a host name finds beside its certificate. */
+/** DNS records of a host name check, which are not reported here. */
 const NO_RECORDS = { aRecords: [], aaaaRecords: [], cnameRecords: [], resolvedAddresses: [] };
 
 async function certificate(query: Query, appId: string, made: Promise<CertificateFields>) {
@@ -116,7 +116,7 @@ export const mutations = {
   },
   async deleteApp({ appId }: { appId: string }, query: Query) {
     const { organization } = await findApp(query, appId);
-    // Their command asks the person first, and means machines and volumes too.
+    // Fly's command asks for confirmation first, and deletes machines and volumes too.
     await query.call("DELETE /v1/apps/:app_name", { params: { app_name: appId }, query: { force: true } });
     return { organization: orgNode(organization) };
   },

@@ -1,5 +1,6 @@
 /**
- * Objects of the schema, made of what the platform's rows answer. A property that is a function is a field's resolver:
+ * Objects of the schema, made from responses of the platform's rows. A property that is a function is a field's
+ * resolver:
  * it is called with the field's arguments and the query.
  */
 
@@ -53,7 +54,7 @@ export interface RegionFields {
   deprecated: boolean;
 }
 
-/** Connections of what the platform does not have. */
+/** An empty connection for resources that the platform does not have. */
 const NOTHING = { nodes: [] };
 const whole = { hasNextPage: false, endCursor: null };
 

@@ -48,7 +48,7 @@ async function apps(args: { organizationId?: string; first?: number; after?: str
   };
 }
 
-/** A machine by its id alone: whoever asks sees only machines of their organizations. */
+/** A machine by its id alone, among the caller's organizations. */
 async function machine({ machineId }: { machineId: string }, query: Query): Promise<object | null> {
   for (const { slug } of await orgsOf(query)) {
     let cursor: string | undefined;

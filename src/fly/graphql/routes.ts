@@ -30,10 +30,10 @@ const Answer = Type.Object({
 export function graphqlRoute(parts: Parts): Row {
   const schema = buildSchema(SCHEMA);
   return route("POST /graphql", {
-    summary: "Fly's GraphQL API, as far as the platform has what it speaks of",
+    summary: "Fly's GraphQL API, for resources that the platform has",
     part: "platform",
     access: "any",
-    // Some mutations make tokens: no answer is kept.
+    // Some mutations create tokens: no response is stored.
     credential: true,
     body: Body,
     body_limit: { name: "graphql_bytes", bytes: FLY_LIMITS.graphql_bytes },
@@ -56,8 +56,8 @@ export function graphqlRoute(parts: Parts): Row {
         ...(variables ? { variableValues: variables } : {}),
         ...(operationName ? { operationName } : {}),
       });
-      const told = errors?.map((error) => tell(error, parts.log, call.request_id));
-      return { ...(data === undefined ? {} : { data }), ...(told ? { errors: told } : {}) };
+      const shown = errors?.map((error) => shownError(error, parts.log, call.request_id));
+      return { ...(data === undefined ? {} : { data }), ...(shown ? { errors: shown } : {}) };
     },
   });
 }
@@ -79,8 +79,8 @@ const CODES: Record<string, string> = {
   invalid_request: "UNPROCESSABLE",
 };
 
-/** Errors of the platform as they are; anything else is a bug, and says nothing of itself. */
-function tell(error: GraphQLError, log: Log, request_id: string): object {
+/** API errors are shown; anything else is a bug, whose message stays internal. */
+function shownError(error: GraphQLError, log: Log, request_id: string): object {
   const cause = error.originalError;
   const { path } = error;
   if (cause === undefined) return error.toJSON();

@@ -1,4 +1,4 @@
-/** The schema of `/graphql`: what Fly's clients ask their API host for, and the platform has. */
+/** The schema of `/graphql`: the part of Fly's schema that its clients use and the platform supports. */
 export const SCHEMA = /* GraphQL */ `
   scalar JSON
   scalar BigInt
@@ -332,7 +332,7 @@ export const SCHEMA = /* GraphQL */ `
   input EnsureMachineRemoteBuilderInput { appName: String organizationId: ID region: String v2: Boolean }
   input LogOutInput { clientMutationId: String }
 
-  "What WireGuard mutations would answer; they are refused in words."
+  "The payload of WireGuard mutations, which are refused with an error."
   type WireGuardPayload { invalidPeerIps: [String!] peerip: String endpointip: String pubkey: String }
   type AppPayload { app: App! clientMutationId: String }
   type DeleteAppPayload { organization: Organization! clientMutationId: String }
