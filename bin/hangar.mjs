@@ -27,7 +27,7 @@ if (Number(process.versions.node.split(".")[0]) >= 24) {
     else await source();
   }
 } else {
-  // Whoever names an older Node before this file. A checkout brings a Node of its own; a package does not.
+  // For a start with an older Node. A checkout installs its own Node; a package does not.
   if (!existsSync(pinned))
     stop(
       isCheckout
@@ -36,7 +36,7 @@ if (Number(process.versions.node.split(".")[0]) >= 24) {
     );
   const { spawn } = require("node:child_process");
   const words = [fileURLToPath(import.meta.url), ...process.argv.slice(2)];
-  // By the channel it notices when this process is killed, and ends as well: whoever started this one thinks it has ended.
+  // By the IPC channel the child notices when this process is killed, and exits as well.
   const child = spawn(pinned, words, { stdio: ["inherit", "inherit", "inherit", "ipc"] });
   for (const name of ["SIGTERM", "SIGHUP"]) process.on(name, () => child.kill(name));
   // A terminal gives it to both.
@@ -86,7 +86,7 @@ async function checkoutBundle(folder) {
     };
     if (Object.entries(marks).every(isSame)) return join(folder, name);
   } catch {
-    // There is none yet, or a source is gone.
+    // There is no bundle yet, or a source was removed.
   }
   try {
     const { refreshBundle } = await import("../scripts/bundle-cli.mjs");

@@ -1,6 +1,6 @@
 /**
  * npm run mutate: changes the code that decides (who may, what follows, who holds, how much) in every small
- * way there is, one at a time, and looks whether a test notices. Prints those that nobody noticed, and the score.
+ * way there is, one at a time, and looks whether a test notices. Prints those that no test noticed, and the score.
  */
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";

@@ -59,7 +59,7 @@ if (!ARCHES.includes(values.arch)) stop(`--arch is one of ${ARCHES.join(", ")}, 
 if (!/^\d+\.\d+\.\d+(?:[.~+][\w.~+]+)?$/.test(values.version)) stop(`--version is like 1.2.3, not ${values.version}`);
 
 const work = mkdtempSync(join(tmpdir(), "hangar-pack-"));
-// What is packed belongs to everybody, whatever the mask of whoever packs it.
+// Packed files are world-readable, independent of the umask.
 process.umask(0o022);
 chmodSync(work, 0o755);
 try {

@@ -1,4 +1,4 @@
-/** npm run supply-chain: lists the licences of what is passed on, and asks the registry for known vulnerabilities. */
+/** npm run supply-chain: lists the licences of shipped packages, and queries the registry for known vulnerabilities. */
 import { spawnSync } from "node:child_process";
 import { judgeAudit } from "./supply-chain/audit.ts";
 import { licenceList, refusedLicences } from "./supply-chain/licences.ts";

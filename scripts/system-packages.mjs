@@ -27,7 +27,7 @@ const NAMES = {
   apk: { "busybox-static": "busybox-static", "perl-base": "perl", "cryptsetup-bin": "cryptsetup" },
 };
 
-/** How to ask each manager which of these packages are installed. */
+/** How to query each package manager for installed packages. */
 const INSTALLED = {
   // biome-ignore lint/suspicious/noTemplateCurlyInString: dpkg-query's own placeholders.
   apt: (names) => words("dpkg-query", ["-W", "-f", "${Package} ${db:Status-Status}\n", ...names], / installed$/),

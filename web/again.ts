@@ -1,4 +1,4 @@
-/** A stream that is opened again when it breaks, each time a little later, until nobody wants it any more. */
+/** Reopens a stream when it breaks, with backoff, until it is aborted. */
 import { ClientError } from "#client/client.ts";
 
 const RETRY_MS = [100, 500, 1000, 2000, 5000, 10_000];

@@ -2,7 +2,7 @@
  * The machines of the organization, kept up to date by its stream of events:
  *
  *   stream → states change at once, once per frame however many events came
- *          → what an event does not tell (a new machine, a new config) is asked for, all of it in one request
+ *          → data that events lack (a new machine, a new config) is fetched, all of it in one request
  */
 import { ClientError } from "#client/client.ts";
 import { again } from "./again.ts";

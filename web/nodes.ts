@@ -1,4 +1,4 @@
-/** What the nodes of replicated databases tell, followed while somebody looks. */
+/** The event stream of replicated database nodes, open while a page uses it. */
 import { useEffect, useState } from "preact/hooks";
 import type { NodeMessage, NodeState, ObservedNode } from "#client/db-nodes.ts";
 import { again } from "./again.ts";

@@ -114,7 +114,7 @@ const DOCS = [
   ["API of metrics", "/docs#metrics", "prometheus grafana"],
 ] as const;
 
-/** What can be done to each machine now; destroying asks first, the rest can be taken back. */
+/** What can be done to each machine now; destroying asks for confirmation, the rest can be undone. */
 function actionItems(machines: readonly FleetMachine[]): Item[] {
   if (isReadOnly(session.value)) return [];
   return machines.flatMap((machine) =>

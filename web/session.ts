@@ -1,4 +1,4 @@
-/** Who is looking, at which organization: the token, what it may do, and calls made with it. */
+/** The session: the token, its organization, its permissions, and API calls with it. */
 import { Client, ClientError } from "#client/client.ts";
 import { Cell } from "./cell.ts";
 import { place } from "./router.ts";

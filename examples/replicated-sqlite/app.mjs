@@ -22,7 +22,7 @@ function list() {
   try {
     return withDatabase({ readOnly: true }, (db) => db.prepare("SELECT text FROM notes ORDER BY id").all());
   } catch {
-    return []; // Nobody has written anything yet.
+    return []; // The table does not exist yet.
   }
 }
 

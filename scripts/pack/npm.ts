@@ -1,4 +1,4 @@
-/** The package for npm: whoever installs it has a Node of their own. */
+/** The npm package, without Node, which its user has already. */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Packing } from "../pack.ts";

@@ -14,7 +14,9 @@ export type Verdict = { verdict: "clean" | "not answered"; words: string } | { v
 
 const SEVERE = new Set(["high", "critical"]);
 
-/** A registry that does not answer is no finding, and is told as such: it must not be taken for a clean answer either. */
+/**
+ * A registry that does not answer is no finding, but it is reported, so that it is not taken for a clean result either.
+ */
 export function judgeAudit(output: string): Verdict {
   const answer = parsed(output);
   if (!answer?.metadata?.vulnerabilities || !answer.vulnerabilities) {

@@ -13,7 +13,7 @@ export const licenceOf = ({ name, license }: LockedPackage): string | undefined 
 /** `(A OR B)` leaves the choice to whoever takes the package (SPDX). Any other expression is one licence that we do not know. */
 const choicesOf = (licence: string): string[] => /^\(([^()]+)\)$/.exec(licence)?.[1]?.split(" OR ") ?? [licence];
 
-/** What may not be among our packages, in words. */
+/** Problems of licences. */
 export function refusedLicences(packages: readonly LockedPackage[]): string[] {
   return packages.flatMap((one) => {
     const licence = licenceOf(one);

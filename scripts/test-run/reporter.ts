@@ -28,7 +28,7 @@ function endedOf({ type, data }: TestEvent, around: readonly string[]): EndedTes
   if (skipped) return { file, names, outcome: "skipped", reason: skip === true || skip === "" ? "" : String(skip) };
   const error = type === "test:fail" ? data.details.error : undefined;
   const cause = error?.cause instanceof Error ? error.cause : error;
-  // A suite fails with what is in it: that is told where it happened.
+  // A suite fails with its tests, which report their own failure.
   const isEcho = (error as { failureType?: string } | undefined)?.failureType === "subtestsFailed";
   if (isEcho || (details.type === "suite" && !error)) return undefined;
   const outcome = type === "test:pass" ? "passed" : "failed";

@@ -25,7 +25,7 @@ interface AppParts {
   clock: Clock;
   machines: Counted;
   volumes: Counted;
-  /** Destroys the app's resources; resolves when they are gone. */
+  /** Destroys the app's resources; resolves when they are destroyed. */
   clear(app_id: string): Promise<void>;
 }
 

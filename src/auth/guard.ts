@@ -73,7 +73,7 @@ async function identify(
   return principal;
 }
 
-/** What a client shows a person who is asked for the password. */
+/** The realm that clients show in a password prompt. */
 const REALMS = { registry: "Hangar registry", git: "Hangar Git" } as const;
 
 /** Clients of registries and Git send a token as a password, and only after a challenge. */
@@ -103,7 +103,7 @@ function checkRights({ clock }: GuardParts, principal: Principal, action: Action
   if (scope === "account") {
     if (principal.kind === "full") return;
     fail("forbidden", "this needs a full-access token; a token of one organization can only be narrowed", {
-      hint: "`hangar tokens attenuate` makes a narrower token from this one without asking the platform",
+      hint: "`hangar tokens attenuate` makes a narrower token from this one offline",
     });
   }
   const reason = principal.refuses({

@@ -122,7 +122,7 @@ export function authStoreSuite(
         assert.ok(await store.revokeToken("t1", 1000));
         assert.ok(await store.revokeToken("t1", 2000));
         assert.equal((await store.findToken("t1"))?.revoked_at, 1000);
-        assert.equal(await store.revokeToken("nobody", 1), false);
+        assert.equal(await store.revokeToken("missing", 1), false);
       }));
   });
 }

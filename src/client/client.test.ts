@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { suite, type TestContext, test } from "node:test";
 import { Client, ClientError } from "./client.ts";
 
-/** A client of a server that answers as the test says. */
+/** A client of a server with the test's handler. */
 async function clientOf(t: TestContext, answer: RequestListener, retries = 0): Promise<Client> {
   const server = createServer(answer).listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -45,10 +45,10 @@ suite("API client", () => {
   });
 
   test("a response cut off in the middle is retried, then reported with a clear error", async (t) => {
-    let asked = 0;
+    let requests = 0;
     const answer: RequestListener = (_, response) => {
       response.writeHead(200, { "content-type": "application/json", "content-length": 11 }).write('{"ok"');
-      if (++asked === 2) response.end(":true}");
+      if (++requests === 2) response.end(":true}");
       else setTimeout(() => response.destroy(), 20);
     };
     assert.deepEqual(await (await clientOf(t, answer, 1)).call("GET /healthz", {}), { ok: true });
@@ -61,9 +61,9 @@ suite("API client", () => {
   });
 
   test("a list is fetched page by page, and only as far as it is consumed", async (t) => {
-    const asked: string[] = [];
+    const requested: string[] = [];
     const client = await clientOf(t, (request, response) => {
-      asked.push(request.url ?? "");
+      requested.push(request.url ?? "");
       const cursor = new URL(request.url ?? "/", "http://x").searchParams.get("cursor");
       const page = Number(cursor ?? 0);
       const next = page < 2 ? { "svc-next-cursor": String(page + 1) } : {};
@@ -74,7 +74,7 @@ suite("API client", () => {
     for await (const { name } of client.list("GET /v1/apps", { query: { org_slug: "acme", limit: 2 } }))
       names.push(name);
     assert.deepEqual(names, ["a0", "b0", "a1", "b1", "a2", "b2"]);
-    assert.deepEqual(asked, [
+    assert.deepEqual(requested, [
       "/v1/apps?limit=2&org_slug=acme",
       "/v1/apps?limit=2&org_slug=acme&cursor=1",
       "/v1/apps?limit=2&org_slug=acme&cursor=2",
@@ -83,7 +83,7 @@ suite("API client", () => {
       assert.equal(page.length, 2);
       break;
     }
-    assert.deepEqual(asked.slice(3), ["/v1/apps?limit=500"]);
+    assert.deepEqual(requested.slice(3), ["/v1/apps?limit=500"]);
   });
 
   test("an upload ends when its signal aborts", { timeout: 10_000 }, async (t) => {

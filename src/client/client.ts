@@ -2,19 +2,19 @@ import type { ErrorBody } from "#core/errors.ts";
 import type { Api } from "./api.ts";
 import { LIST_FIELDS } from "./list-fields.ts";
 
-/** Items of a page when nothing else is asked for. */
+/** Default number of items of a page. */
 const PAGE_ITEMS = 500;
 
 /** Lines of a stream end at line feeds alone: to a pattern U+2028 is an end too, and machines may write it. */
 const DATA = "data: ";
 
-/** An answer that is an error: the platform's own words, or those of whatever stands in between. */
+/** An error response, of the platform or of a proxy in between. */
 export class ClientError extends Error {
   override readonly name = "ClientError";
   /** 0 when there was no answer. */
   readonly http: number;
   readonly body: Partial<ErrorBody>;
-  /** When the platform says to come again, in seconds. */
+  /** Retry-After of the response, in seconds. */
   readonly retry_after_s: number | undefined;
 
   constructor(http: number, body: Partial<ErrorBody>, cause?: unknown, retry_after_s?: number) {
@@ -96,7 +96,7 @@ export class Client {
     return this.#options.base_url;
   }
 
-  /** The same platform, asked with another token. */
+  /** A client of the same platform with another token. */
   withToken(token: string): Client {
     return new Client({ ...this.#options, token });
   }
@@ -105,7 +105,7 @@ export class Client {
     return (await this.#call(route, input)).answer;
   }
 
-  /** The items of a list, however many there are: pages are asked for as they are needed. */
+  /** All items of a list; pages are requested as they are needed. */
   async *list<Route extends ListRoute>(route: Route, input: Input<Route>): AsyncGenerator<ListItem<Route>> {
     for await (const page of this.pages(route, input)) yield* page;
   }
@@ -199,7 +199,7 @@ export class Client {
         }
       }
     } finally {
-      // Whoever has seen enough leaves the loop; the connection would stay open for the rest.
+      // A consumer that leaves the loop early must close the connection.
       await reader.cancel().catch(() => {});
     }
   }
@@ -277,7 +277,7 @@ function noResponse({ url }: Outgoing, cause: unknown): never {
   );
 }
 
-/** The body of an answer. One that breaks off is no answer. */
+/** The body of a response. A truncated one is an error. */
 async function textOf(response: ClientResponse): Promise<string> {
   try {
     return await response.text();
@@ -289,14 +289,14 @@ async function textOf(response: ClientResponse): Promise<string> {
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 10_000;
 
-/** No answer at all, or one that says that trying again may help. */
+/** No response, or a retryable error. */
 function worthAnother(thrown: unknown): boolean {
   if (!(thrown instanceof ClientError)) return false;
   const { http, body } = thrown;
   return http === 0 || (body.retryable ?? [429, 502, 503, 504].includes(http));
 }
 
-/** As long as we were told; else twice as long at each try, not all at the same moment. */
+/** Retry-After if given; else exponential backoff with jitter. */
 async function pause(thrown: unknown, tries: number, signal: AbortSignal | undefined): Promise<void> {
   const retryAfter = thrown instanceof ClientError ? thrown.retry_after_s : undefined;
   const doubled = FIRST_PAUSE_MS * 2 ** tries * (0.5 + Math.random() / 2);

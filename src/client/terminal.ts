@@ -17,7 +17,7 @@ export interface TerminalOptions extends TerminalSize {
 export interface TerminalEnd {
   exit_code?: number;
   exit_signal?: number;
-  /** In words, when there is no code. */
+  /** The reason, when there is no code. */
   reason: string;
 }
 
@@ -33,7 +33,7 @@ export interface RemoteTerminal {
 
 const ROUTE = "GET /v1/apps/:app_name/machines/:machine_id/terminal";
 
-/** Opens a terminal into a machine; `draw` gets what appears on it. Rejects with the platform's words. */
+/** Opens a terminal into a machine; `draw` gets what appears on it. Rejects with the platform's error. */
 export async function openTerminal(
   client: Client,
   { app_name, machine_id, command, ...rest }: TerminalOptions,
@@ -70,7 +70,7 @@ export async function openTerminal(
   };
 }
 
-/** Whoever opens a line is not told why it was refused; the same request without one is. */
+/** Repeats a refused handshake as a plain request: WebSocket clients do not expose the error response. */
 async function explain(client: Client, input: Parameters<typeof client.call<typeof ROUTE>>[1]): Promise<never> {
   try {
     await client.call(ROUTE, input);

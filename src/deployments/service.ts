@@ -88,7 +88,7 @@ export class DeploymentService {
     }
   }
 
-  /** Begins a deployment, which goes on when nobody reads its output. */
+  /** Starts a deployment, which continues when its client disconnects. */
   async begin(wanted: Wanted): Promise<Deployment> {
     const { app } = wanted;
     this.#refuseBusy();

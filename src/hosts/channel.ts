@@ -73,11 +73,11 @@ export async function listenForPeers(parts: {
     );
   });
   server.on("request", listener);
-  handleUpgrades(server, (asked, answer) => {
-    if (isRefused(asked, answer)) return;
+  handleUpgrades(server, (upgrade, response) => {
+    if (isRefused(upgrade, response)) return;
     try {
-      const session = acceptWebSocket(asked, answer, { clock, ending: ending.signal });
-      void handleStream(session, streams[(asked.url ?? "").slice(1)]);
+      const session = acceptWebSocket(upgrade, response, { clock, ending: ending.signal });
+      void handleStream(session, streams[(upgrade.url ?? "").slice(1)]);
     } catch (thrown) {
       answer.writeHead(400).end(JSON.stringify(refusal(thrown)));
     }

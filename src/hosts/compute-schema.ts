@@ -1,4 +1,4 @@
-/** The hardware that a machine, or a volume on behalf of one, may ask its host for. */
+/** The hardware that a machine, or a volume on behalf of one, may request from its host. */
 import { acts, refused, warned } from "#http/field-support.ts";
 import { Type } from "#http/schema.ts";
 

@@ -223,7 +223,7 @@ suite("host lease", () => {
     const left = here.clock.monotonic();
     await here.lease.leave(grace_ms);
     await here.clock.advance(grace_ms);
-    assert.deepEqual(times(here, "lost"), [], "nobody took it for lost");
+    assert.deepEqual(times(here, "lost"), [], "the host is not marked as lost");
     await here.clock.advance(grace_ms / 2);
     const [lost = 0] = times(here, "lost");
     assert.ok(lost >= left + grace_ms * 1.25, `left at ${left}, lost at ${lost}`);

@@ -230,7 +230,7 @@ function full(region: string, wanted: Wanted, near: readonly Host[], all: readon
     {
       retry_after_s: 5,
       facts: { requested: { region, cpus, memory_mb }, free: near.map(shown), fits_in },
-      hint: fits_in[0] ? `ask for region ${fits_in[0]}` : "stop a machine, or ask for a smaller one",
+      hint: fits_in[0] ? `request region ${fits_in[0]}` : "stop a machine, or request a smaller one",
     },
   );
 }

@@ -76,7 +76,7 @@ export function hostStoreSuite(
       assert.equal(await store.take(mine, 2, arrival), 3);
       assert.equal((await store.find("000a"))?.state, "ok");
       assert.ok(await store.setState("000a", "failed", true));
-      assert.equal(await store.renew({ ...mine, epoch: 3 }, 9), false, "an operator's word ends it");
+      assert.equal(await store.renew({ ...mine, epoch: 3 }, 9), false, "an operator's change ends it");
       assert.equal(await store.take(mine, 4, arrival), undefined, "and holds");
       for (const change of [
         { cordoned: true, draining: true },

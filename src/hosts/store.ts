@@ -40,7 +40,7 @@ export interface HostStore {
 
   addToken(token: JoinToken): Promise<void>;
   findToken(id: string): Promise<JoinToken | undefined>;
-  /** Adds a host and consumes its token. Returns false when the id is taken or the token is gone. */
+  /** Adds a host and consumes its token. Returns false when the id is taken or the token no longer exists. */
   join(host: Placing & { node_id: string }, token_id: string, now: number): Promise<boolean>;
 
   /**

@@ -1,5 +1,5 @@
 /**
- * Who a request over a machine's socket comes from: the machine, or whoever has a token that was narrowed to the inside of
+ * Authenticates a request over a machine's socket: the machine itself, or a token that was narrowed to the inside of
  * this machine (caveat `from_machine`), which works nowhere else. Other tokens do not work here: one that a program in the
  * machine found or was sent gives it nothing.
  *

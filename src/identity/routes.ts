@@ -98,7 +98,7 @@ export function keyRoutes({ keys, clock }: Parts): Row[] {
 
 /** Routes for a machine at its own socket only. */
 export function tokenRoutes({ issuer, clock }: Parts): Row[] {
-  const bound = `a machine may ask for ${LIMITS.tokens_per_second} tokens a second (limit tokens_per_second)`;
+  const bound = `a machine may request ${LIMITS.tokens_per_second} tokens a second (limit tokens_per_second)`;
   const rate = new RateLimiter(LIMITS.tokens_per_second, clock, bound);
   return [
     route("POST /v1/tokens/oidc", {

@@ -40,7 +40,7 @@ interface Call {
   query: URLSearchParams;
   /** Aborted when the caller may no longer do this. */
   allowed: AbortSignal;
-  /** Aborted then, and when the client has gone. */
+  /** Aborted then, and when the client has disconnected. */
   signal: AbortSignal;
   /** Writes the response head; the body follows by hand. */
   begin(status: number, headers: Record<string, string | number>): void;
@@ -228,7 +228,7 @@ export class RegistryHttp {
       ...(part ? { "content-range": `bytes ${offset}-${offset + length - 1}/${blob.size}` } : {}),
     });
     if (!first || first.done) return void response.end();
-    // A failure aborts the connection, so that nobody takes it for the whole blob.
+    // A failure aborts the connection, so that a client does not take the part for the whole blob.
     await pipeline(rest(first.value, pieces), response, { signal }).catch(() => response.destroy());
   }
 

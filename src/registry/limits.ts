@@ -24,7 +24,7 @@ export const REGISTRY_LIMITS = {
   tags_per_repository: 10_000,
   /** Open uploads of one organization. Past it: 422 `limit_reached`. */
   uploads_per_org: 200,
-  /** Tags and repositories per page; `n` may ask for fewer. */
+  /** Tags and repositories per page; `n` may request fewer. */
   page: 1000,
   /** Referrers per page; the response links to the next one. */
   referrers_page: 100,

@@ -9,14 +9,14 @@ import { HTTP_BOUNDS, strictly } from "#http/strict-server.ts";
 import type { Crash, Emulator } from "./emulator.ts";
 import type { Fault } from "./fault.ts";
 
-/** What is asked for, once it was read. */
+/** A parsed control request. */
 interface ControlRequest {
   body: Buffer;
   /** What the path has in the place of `*`. */
   name: string;
 }
 
-type Handler = (emulator: Emulator, asked: ControlRequest) => Promise<unknown>;
+type Handler = (emulator: Emulator, request: ControlRequest) => Promise<unknown>;
 
 const clockOf = ({ clock }: Emulator) => ({ now: new Date(clock.now()).toISOString(), frozen: clock.frozen });
 const json = ({ body }: ControlRequest): Record<string, unknown> =>
@@ -25,16 +25,16 @@ const json = ({ body }: ControlRequest): Record<string, unknown> =>
 /** The emulator for programs that are not in its process. It is no part of the API that it emulates. */
 const ROUTES: Record<string, Handler> = {
   "GET /clock": async (emulator) => clockOf(emulator),
-  async "POST /clock"(emulator, asked) {
-    const { advance, frozen } = json(asked);
+  async "POST /clock"(emulator, request) {
+    const { advance, frozen } = json(request);
     if (frozen === true) emulator.clock.freeze();
     if (frozen === false) emulator.clock.flow();
     if (advance !== undefined) await emulator.clock.advance(advance as string | number);
     return clockOf(emulator);
   },
   "GET /faults": async ({ faults }) => faults.list(),
-  async "POST /faults"({ faults }, asked) {
-    const fault = json(asked);
+  async "POST /faults"({ faults }, request) {
+    const fault = json(request);
     if (typeof fault["route"] !== "string" && typeof fault["host"] !== "string")
       throw new TypeError("a fault has a route, such as POST /v1/apps, or a host call, such as start");
     faults.add(fault as unknown as Fault);
@@ -44,7 +44,9 @@ const ROUTES: Record<string, Handler> = {
     faults.clear();
     return [];
   },
-  "POST /machines/*/crash": async (emulator, asked) => ({ crashed: emulator.crash(asked.name, json(asked) as Crash) }),
+  "POST /machines/*/crash": async (emulator, request) => ({
+    crashed: emulator.crash(request.name, json(request) as Crash),
+  }),
   "POST /reset": async (emulator) => {
     await emulator.reset();
     return clockOf(emulator);
@@ -56,7 +58,7 @@ const ROUTES: Record<string, Handler> = {
   },
 };
 
-/** Answers on an address of its own, to whoever has the emulator's token. */
+/** The control API on its own address, for clients with the emulator's token. */
 export async function openControl(
   emulator: Emulator,
   at: { host: string; port: number },

@@ -8,7 +8,7 @@ interface FaultBase {
   times?: number;
 }
 
-/** A request that goes wrong. */
+/** An injected fault of a request. */
 export interface RequestFault extends FaultBase {
   /** The route as the API writes it, such as `POST /v1/apps/:app_name/machines`; `*` is every one. */
   route: keyof Api | "*";
@@ -20,12 +20,12 @@ export interface RequestFault extends FaultBase {
   hang_up?: "before" | "after";
 }
 
-/** Something the host does for a machine and that goes wrong. */
+/** An injected fault of a host operation. */
 export interface HostFault extends FaultBase {
   host: "start" | "stop" | "suspend" | "resume" | "destroy" | "exec" | "ps" | "signal" | "probe";
   /** Only this machine, by its id. */
   machine?: string;
-  /** What it fails with, in words; they show in the machine's events. */
+  /** The error message, which is shown in the machine's events. */
   fail?: string;
 }
 
@@ -39,10 +39,10 @@ export interface SetFault {
   remove(): void;
 }
 
-/** What shall go wrong. The oldest fault that fits happens first, and is gone when it has happened often enough. */
+/** Pending faults. The oldest match is injected first, and removed after its number of times. */
 export interface Faults {
   add(fault: Fault): SetFault;
-  /** Nothing goes wrong any more. */
+  /** Removes all faults. */
   clear(): void;
   /** Those that are still to happen. */
   list(): { fault: Fault; happened: number }[];

@@ -39,7 +39,7 @@ export class EmulatorListener {
     for (const connection of this.#waiting.splice(0)) server.accept(connection);
   }
 
-  /** From now on whoever comes waits. */
+  /** From now on new connections wait. */
   shut(): void {
     this.#behind = undefined;
   }

@@ -56,7 +56,7 @@ async function runCommand([command = "", ...args]: readonly string[], env: Recor
 async function wait({ base_url }: Emulator, env: Record<string, string>): Promise<number> {
   const lines = Object.entries(env).map(([name, value]) => `export ${name}=${value}`);
   process.stdout.write(
-    `Hangar ${VERSION}, the emulator, at ${base_url}. All of it is in memory, and gone at the end.\n${lines.join("\n")}\n`,
+    `Hangar ${VERSION}, the emulator, at ${base_url}. All data is in memory, and lost at exit.\n${lines.join("\n")}\n`,
   );
   // Timers of the platform hold no process, and neither need its connections.
   const awake = setInterval(() => {}, 60_000);

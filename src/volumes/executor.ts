@@ -261,7 +261,7 @@ export class VolumeExecutor {
         state: transition(volume, "broke"),
         error,
         ...(operation.kind === "extend" ? { size_gb: operation.payload.from_gb ?? volume.size_gb } : {}),
-        // Nobody has seen it, so it is deleted.
+        // It was never visible to a client, so it is deleted.
         ...(operation.kind === "create" ? { deleted_at: now, purge_at: now } : {}),
       },
     });

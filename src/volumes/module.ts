@@ -150,7 +150,7 @@ export class VolumeModule implements VolumeMounts {
     const { store, disk, hosts } = this.parts;
     return await this.#locks.with([volume_id], async () => {
       const volume = await store.find(volume_id);
-      if (!volume || volume.state === "destroyed") throw new Error(`volume ${volume_id} is gone`);
+      if (!volume || volume.state === "destroyed") throw new Error(`volume ${volume_id} no longer exists`);
       if (volume.state === "moving" || volume.state === "restoring" || !hosts.own.includes(volume.host_id))
         throw new Error(`volume ${volume_id} is ${volume.state} on host ${volume.host_id}`);
       const mounted = await disk.mount(this.#keys.open(volume));

@@ -1,4 +1,4 @@
-/** What is refused about a volume, in words. */
+/** Validation errors of volumes. */
 import { fail } from "#core/errors.ts";
 import { VOLUME_LIMITS } from "./limits.ts";
 import type { Inserted } from "./store.ts";

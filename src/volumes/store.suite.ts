@@ -57,7 +57,7 @@ export function volumeStoreSuite(
         await store.insert({ volume }, free);
         const deleted = { ...volume, revision: 2, state: "destroyed" as const, purge_at: 1 };
         assert.equal(await store.commit({ volume: deleted, only_detached: true }), false);
-        assert.equal(await store.detaching(volume.id), false, "nobody destroys its machine");
+        assert.equal(await store.detaching(volume.id), false, "its machine is not being destroyed");
         assert.ok(await store.commit({ volume: deleted }));
         assert.deepEqual((await store.due(["0001"], 2)).purge, []);
         assert.equal(await store.forget(volume.id), false);

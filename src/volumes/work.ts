@@ -53,7 +53,7 @@ async function create({ disk, keys, locks }: WorkParts, { volume }: Job): Promis
 
 async function fork({ store, disk, keys, locks }: WorkParts, { volume, operation }: Job): Promise<Outcome> {
   const source = await store.find(operation.payload.source_volume_id ?? "");
-  if (!source) throw new DamagedSnapshot(`volume ${operation.payload.source_volume_id} is gone`);
+  if (!source) throw new DamagedSnapshot(`volume ${operation.payload.source_volume_id} no longer exists`);
   await locks.with([source.id, volume.id], () => disk.fork(keys.open(source), keys.open(volume)));
   await locks.with([volume.id], () => disk.grow(keys.open(volume)));
   return done;
@@ -62,7 +62,7 @@ async function fork({ store, disk, keys, locks }: WorkParts, { volume, operation
 async function restore(parts: WorkParts, { volume, operation, signal, onProgress }: Job): Promise<Outcome> {
   const { store, disk, objects, keys, locks } = parts;
   const snapshot = await store.findSnapshot(operation.payload.snapshot_id ?? "");
-  if (!snapshot) throw new DamagedSnapshot(`snapshot ${operation.payload.snapshot_id} is gone`);
+  if (!snapshot) throw new DamagedSnapshot(`snapshot ${operation.payload.snapshot_id} no longer exists`);
   const manifest = await readManifest(objects, snapshot.id, snapshot.digest);
   await locks.with([volume.id], async () => {
     const own = keys.open(volume);

@@ -62,7 +62,7 @@ export function openAlerts(database: Database, settings: Settings, needs: AlertN
   return {
     rows: [...alertRoutes(alerts, notifications), ...notificationRoutes(notifications, external_url)],
     start() {
-      // A host has no API, and asks nothing of others.
+      // A host has no API, and sends no requests.
       if (settings.role === "host") return;
       runner.start();
       notifier.start();

@@ -5,7 +5,7 @@ import { collectWhenIdle, idleParts } from "./idle-memory.ts";
 
 const MB = 1024 * 1024;
 
-/** Looks at each of these in turn, and answers after which of them it collected. */
+/** Runs the check for each sample in turn, and returns after which of them it collected. */
 async function looked(looks: readonly { busy: number; taken: number }[], begin: number): Promise<number[]> {
   const stop = new AbortController();
   const collected: number[] = [];

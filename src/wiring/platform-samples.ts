@@ -48,7 +48,7 @@ async function certificateSamples(database: Database): Promise<BuiltinSample[]> 
   );
 }
 
-/** Hosts are the operator's, whose organization is the first one. A single host tells nothing about itself. */
+/** Hosts are the operator's, whose organization is the first one. A single host has no samples about itself. */
 async function hostSamples({ hosts, authStore }: Parts): Promise<BuiltinSample[]> {
   const all = await hosts.hosts();
   const org = all.length > 1 ? await authStore.findOrg(DEFAULT_ORG) : undefined;

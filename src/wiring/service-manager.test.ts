@@ -50,7 +50,7 @@ suite("systemd notifications", { skip: callsMissing() ?? false }, () => {
       const manager = openServiceManager({ env, clock: systemClock, complain });
       assert.deepEqual(env, {});
       manager.ready("Hangar 1", async () => {
-        // A store that refuses is one that answers.
+        // A store that refuses is responsive.
         throw new Error("storage_full");
       });
       assert.equal(await next(), "READY=1\nSTATUS=Hangar 1");
@@ -80,12 +80,12 @@ suite("systemd notifications", { skip: callsMissing() ?? false }, () => {
     const address = join(tempDir(), "notify");
     const next = await receive(t, address);
     const manager = openServiceManager({ env: environment(address), clock: systemClock, complain });
-    const asked = Promise.withResolvers<void>();
+    const probed = Promise.withResolvers<void>();
     manager.ready("Hangar 1", () => {
-      asked.resolve();
+      probed.resolve();
       return new Promise(() => {});
     });
-    await asked.promise;
+    await probed.promise;
     await setImmediate();
     manager.stopping();
     assert.match(await next(), /^READY=1/);
@@ -93,11 +93,11 @@ suite("systemd notifications", { skip: callsMissing() ?? false }, () => {
   });
 
   test("without systemd nothing is sent, and a missing socket is only logged", () => {
-    openServiceManager({ env: {}, clock: systemClock, complain }).ready("Hangar 1", () => assert.fail("asked"));
+    openServiceManager({ env: {}, clock: systemClock, complain }).ready("Hangar 1", () => assert.fail("probed"));
     const said: string[] = [];
     const env = { NOTIFY_SOCKET: "/nowhere/notify" };
     const manager = openServiceManager({ env, clock: systemClock, complain: (text) => void said.push(text) });
-    manager.ready("Hangar 1", () => assert.fail("asked"));
+    manager.ready("Hangar 1", () => assert.fail("probed"));
     manager.stopping();
     assert.deepEqual(said, [
       "systemd could not be notified of READY=1: connect /nowhere/notify: ENOENT",

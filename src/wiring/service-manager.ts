@@ -8,7 +8,9 @@ import type { Clock } from "#core/clock.ts";
 import { sdNotify } from "#drivers/linux/sd-notify.ts";
 
 export interface ServiceManager {
-  /** From now on `alive` is asked: it answers, well or badly, while the store does; a store that hangs never does. */
+  /**
+   * From now on `alive` is probed: it settles while the store responds, even with an error; a hanging store never does.
+   */
   /** Started, but not ready, for this reason. */
   waiting(reason: string): void;
   ready(status: string, alive: () => Promise<unknown>, problem?: () => Promise<string | undefined>): void;

@@ -20,7 +20,7 @@ import { call, org } from "../session.ts";
 
 const EVERY_MS = 10_000;
 
-/** Who is told, and what they were told. */
+/** Receivers, and the notifications sent to them. */
 export function Receivers({ readOnly }: { readOnly: boolean }): VNode {
   return div(h(Config, { readOnly }), h(Messages, {}));
 }
@@ -30,7 +30,7 @@ function Config({ readOnly }: { readOnly: boolean }): VNode {
   const answer = useAnswer((signal) => call("GET /v1/orgs/:org_slug/alerts/receivers", { params, signal }), [org()]);
   if (answer.error instanceof ClientError && answer.error.http === 404)
     return empty(
-      "Nobody is told of alerts yet.",
+      "No notifications are sent yet.",
       p("Name receivers (webhook, Slack, e-mail, ntfy) in a file in Alertmanager's format:"),
       block("hangar alerts receivers receivers.yml"),
     );
@@ -50,7 +50,7 @@ function Config({ readOnly }: { readOnly: boolean }): VNode {
           div(
             sheet(
               "Receivers",
-              ["receiver", "told by", ...(readOnly ? [] : ["test"])],
+              ["receiver", "integrations", ...(readOnly ? [] : ["test"])],
               receivers.map(({ name, integrations }) => ({
                 key: name,
                 cells: [

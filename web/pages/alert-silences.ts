@@ -26,11 +26,11 @@ export function Silences({ readOnly }: { readOnly: boolean }): VNode {
   );
   const end = (silence_id: string) => async (): Promise<void> => {
     await call("DELETE /v1/orgs/:org_slug/alerts/silences/:silence_id", { params: { ...params, silence_id } });
-    showMessage("Ended: receivers are told of these alerts again.");
+    showMessage("Ended: notifications are sent for these alerts again.");
     answer.again();
   };
   return div(
-    p({ class: "lead dim" }, "A silenced alert is still listed, but no receiver is told of it."),
+    p({ class: "lead dim" }, "A silenced alert is still listed, but no notifications are sent."),
     readOnly
       ? null
       : p(

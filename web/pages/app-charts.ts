@@ -92,7 +92,7 @@ async function firedIn(app: string, range: Range, signal: AbortSignal): Promise<
   });
 }
 
-/** The bands in words, for those who do not see them. */
+/** The bands as text, for screen readers. */
 function BandWords({ fired }: { fired: readonly Fired[] }): VNode | null {
   const names = [...new Set(fired.map(({ alertname }) => alertname))];
   if (names.length === 0) return null;

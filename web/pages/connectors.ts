@@ -84,7 +84,7 @@ function ConnectorPage({ connection_id }: { connection_id: string }): VNode {
     if (
       !(await confirmed(
         "Delete this connector?",
-        "Its credential is gone at once; machines that use it are refused.",
+        "Its credential is deleted at once; machines that use it are refused.",
         "Delete it",
       ))
     )

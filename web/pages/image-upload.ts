@@ -94,22 +94,22 @@ export function ImageUpload({ onDone }: { onDone: () => void }): VNode {
 /** `shop-web-1.2.tar.gz` as a name. */
 const nameOf = (file: string): string => file.replace(/(\.tar)?(\.(gz|zst|tgz))?$|\.tgz$/i, "").toLowerCase();
 
-/** By XMLHttpRequest: fetch tells nothing of what was sent. */
+/** Uses XMLHttpRequest, because fetch reports no upload progress. */
 function upload(file: File, name: string, onProgress: (sending: Sending) => void): Promise<void> {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
     const query = new URLSearchParams({ name, org_slug: org() });
-    const tell = (sent: number): void => onProgress({ sent, total: file.size, stop: () => request.abort() });
+    const report = (sent: number): void => onProgress({ sent, total: file.size, stop: () => request.abort() });
     request.open("POST", `/v1/images/import?${query}`);
     request.setRequestHeader("authorization", `Bearer ${session.value?.token ?? ""}`);
     request.setRequestHeader("content-type", "application/x-tar");
-    request.upload.addEventListener("progress", ({ loaded }) => tell(loaded));
+    request.upload.addEventListener("progress", ({ loaded }) => report(loaded));
     request.addEventListener("load", () => (request.status === 201 ? resolve() : reject(refusal(request))));
     request.addEventListener("error", () =>
       reject(new ClientError(0, { error: "the connection was lost; try again" })),
     );
     request.addEventListener("abort", () => reject(new ClientError(0, { error: "cancelled" })));
-    tell(0);
+    report(0);
     request.send(file);
   });
 }

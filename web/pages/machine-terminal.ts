@@ -82,7 +82,7 @@ function connect(
   where: { app_name: string; machine_id: string },
   host: HTMLElement,
   keys: HTMLTextAreaElement,
-  tell: SetStatus,
+  setStatus: SetStatus,
 ): () => void {
   let line: RemoteTerminal | undefined;
   let disposed = false;
@@ -99,16 +99,16 @@ function connect(
       terminal.close();
       return;
     }
-    tell(undefined, false);
+    setStatus(undefined, false);
     keys.focus();
     void terminal.ended.then((end) => {
       line = undefined;
-      if (!disposed) tell(farewell(end), true);
+      if (!disposed) setStatus(farewell(end), true);
     });
   };
   openTerminal(client, { ...where, ...size }, draw).then(opened, (thrown: unknown) => {
     const { body = {}, message } = thrown instanceof ClientError ? thrown : { message: String(thrown) };
-    if (!disposed) tell([message, body.hint].filter(Boolean).join(" — "), true);
+    if (!disposed) setStatus([message, body.hint].filter(Boolean).join(" — "), true);
   });
   const follow = new ResizeObserver(() => {
     if (!host.isConnected) return;

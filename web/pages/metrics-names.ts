@@ -6,7 +6,7 @@ import { figure } from "../parts/format.ts";
 import { cardinality, labelValues } from "../prometheus.ts";
 import { org } from "../session.ts";
 
-/** What there is to ask for. */
+/** Metric names for queries. */
 export function Start({ run }: { run: (query: string) => void }): VNode {
   const answer = useAnswer((signal) => labelValues("__name__", signal), []);
   return div(when(answer, (names) => h(Names, { names, run })));

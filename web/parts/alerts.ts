@@ -1,4 +1,4 @@
-/** Alerts, where they are listed and where an app or the overview tells of them. */
+/** Lists of alerts, for the alerts page, an app and the overview. */
 import type { VNode } from "preact";
 import { useCell } from "../cell.ts";
 import { type FleetMachine, fleet } from "../fleet.ts";

@@ -1,4 +1,4 @@
-/** Events in words. */
+/** Text of events. */
 import type { VNode } from "preact";
 import type { FleetEvent } from "../fleet.ts";
 import { a, span } from "../html.ts";

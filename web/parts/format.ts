@@ -1,4 +1,4 @@
-/** Numbers and times in words. */
+/** Formats numbers and times. */
 const UNITS: readonly [number, string][] = [
   [86_400_000, "d"],
   [3_600_000, "h"],
