@@ -1,5 +1,5 @@
 /**
- * Root file systems from Debian packages: programs, libraries and a file layout that nobody here made. `packageRoot` copies
+ * Root file systems from Debian packages: programs, libraries and file layout of a third party. `packageRoot` copies
  * packages that this box has installed, which takes a second; `bootstrapRoot` builds a whole Debian with mmdebstrap.
  */
 import { spawnSync } from "node:child_process";

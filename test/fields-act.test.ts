@@ -1,4 +1,4 @@
-/** Fields that were once kept and read by nobody do what they say, and what makes no sense is refused. */
+/** Fields that once had no effect now have one, and invalid values are refused. */
 import assert from "node:assert/strict";
 import { closeSync, openSync, writeSync } from "node:fs";
 import { join } from "node:path";

@@ -129,7 +129,7 @@ suite("Fly's GraphQL", () => {
 });
 
 suite("Fly's API host", () => {
-  test("answers organizations, releases and logs, and refuses the rest in words", async (t) => {
+  test("answers organizations, releases and logs, and refuses the rest with an error", async (t) => {
     const { flies, ask } = await flyPlatform(t);
     await flies("POST /v1/apps", { body: { name: "web" } });
     const one = (await flies("GET /api/v1/organizations/personal")).body.organization;

@@ -27,7 +27,7 @@ suite("Fly listener", () => {
     }
   });
 
-  test("answers a machine as Go clients decode it, and keeps the nonce to who takes the lease", async (t) => {
+  test("answers a machine as Go clients decode it, and returns the nonce only to the lease holder", async (t) => {
     const { flies, ask } = await flyPlatform(t);
     await flies("POST /v1/apps?wait=true", { body: { name: "web", org_slug: "", network: "", app_role_id: "" } });
     const checks = { alive: { type: "tcp", port: 80, interval: "2s", timeout: "1s" } };

@@ -74,7 +74,7 @@ const claim = ({ ask }: TestPlatform, app: string, hostname: string, token?: str
 };
 
 suite("host names between organizations", () => {
-  test("a host name routes to the organization that verified it, and to nobody before", async (t) => {
+  test("a host name routes to the organization that verified it, and to none before", async (t) => {
     const records = await nameServer(t);
     const { platform, tokens, says } = await twoOrganizations(t);
     const { attacker = "", victim = "" } = tokens;

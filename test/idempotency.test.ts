@@ -26,7 +26,7 @@ suite("Idempotency-Key", () => {
     assert.equal((await ask("GET /v1/apps")).body.total_apps, 1);
   });
 
-  test("a created token is returned again to the same caller, and to nobody else", async (t) => {
+  test("a created token is returned again to the same caller only", async (t) => {
     const clock = new MovingClock({});
     const { ask } = await testPlatform(t, {}, { clock });
     const headers = { "idempotency-key": "k" };

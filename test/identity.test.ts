@@ -25,7 +25,7 @@ async function token(platform: Inside, machine: Machine, wish: object = {}): Pro
   return text;
 }
 
-/** Verified by jsonwebtoken with the keys jwks-rsa fetched: code nobody here wrote. */
+/** Verified by jsonwebtoken with the keys jwks-rsa fetched: third-party code. */
 function believer(issuer: string): (token: string, audience: string) => Promise<jsonwebtoken.JwtPayload> {
   const client = new JwksClient({ jwksUri: `${issuer}/.well-known/jwks.json`, cache: false });
   const key = (header: JwtHeader, done: SigningKeyCallback): void => {

@@ -74,7 +74,7 @@ interface Seen {
   body: string;
 }
 
-/** A provider that remembers what it was asked, and answers as told. */
+/** A provider that records its requests, with scripted responses. */
 export async function provider(
   t: Pick<TestContext, "after">,
   answer: (request: IncomingMessage, response: ServerResponse) => void = (_request, response) =>

@@ -69,7 +69,7 @@ suite("pushed metrics", () => {
     assert.deepEqual([bad.status, /line 3: metric must be/.test(await bad.text())], [400, true]);
   });
 
-  test("Prometheus text is imported, a wrong line is told with its place", async (t) => {
+  test("Prometheus text is imported, an invalid line is reported with its position", async (t) => {
     const platform = await testPlatform(t);
     const path = "/api/v1/import/prometheus";
     assert.equal((await push(platform, path, '# TYPE a counter\na{x="1"} 5\nb 7\n')).status, 204);

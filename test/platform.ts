@@ -1,4 +1,4 @@
-/** A whole platform for a test: own data dir, own port, gone at the end. */
+/** A whole platform for a test: own data dir, own port, removed at the end. */
 import { readFileSync } from "node:fs";
 import type { TestContext } from "node:test";
 import { readSettings } from "#core/settings.ts";

@@ -1,4 +1,4 @@
-/** A real PostgreSQL for tests: started on first use, on a unix socket in a temp folder, gone at the end. */
+/** A real PostgreSQL for tests: started on first use, on a unix socket in a temp folder, removed at the end. */
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { appendFileSync, chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
@@ -55,7 +55,7 @@ export function postgresOwner(): { uid: number; gid: number } | undefined {
   return { uid: id("-u"), gid: id("-g") };
 }
 
-/** Shared memory in files of its own: a server whose segments in /dev/shm somebody tidied away serves nobody any more. */
+/** Shared memory in files of its own: a server whose segments in /dev/shm were cleaned up by another program fails. */
 const OWN_SEGMENTS = "dynamic_shared_memory_type=mmap";
 
 /**

@@ -39,7 +39,7 @@ async function house(t: TestContext, env: Record<string, string> = {}): Promise<
   };
 }
 
-/** An answer to GET under a name that no app has, unless told. */
+/** An answer to GET under a name that no app has, unless given. */
 async function get(address: string, port: number, host = "nobody.example.com"): Promise<string> {
   const asked = request({ host: address, port, headers: { host }, agent: false });
   asked.end();

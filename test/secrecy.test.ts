@@ -1,4 +1,4 @@
-/** Secrets are encrypted at rest and told to nobody: a canary in every secret, and a search for it everywhere (A6). */
+/** Secrets are encrypted at rest and never returned: a canary in every secret, and a search for it everywhere (A6). */
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";

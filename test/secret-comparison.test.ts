@@ -34,7 +34,7 @@ suite("secret comparison", () => {
     const found = files.flatMap((file) => [...sourceOf(file).matchAll(COMPARED)].map(([text]) => `${file}: ${text}`));
     const unknown = found.filter((text) => !Object.keys(KNOWN).some((known) => text.startsWith(known)));
     assert.deepEqual(unknown, []);
-    assert.equal(found.length, Object.keys(KNOWN).length, "the list has nothing that is gone");
+    assert.equal(found.length, Object.keys(KNOWN).length, "the list has no obsolete entries");
   });
 
   test("control: the search finds such a comparison", () => {

@@ -1,4 +1,4 @@
-/** What tests share: a temp folder that goes away, a seed that is printed, a child that is always reaped. */
+/** What tests share: a temp folder that is removed, a seed that is printed, a child that is always reaped. */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";

@@ -75,7 +75,7 @@ suite("tunnels", () => {
     await Promise.all(all);
   });
 
-  test("refusals come in words: a closed port, a reader's token, an app without a started machine", async (t) => {
+  test("refusals have clear errors: a closed port, a reader's token, an app without a started machine", async (t) => {
     const { proxy, ask, on, wait, id } = await opened(t);
     assert.equal(await statusOf(proxy({ port: 81 })), "port_unreachable");
     const { token: reader } = (await ask("POST /v1/orgs/personal/tokens", { body: { kind: "readonly" } })).body;

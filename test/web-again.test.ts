@@ -1,4 +1,4 @@
-/** Event streams of the dashboard that break: opened again at once, and only told as broken when that fails. */
+/** Event streams of the dashboard that break: reopened at once, and only reported as broken when that fails. */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { again } from "../web/again.ts";

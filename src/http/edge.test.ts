@@ -22,7 +22,7 @@ const AUTH = (platform: TestPlatform): string => `Authorization: Bearer ${platfo
 const HEAD = "Host: h\r\nConnection: close\r\n";
 
 suite("framing (P1)", () => {
-  test("requests with ambiguous framing are refused, each with an error body and a request id", async (t) => {
+  test("requests with ambiguous framing are refused, each with our error body and a request id", async (t) => {
     const platform = await testPlatform(t);
     const post = `POST /v1/apps HTTP/1.1\r\n${HEAD}${AUTH(platform)}`;
     const probes: Record<string, string> = {

@@ -117,7 +117,7 @@ function isSameOrder({ series }: Answer, { ours, theirs }: { ours: string[]; the
 
 const SHOWN = 3;
 
-/** The difference in few words, for the one who has to find out why. */
+/** A short description of the difference, for debugging. */
 export function describe(difference: Difference): string {
   const { errors, types, onlyOurs, onlyTheirs, values, order } = difference;
   const lines: string[] = [];

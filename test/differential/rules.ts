@@ -162,7 +162,7 @@ const CANCELLED = "rounding: nearly equal values leave only their last digits";
 const MAGNIFIED = "rounding: a function makes the last digits large";
 const EQUALS = "which of equal series is best is not specified";
 
-/** Every step has the same values, whoever has them. */
+/** Every step has the same values, in whichever series. */
 function isSameButWhose(ours: Answer, theirs: Answer): boolean {
   return compareValues(valuesByTime(ours), valuesByTime(theirs));
 }

@@ -1,4 +1,4 @@
-/** Clients that go on whatever happens, and write down what they were told. */
+/** Clients that continue on errors, and record every response. */
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
@@ -7,7 +7,7 @@ import { ANY, type History, type Outcome, type Told } from "./history.ts";
 
 export const MACHINES = "/v1/apps/web/machines";
 const LEASE_TTL_S = 3;
-/** A client gives up after this. Whoever can answer has done so long before. */
+/** Timeout of a client, long after any reachable server responds. */
 const GIVE_UP_MS = 90_000;
 const MOVABLE = { metadata: { hangar_on_host_loss: "move" } };
 const CONFIG = { image: "web:1", guest: { cpus: 1, memory_mb: 256 } };

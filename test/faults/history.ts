@@ -1,5 +1,5 @@
 /**
- * What clients asked for and what they were told, by one clock that never jumps. An operation is `ok` (it happened), `fail`
+ * The requests of clients and their responses, by one monotonic clock. An operation is `ok` (it happened), `fail`
  * (it did not happen, and never will) or `unknown` (no answer, or one that leaves it open).
  */
 

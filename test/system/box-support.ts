@@ -68,7 +68,7 @@ export const CLAIMS = "ls -d /var/lib/hangar-claims 2> /dev/null || true\n";
 
 /**
  * Runs a machine of the built-in image and waits until it is started; answers its id. A box without acceleration may take
- * longer to make the image than the request may last, so the list of machines has the last word.
+ * longer to make the image than the request may last, so the list of machines decides.
  */
 export async function runMachine(guest: Guest, hangar: string, app: string, options: string): Promise<string> {
   const name = /--name (\S+)/.exec(options)?.[1];

@@ -12,7 +12,7 @@ const HOME = "/root/hangar";
 /** The README's own line; `npx` would cost more than the command, a hundred seconds in emulation. */
 const PATH = /^export PATH=.*$/m.exec(readFileSync(join(ROOT, "README.md"), "utf8"))?.[0] ?? "";
 const HANGAR = `cd ${HOME}; ${PATH}; hangar`;
-/** A unit that is nobody's but the test's: `npm start` in a terminal that stays open. */
+/** A unit of the test alone: `npm start` in a terminal that stays open. */
 const TERMINAL = `systemd-run --quiet --unit=terminal --slice=user.slice --working-directory=${HOME} -p KillMode=process`;
 
 suite(`${BOX.title}: the README`, { skip: noBox }, () => {
@@ -70,7 +70,7 @@ suite(`${BOX.title}: the README`, { skip: noBox }, () => {
     assert.match(await inHome(tour), /as it should be/);
   });
 
-  test(`${BOX.name}: memory and processes have their limits, and the one who takes too much ends (B8)`, async (t) => {
+  test(`${BOX.name}: memory and processes are limited, and a machine over the limit is killed (B8)`, async (t) => {
     await started();
     const eat = "const all = []; for (;;) all.push(Buffer.alloc(8 << 20, 1));";
     const made = await inHome(

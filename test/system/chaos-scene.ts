@@ -123,7 +123,7 @@ interface Answer {
   body: Record<string, unknown>;
 }
 
-/** However the test ends, everything that was made for it goes away. */
+/** Removes everything that was created for the test, however it ends. */
 export async function openScene(t: TestContext): Promise<Scene> {
   const database = await startPostgres();
   t.after(() => database.stop());

@@ -1,7 +1,7 @@
 /**
  * Everything at once, and everything goes wrong: machines with volumes behind the edge proxy under load, while the
  * platform is killed, its database crashes, its clock jumps, its disk is full, a registry says nothing and the metrics'
- * server is gone. What clients were told is compared with what is there at the end.
+ * server is gone. The responses of clients are compared with the final state.
  */
 import assert from "node:assert/strict";
 import { request } from "node:http";
@@ -22,7 +22,7 @@ import { ownMounts } from "./own-mounts.ts";
 const APPS = ["chaos-one", "chaos-two"];
 const MACHINES_PER_APP = runs(2, 10, 10);
 const CLIENTS_PER_APP = runs(2, 8, 8);
-/** How often each thing goes wrong, and how long what is gone stays gone. */
+/** How often each fault occurs, and how long it lasts. */
 const ROUNDS = runs(1, 3, 100);
 const GONE_MS = runs(2000, 20_000, 60_000);
 const HOUR_S = 3600;
@@ -129,7 +129,7 @@ async function write({ port }: Scene, app: string, path: string, told: Told): Pr
   told.starts.set(machine, (told.starts.get(machine) ?? new Set()).add(start));
 }
 
-/** Clients that write through the edge proxy and through the API until they are told to stop. */
+/** Clients that write through the edge proxy and through the API until they are stopped. */
 function beginClients(scene: Scene, told: Told): { end(): Promise<void> } {
   let over = false;
   const visitor = async (app: string, client: number): Promise<void> => {
@@ -195,7 +195,7 @@ async function recovery(scene: Scene, after: string): Promise<number> {
   return performance.now() - began;
 }
 
-/** What is there, of what was told. */
+/** The acknowledged writes that exist. */
 async function judge(scene: Scene, machines: ReadonlyMap<string, string>, told: Told): Promise<void> {
   assert.deepEqual(told.misled, [], "no request is answered by a machine of another app");
   for (const [id, app] of machines) {
@@ -223,7 +223,7 @@ async function judge(scene: Scene, machines: ReadonlyMap<string, string>, told: 
   }
 }
 
-/** Destroys everything, and looks whether it is gone. */
+/** Destroys everything, and checks that it no longer exists. */
 async function leaveNothing(scene: Scene): Promise<void> {
   const { data_dir } = scene.installation();
   for (const app of APPS) {

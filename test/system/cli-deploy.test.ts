@@ -20,7 +20,7 @@ interface Shown {
   };
 }
 
-/** Simulated machines do not crash unless they are told to, so that nothing is gained by watching them for long. */
+/** Simulated machines crash only on command, so watching them for long is useless. */
 const quick = (line: string): string => (/^(deploy|rollback|scale)\b/.test(line) ? `${line} --stable-for 0s` : line);
 
 /** The image that a machine was given, without the digest that it is pinned to. */

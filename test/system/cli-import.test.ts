@@ -82,7 +82,7 @@ suite("hangar import fly", () => {
     assert.deepEqual(apps.map(({ name }) => name).sort(), ["other", "web"]);
   });
 
-  test("refuses in words: no token, a wrong one, no such app, an address that is none", async (t) => {
+  test("refuses with clear errors: no token, a wrong one, no such app, an address that is none", async (t) => {
     const { fly, token, data_dir } = await flyPlatform(t);
     const run = (line: string, FLY_API_TOKEN: string) =>
       shell(`${NPX}\nhangar import fly ${line}`, { cwd: tempDir(), HANGAR_DATA_DIR: data_dir, FLY_API_TOKEN });

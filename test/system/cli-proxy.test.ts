@@ -40,7 +40,7 @@ suite("hangar proxy", () => {
     });
   }
 
-  test("a port that nobody may open is refused with the reason", async (t) => {
+  test("a privileged port is refused with the reason", async (t) => {
     const platform = await testPlatform(t);
     await platform.ask("POST /v1/apps", { body: { app_name: "web" } });
     const run = (line: string) =>

@@ -148,7 +148,7 @@ suite("hangar command", () => {
     assert.equal((await run("hangar --json apps list")).stdout.trimStart()[0], "[");
   });
 
-  test("exit codes tell kinds of failure apart", async (t) => {
+  test("exit codes distinguish kinds of failure", async (t) => {
     const { platform, run } = await start(t);
     const token: string = (await platform.ask("POST /v1/orgs/personal/tokens", { body: { kind: "readonly" } })).body
       .token;

@@ -16,7 +16,7 @@ import { nodeIdOf } from "./leaks.ts";
 
 const PYTHON = ["python3"];
 
-/** Answers with the contents of /app/page; what it is told by the environment makes it fail. */
+/** Answers with the contents of /app/page; the environment makes it fail. */
 const SERVER = `
 import http.server, os, socket, sys, time
 

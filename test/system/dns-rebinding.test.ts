@@ -47,7 +47,7 @@ async function nameServer(t: TestContext): Promise<{ answers: string[][]; asked:
   return state;
 }
 
-/** A server at the public address, and at the same port of the private ones servers that nobody may ask. */
+/** A server at the public address, and at the same port of the private ones servers that must get no request. */
 async function servers(t: TestContext, serve: RequestListener, tls?: { key: string; cert: string }) {
   const seen = { outside: 0, inside: [] as string[] };
   let port = 0;

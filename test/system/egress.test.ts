@@ -51,7 +51,7 @@ threading.Thread(target=serve, args=(other,), daemon=True).start()
 print("ready", flush=True)
 serve(server)
 `;
-/** Connects over TCP; prints what it is told, or that it is closed and whether it had to wait to learn that. */
+/** Connects over TCP; prints what it receives, or that the port is closed and whether that took a timeout. */
 const TCP = `
 import socket, sys, time
 began = time.monotonic()

@@ -13,7 +13,7 @@ const KINDS = ["rapid reset", "CONTINUATION", "HPACK", "PING", "slow bodies"];
 const REQUESTS = runs(10, 500, 5000);
 /** What the attacker has sent at least. */
 const WRITES = 100;
-/** So often is the attacker heard of before it is ended: five times a second. */
+/** How often the attacker reports before it is killed: five times a second. */
 const REPORTS = runs(3, 50, 500);
 
 /** Two apps at one port; its number. */

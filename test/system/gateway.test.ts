@@ -60,7 +60,7 @@ const begin = ({ socket, base }: Pick<Rig, "socket" | "base">, method: string, p
   return request({ socketPath: socket, method, path: `${base}${path}`, agent: false, headers });
 };
 
-/** Slowly at first: what was not read must wait at whoever sends it. Answers how much it was. */
+/** Reads slowly at first: unread data must stay at the sender. Returns the number of bytes. */
 async function readSlowly(message: IncomingMessage): Promise<number> {
   let [bytes, pauses] = [0, 0];
   for await (const data of message as AsyncIterable<Buffer>) {

@@ -186,7 +186,7 @@ suite("git push", { skip }, () => {
     assert.equal((await fetch(`${platform.base_url}/git/..%2f..%2fetc/info/refs?service=git-upload-pack`)).status, 401);
   });
 
-  test("of two pushes at once the second waits, and is told that the branch was changed", async (t) => {
+  test("of two concurrent pushes the second waits, and fails because the branch has changed", async (t) => {
     const here = await scene(t);
     const { work, url } = here;
     work.commit("One", { "hangar.toml": APP_FILE });

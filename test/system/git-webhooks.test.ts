@@ -220,7 +220,7 @@ suite("Git webhooks", { skip }, () => {
     assert.equal((await send("ping", {})).status, 404);
   });
 
-  test("a deploy that fails is told in the delivery, keeps the branch, and the same event again tries again", async (t) => {
+  test("a failed deploy is reported in the delivery, keeps the branch, and a repeated event retries it", async (t) => {
     const { platform, work, send, ended } = await scene(t);
     const broken = work.commit("Break it", { "hangar.toml": "port = [\n" });
     work.git("push", "-q", "origin", "main");

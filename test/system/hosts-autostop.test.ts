@@ -31,7 +31,7 @@ const CONFIG = {
   ],
 };
 
-/** What all machines are reached as: it answers when it is told to. */
+/** What all machines are reached as: it answers on command. */
 async function aServer(t: TestContext) {
   const answering = Promise.withResolvers<void>();
   const asked = Promise.withResolvers<void>();
@@ -44,7 +44,7 @@ async function aServer(t: TestContext) {
 }
 
 suite("autostop with several controls", { skip: postgresMissing() }, () => {
-  test("a machine in use through one edge proxy is stopped by another only when nobody uses it", async (t) => {
+  test("a machine in use through one edge proxy is stopped by another only when it is idle", async (t) => {
     const postgres = await startPostgres();
     t.after(() => postgres.stop());
     const database = await postgres.database();

@@ -25,7 +25,7 @@ const NAMES = Object.keys(FAULTS);
 const PAIRS = runs(2, 12, 120);
 /** A control must show itself within so many. */
 const CONTROL_TRIES = 5;
-/** Whoever can answer does so within this: a request makes a few calls to the database, each of 10 s at most. */
+/** Maximum time of a response: a request makes a few calls to the database, each of 10 s at most. */
 const ANSWER_MS = 60_000;
 const LEASE_MS = LEASE_S * 1000;
 const MOVABLE = { metadata: { hangar_on_host_loss: "move" } };

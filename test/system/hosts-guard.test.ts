@@ -1,4 +1,7 @@
-/** The guard of a host's machines, with real processes in real cgroups: what runs stops in time, whoever is gone. */
+/**
+ * The guard of a host's machines, with real processes in real cgroups: machines stop in time, whichever process has
+ * died.
+ */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -53,7 +56,7 @@ function machine(t: TestContext, node_id: string, id: (typeof IDS)[number]): { c
   return { count: () => Number(readFileSync(file, "utf8")) || 0, pid };
 }
 
-/** It counts on, or stands still, for long enough to tell. */
+/** Whether the counter still counts, observed for long enough. */
 async function runs({ count }: { count(): number }): Promise<boolean> {
   const before = count();
   await systemClock.sleep(200);

@@ -52,7 +52,7 @@ async function aMachine(
   return { id, private_ip: String(made["private_ip"]), path, host };
 }
 
-/** What a machine gets for asking an address or a name; nothing when nobody answers. */
+/** The response to a machine's request to an address or a name; empty without a response. */
 async function asks(control: ControlBox, from: Made, host: string): Promise<string> {
   const command = ["curl", "-gsm", "2", `http://${host}/`];
   return String((await control.ask("POST", `${from.path}/exec`, { command, timeout: 20 }))["stdout"]).trim();

@@ -1,4 +1,4 @@
-/** A control and hosts with real machines on one box, one PostgreSQL, and machines that tell the time again and again. */
+/** A control and hosts with real machines on one box, one PostgreSQL, and machines that report the time repeatedly. */
 import assert from "node:assert/strict";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -41,7 +41,7 @@ suite("several hosts with real machines", { skip: missing }, () => {
 
     first.child.signal("SIGCONT");
     await until(
-      "it is heard of again",
+      "it sends heartbeats again",
       async () => String((await ask("GET", `${MACHINES}/${stays}`))["host_status"]) === "ok",
     );
     assert.ok((first.ticks(moves).at(-1) ?? 0) <= last, "what moved took not one step more");

@@ -22,7 +22,7 @@ async function show(daemon: Daemon, id: string): Promise<Machine> {
   return (await daemon.call("GET", `${MACHINES}/${id}`)).body as unknown as Machine;
 }
 
-/** A token is made for one host, and a host without one is told what to do. */
+/** A token is made for one host, and a host without one fails with a hint. */
 async function tokens(t: TestContext, control: Daemon, flags: readonly string[]): Promise<void> {
   const [, token = ""] = /^(hjt_\S+)/m.exec(await hangar(t, control, "hosts", "join-token")) ?? [];
   assert.match(token, /^hjt_[0-9a-f]{12}_[0-9a-f]{64}$/);

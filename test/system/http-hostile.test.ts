@@ -1,4 +1,4 @@
-/** Clients that drip, and clients that flood: nobody else may notice (P2, P3). */
+/** Slow clients and flooding clients must not affect others (P2, P3). */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";

@@ -9,7 +9,7 @@ const missing =
     ? undefined
     : "a network namespace cannot be made here";
 
-test("the gateway authenticates machines by their private address, and nobody else", { skip: missing }, () => {
+test("the gateway authenticates machines by their private address, and no other client", { skip: missing }, () => {
   const program = join(import.meta.dirname, "identity-address-calls.ts");
   const { status, stdout, stderr } = spawnSync("unshare", ["--net", process.execPath, program], { encoding: "utf8" });
   assert.equal(status, 0, stderr);

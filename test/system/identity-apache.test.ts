@@ -1,5 +1,5 @@
 /**
- * A consumer nobody here wrote: Apache with mod_auth_openidc takes machines' tokens over HTTP, with the keys it
+ * A third-party consumer: Apache with mod_auth_openidc takes machines' tokens over HTTP, with the keys it
  * fetches from the issuer, and lets in one app's machines and no others.
  */
 import assert from "node:assert/strict";
@@ -38,7 +38,7 @@ async function tlsInFront(t: TestContext, base_url: string): Promise<string> {
   return `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-/** Lets in whoever has a token of this issuer for `apache`, if its subject is one of app web's. */
+/** Admits tokens of this issuer for `apache` whose subject is a machine of app web. */
 async function startApache(t: TestContext, jwks: string): Promise<string> {
   const dir = tempDir();
   const port = await freePort();

@@ -20,7 +20,7 @@ async function machinesOf(platform: Platform, count: number): Promise<Machine[]>
 suite("many identity tokens", () => {
   test("every token is verified by two independent libraries, and no id repeats (J2)", async (t) => {
     const platform = await inside(t);
-    // Twenty a second is what one machine may ask for.
+    // One machine may request twenty a second.
     const machines = await machinesOf(platform, runs(5, 50));
     const issuer = `${platform.base_url}/oidc/personal`;
     const keys = jose.createRemoteJWKSet(new URL(`${issuer}/.well-known/jwks.json`));

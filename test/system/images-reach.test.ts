@@ -64,7 +64,7 @@ async function insideServer(t: TestContext, address: string): Promise<{ origin: 
   return { origin: `http://${address}:${await listening(t, server, address)}`, asked };
 }
 
-/** The hostile name changes its address when it is told to. */
+/** The hostile name changes its address on command. */
 function names(): { lookup: Lookup; address: string } {
   const state = { lookup: undefined as unknown as Lookup, address: PUBLIC };
   state.lookup = (host, _options, done) => {

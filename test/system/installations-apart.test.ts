@@ -42,7 +42,7 @@ async function anInstallation(t: TestContext, node_id = randomBytes(8).toString(
 const aMachine = (id: string, change: Partial<Launch> = {}): Launch =>
   aLaunchIn("apart", { image: "box", init: { exec: ["sh", "-c", STAY] } }, { id, ...change });
 
-/** The first id on this host of whoever is root in the machine. */
+/** The host's user id of root in the machine. */
 const rootOf = (handle: unknown): number => {
   const map = readFileSync(`/proc/${(handle as { pid: number }).pid}/uid_map`, "utf8");
   return Number(map.trim().split(/\s+/)[1]);

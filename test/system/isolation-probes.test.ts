@@ -50,7 +50,7 @@ interface Box {
   launch(name: string, change?: Partial<Launch["config"]>): Promise<Launch>;
 }
 
-/** A driver with a store of images and nothing else; whatever it made goes away with the test. */
+/** A driver with a store of images and nothing else; everything it created is removed with the test. */
 async function openBox(t: TestContext): Promise<Box> {
   const folder = tempDir("hangar-probes");
   const say = (facts: object, text: string): void => t.diagnostic(`${text} ${JSON.stringify(facts)}`);

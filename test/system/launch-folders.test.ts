@@ -17,7 +17,7 @@ const skip =
   realMachinesMissing() ??
   buildahMissing() ??
   (spawnSync("which", ["mmdebstrap"]).status === 0 ? undefined : "mmdebstrap is not installed");
-/** An address of this box that nobody else publishes ports 80 and 443 on. */
+/** An address of this host whose ports 80 and 443 are free. */
 const EDGE = `127.${100 + (process.pid % 100)}.${(process.pid >> 8) % 250}.${1 + (process.pid % 250)}`;
 
 interface App {

@@ -66,7 +66,7 @@ export async function leftBehind(of: Installation, driver: "driver is open" | "d
   }
 }
 
-/** Processes that ended and that nobody took notice of. */
+/** Zombie processes: ended, but not reaped. */
 export function zombiesOf(pid: number): string[] {
   return names("/proc").filter((name) => {
     if (!/^\d+$/.test(name)) return false;

@@ -95,7 +95,7 @@ function countRight(left: Contents, all: Written, what: string): number {
   return right;
 }
 
-/** The same samples in the same order, told quickly: there are tens of thousands. */
+/** Whether the samples are the same in the same order, compared quickly: there are tens of thousands. */
 const textOf = (left: Contents): string => JSON.stringify([...left]);
 
 /** Opens a damaged folder, twice, and looks; answers how much is missing, 1 for everything. */

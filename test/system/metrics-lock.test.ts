@@ -1,4 +1,4 @@
-/** One process per metrics folder, whoever else has the data dir. */
+/** One process per metrics folder, independent of the lock of the data dir. */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { tempDir } from "../support.ts";

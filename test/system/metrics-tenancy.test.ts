@@ -1,4 +1,4 @@
-/** T3: what an organization's token is told does not depend on what others have, byte for byte. */
+/** T3: responses to an organization's token do not depend on other organizations' data, byte for byte. */
 import assert from "node:assert/strict";
 import { suite, type TestContext, test } from "node:test";
 import type { Asked } from "../differential/choices.ts";

@@ -52,7 +52,7 @@ async function sayYes(provider: Provider, request: IncomingMessage, response: Se
   await provider.interactionFinished(request, response, result, { mergeWithLastSubmission: false });
 }
 
-/** Whatever is asked, for whoever has a token: who they are, and which token it was. */
+/** Returns the account and the token of any authenticated request. */
 async function api(provider: Provider, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const text = /^Bearer (.+)$/.exec(request.headers.authorization ?? "")?.[1];
   const token = text && (await provider.AccessToken.find(text));

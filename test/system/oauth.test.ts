@@ -1,4 +1,4 @@
-/** Authorization codes and refresh against an OAuth server nobody here wrote (oidc-provider), as its own process. */
+/** Authorization codes and refresh against a third-party OAuth server (oidc-provider), as its own process. */
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";

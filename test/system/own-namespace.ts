@@ -1,4 +1,4 @@
-/** A test file that runs itself once more in a namespace of its own, which goes away with it, however it ends. */
+/** A test file that runs itself once more in its own namespace, which is removed with it, however it ends. */
 import { spawn } from "node:child_process";
 
 const INSIDE = "HANGAR_TEST_INSIDE";

@@ -13,7 +13,7 @@ import { ownNetwork } from "./own-network.ts";
 
 const GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
-/** Says back every short text that comes (RFC 6455); closes when it is told to. */
+/** Echoes every short text message (RFC 6455); closes on command. */
 function echo(socket: Duplex, key: string): void {
   const accept = createHash("sha1").update(`${key}${GUID}`).digest("base64");
   const head = ["HTTP/1.1 101 Switching Protocols", "connection: upgrade", "upgrade: websocket"];

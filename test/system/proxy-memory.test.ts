@@ -13,7 +13,7 @@ const BODY_MIB = runs(128, 1024);
 const MORE_MIB = 32;
 const piece = Buffer.alloc(MIB, "x");
 
-/** Writes as much, at the pace of who reads. */
+/** Writes as much, at the pace of the reader. */
 function pour(into: Writable, mib: number, look: () => void): void {
   for (let left = mib; left > 0; left--) {
     look();

@@ -1,5 +1,5 @@
 /**
- * Judges of the registry that nobody here wrote: the conformance program of the OCI distribution specification, and crane. Both
+ * Third-party tests of the registry: the conformance program of the OCI distribution specification, and crane. Both
  * are Go programs that come through the Go module proxy; where there is no Go or no proxy they are skipped, with the reason.
  */
 import assert from "node:assert/strict";

@@ -55,7 +55,7 @@ for line in sys.stdin:
         print("error", error, flush=True)
 `;
 
-/** A program in Python that keeps one connection and does what it is told, statement by statement. */
+/** A program in Python that keeps one connection and runs statements on command. */
 export class PythonApp {
   readonly #child: Child;
   #answers = 0;

@@ -1,6 +1,6 @@
 /**
  * A machine loses power: its file system is shut down without writing anything out, and mounted again. A replica must then
- * have a state of the primary, and catch up. A primary must have everything it has told of.
+ * have a state of the primary, and catch up. A primary must have every transaction it has published.
  */
 import assert from "node:assert/strict";
 import { copyFileSync, existsSync, readdirSync, readFileSync } from "node:fs";
@@ -17,7 +17,7 @@ import { freePort, info, type Process, positionOn, progress, Stage, samePosition
 const PATIENCE_MS = 240_000;
 const NODE = "test/system/replication-crash-node.ts";
 
-/** The power goes, whoever used it with it, and comes back. */
+/** Cuts the power with all its processes, and restores it. */
 async function cutPower(disk: Ext4, ...users: readonly Process[]): Promise<void> {
   const power = await disk.switch();
   await power.cut();
@@ -111,7 +111,7 @@ interface Told {
   checksum: string;
 }
 
-/** The last transaction a node has told of. */
+/** The last transaction a node has published. */
 function listen(stage: Stage, port: number): { last: Told | undefined } {
   const heard: { last: Told | undefined } = { last: undefined };
   let rest = "";
@@ -174,7 +174,7 @@ async function cutPrimary(t: TestContext): Promise<void> {
     // Once at least, however long that takes here.
     if (cut === 0) await until("SQLite's log is begun anew", () => generation(path) > 0);
     begun = Math.max(begun, generation(path));
-    // What is heard of later may have been told after the cut, when the disk takes nothing, whatever it says.
+    // Later events may have been published after the cut, when the disk writes nothing, although it reports success.
     told = heard.last;
     await cutPower(disk, primary, writer);
     entries = check(stage, path, `before the node is back, cut ${cut}`);

@@ -1,4 +1,4 @@
-/** Machines that take whatever they can get of their host: they meet their own bounds, and nobody else notices. */
+/** Machines that exhaust resources reach their own limits, and do not affect others. */
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";

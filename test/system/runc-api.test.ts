@@ -21,7 +21,7 @@ interface Machine {
   events: Event[];
 }
 
-/** Hears the signals it is told to, says so, and then does as `then` says. */
+/** Handles the given signals, prints them, and then does as `then` says. */
 const hearing = (signals: string, then: string): string[] => [
   "sh",
   "-c",

@@ -32,7 +32,7 @@ require("node:https")
   })
   .listen(443, "::");`;
 
-/** Tells whoever connects under which address that was. */
+/** Sends each client the address it connected to. */
 const SAYS_WHO = `
 const server = require("node:net").createServer((socket) => socket.end(socket.remoteAddress));
 server.listen(0, () => console.log(server.address().port));`;
@@ -72,7 +72,7 @@ suite("network of real machines", { skip: realMachinesMissing() }, () => {
     return { ...launch, handle };
   };
   const run = async (ref: Ref, ...command: string[]) => await driver.exec(ref, { command, timeout_ms: 20_000 }, never);
-  /** What a machine is told by whoever it connects to; nothing when nobody answers. */
+  /** The data a machine receives from a server; empty without a response. */
   const hears = async (from: Ref, host: string, port: number): Promise<string> =>
     (await run(from, "/usr/bin/node", "-e", ASKS, host, String(port))).stdout.trim();
   /** As the host's root in a machine's network: with rights that nobody in the machine has. */

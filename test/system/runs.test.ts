@@ -64,7 +64,7 @@ suite("runs", { skip: packagesMissing(PACKAGES) }, () => {
     assert.equal((await run("hangar run --once debian -- true")).status, 0);
   });
 
-  test("a signal and too little memory are told apart from an exit code", async () => {
+  test("a signal and out of memory are distinguished from an exit code", async () => {
     const killed = await run("hangar run --once debian -- sh -c 'kill -KILL $$'");
     assert.deepEqual([killed.status, killed.stderr.includes("failed: signal 9")], [137, true], killed.stderr);
     const full = await run("hangar run --once debian --memory 256 -- busybox tail /dev/zero");
@@ -76,7 +76,7 @@ suite("runs", { skip: packagesMissing(PACKAGES) }, () => {
     assert.match(none.stdout + none.stderr, /no\/such\/program/);
   });
 
-  test("Ctrl C ends the task and its machine, and so does a reader that goes away", async () => {
+  test("Ctrl C ends the task and its machine, and so does a closed pipe", async () => {
     const words = "run --once debian -- sh -c".split(" ");
     const script = "trap 'echo stopping; exit 0' INT; echo ready; while :; do sleep 0.1; done";
     const child = new Child(process.execPath, [join(ROOT, "bin/hangar.mjs"), ...words, script], {

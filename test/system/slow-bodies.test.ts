@@ -5,7 +5,7 @@ import { LIMITS } from "#core/limits.ts";
 import { answerTo, LISTENERS } from "../http-listeners.ts";
 
 const DRIP_MS = 1000;
-/** Twice what is allowed, for a box that is busy: who has no bound drips on for longer than a test may take. */
+/** Twice the limit, for a busy host: without a limit a client would drip for longer than a test may take. */
 const PATIENCE_MS = 4 * LIMITS.request_timeout_ms;
 
 /** Resolves with what was answered, at the end of the connection. */

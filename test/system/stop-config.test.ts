@@ -1,4 +1,7 @@
-/** How running machines are stopped: by update, restart, destroy with `force` and with `kill`; python3 from Debian tells. */
+/**
+ * How running machines are stopped: by update, restart, destroy with `force` and with `kill`; observed by Debian's
+ * python3.
+ */
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import { packagesMissing } from "../debian-root.ts";

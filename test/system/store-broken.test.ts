@@ -21,7 +21,7 @@ interface Seen {
   afterwards: string[];
 }
 
-/** Creates apps until nobody answers any more. */
+/** Creates apps until the platform no longer responds. */
 async function createUntilGone(daemon: Daemon, prefix: string, seen: Seen, failedYet: () => boolean): Promise<void> {
   for (let i = 0; ; i++) {
     const app_name = `${prefix}-${i}`;

@@ -22,7 +22,7 @@ interface Subject {
   describe: readonly string[];
 }
 
-/** What the tables look like after a start that nobody disturbed, or after one that follows a kill. */
+/** What the tables look like after an undisturbed start, or after one that follows a kill. */
 async function migrated(subject: Subject, place: string): Promise<unknown[]> {
   const database = await subject.open(place);
   try {

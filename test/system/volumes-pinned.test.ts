@@ -18,7 +18,7 @@ import { tempDir } from "../support.ts";
 import { encryptionMissing, traces, volumesMissing } from "../volumes.ts";
 import { ownMounts } from "./own-mounts.ts";
 
-/** Takes a copy of all mounts of this moment, and answers how to let go of it. */
+/** Takes a copy of all current mounts, and returns the function that releases it. */
 async function pin(t: TestContext): Promise<() => Promise<void>> {
   const holder = spawn("unshare", ["--mount", "--propagation", "private", "cat"], {
     stdio: ["pipe", "pipe", "inherit"],

@@ -1,4 +1,4 @@
-/** The Alerts page in a real browser, with rules that the platform evaluates and a receiver that is told. */
+/** The Alerts page in a real browser, with rules that the platform evaluates and a receiver. */
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { after, before, suite, test } from "node:test";
@@ -79,7 +79,7 @@ if (await ownNetwork(import.meta.filename)) {
       });
     });
 
-    test("what fires is listed with links and what to do, and the app and the overview tell of it", async (t) => {
+    test("firing alerts are listed with links and what to do, also on the app and the overview", async (t) => {
       const { page, complaints } = await visit(t, browser, platform);
       const card = page.locator(".card", { has: page.getByRole("heading", { name: "Alerts", exact: true }) });
       await card.getByText("9 jobs wait").waitFor();
@@ -157,7 +157,7 @@ if (await ownNetwork(import.meta.filename)) {
         }
       });
 
-    test("an alert is silenced with a form and told of again when the silence ends", async (t) => {
+    test("an alert is silenced with a form and notified again when the silence ends", async (t) => {
       const { page, complaints } = await visit(t, browser, platform);
       await page.goto(`${platform.base_url}/#/alerts`);
       const row = page.getByRole("row", { name: /QueueTooLong/ });

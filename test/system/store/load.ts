@@ -60,7 +60,7 @@ export interface Findings {
   wrong: string[];
 }
 
-/** Looks at a database that nobody writes to. */
+/** Checks a database without writers. */
 export function examine(db: DatabaseSync, acks: Acks): Findings {
   const wrong: string[] = [];
   const [verdict] = db.prepare("PRAGMA integrity_check").all() as { integrity_check: string }[];
