@@ -54,7 +54,10 @@ export async function accountOf(
   }
 }
 
-async function requestJson(url: string, init: TokenRequest): Promise<{ status: number; json: Record<string, unknown> }> {
+async function requestJson(
+  url: string,
+  init: TokenRequest,
+): Promise<{ status: number; json: Record<string, unknown> }> {
   try {
     const response = await fetch(url, {
       ...init,

@@ -79,7 +79,7 @@ export async function listenForPeers(parts: {
       const session = acceptWebSocket(upgrade, response, { clock, ending: ending.signal });
       void handleStream(session, streams[(upgrade.url ?? "").slice(1)]);
     } catch (thrown) {
-      answer.writeHead(400).end(JSON.stringify(refusal(thrown)));
+      response.writeHead(400).end(JSON.stringify(refusal(thrown)));
     }
   });
   server.on("tlsClientError", (error) => log.warn({ error }, "a connection without the platform's key was refused"));
