@@ -157,7 +157,7 @@ async function machines(report: Report, sizes: Sizes, { cluster, postgres, heard
   assert.ok(control && host);
   await insist(control, "POST", "/v1/apps", { app_name: "web", org_slug: "personal" });
   const life = async (): Promise<void> => {
-    const { id } = await insist(control, "POST", PATH, { config: { image: "web:1" } });
+    const { id } = (await insist(control, "POST", PATH, { config: { image: "web:1" } })) as { id: string };
     await insist(control, "GET", `${PATH}/${id}/wait?state=started&timeout=60`);
     await insist(control, "POST", `${PATH}/${id}/stop`);
     await insist(control, "GET", `${PATH}/${id}/wait?state=settled&timeout=60`);

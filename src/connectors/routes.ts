@@ -215,7 +215,7 @@ function lookRoutes(parts: ConnectorRouteParts): Row[] {
       async handle(call) {
         await audit_log.flush();
         const [usage] = await Promise.all([store.usage(call.params.connection_id), found(parts, call)]);
-        return usageResponse(usage ?? bad("connection_id", "is gone"));
+        return usageResponse(usage ?? bad("connection_id", "was deleted"));
       },
     }),
     route("GET /v1/oauth/audit", {

@@ -3,15 +3,7 @@ import { useState } from "preact/hooks";
 import { div, form, h, input, label, p, textarea } from "../html.ts";
 import { Action, card, Field, problem, showMessage } from "../parts/basics.ts";
 import { call } from "../session.ts";
-import { Rules, type Verdict } from "./policy-rules.ts";
-
-export interface AccessPolicy {
-  allow_all?: boolean | undefined;
-  allowed_endpoints?: string[] | undefined;
-  blocked_endpoints?: string[] | undefined;
-  name_prefix?: string | undefined;
-  sprite_labels?: string[] | undefined;
-}
+import { type AccessPolicy, Rules, type Verdict } from "./policy-rules.ts";
 
 /** Summarizes who may use it. */
 export function policyWords({

@@ -2,7 +2,14 @@
 import type { VNode } from "preact";
 import { code, li, ol, span } from "../html.ts";
 import { badge } from "../parts/basics.ts";
-import type { AccessPolicy } from "./connector-policy.ts";
+
+export interface AccessPolicy {
+  allow_all?: boolean | undefined;
+  allowed_endpoints?: string[] | undefined;
+  blocked_endpoints?: string[] | undefined;
+  name_prefix?: string | undefined;
+  sprite_labels?: string[] | undefined;
+}
 
 interface Rule {
   /** As in the rule of a verdict: `blocked_endpoints[0]`. */

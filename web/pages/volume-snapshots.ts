@@ -18,7 +18,7 @@ import { confirmed } from "../parts/dialog.ts";
 import { bytes } from "../parts/format.ts";
 import { go } from "../router.ts";
 import { call } from "../session.ts";
-import { VolumeUsage } from "./volume-usage.ts";
+import { type Snapshot, VolumeUsage } from "./volume-usage.ts";
 
 interface Params {
   app_name: string;
@@ -27,7 +27,7 @@ interface Params {
 
 const read = (params: Params, signal: AbortSignal) =>
   call("GET /v1/apps/:app_name/volumes/:volume_id/snapshots", { params, signal });
-export type Snapshot = Awaited<ReturnType<typeof read>>[number];
+type Listed = Awaited<ReturnType<typeof read>>[number];
 
 interface Props {
   params: Params;
@@ -36,7 +36,7 @@ interface Props {
 }
 
 interface SnapshotsProps extends Props {
-  answer: ReturnType<typeof useAnswer<Snapshot[]>>;
+  answer: ReturnType<typeof useAnswer<Listed[]>>;
   restore: (snapshot: Snapshot) => Promise<void>;
 }
 

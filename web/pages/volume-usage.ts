@@ -6,7 +6,6 @@ import { Chart } from "../parts/chart.ts";
 import { choices, useRounds } from "../parts/controls.ts";
 import { bytes, exactTime } from "../parts/format.ts";
 import { queryRange, type Range } from "../prometheus.ts";
-import type { Snapshot } from "./volume-snapshots.ts";
 
 const DAY_S = 86_400;
 const SPANS = [
@@ -31,6 +30,13 @@ function spanFor(created_at: string): number {
 function rangeOf(seconds: number): Range {
   const end = Math.floor(Date.now() / 1000 / SAMPLE_S) * SAMPLE_S;
   return { start: end - seconds, end, step: Math.max(SAMPLE_S, seconds / STEPS) };
+}
+
+export interface Snapshot {
+  id: string;
+  created_at: string;
+  size: number;
+  status: string;
 }
 
 interface Props {
