@@ -38,6 +38,8 @@ export interface MachineRecord {
   exit?: Exit;
   /** Program of its first own process. */
   program?: string;
+  /** The image's working directory, where `exec` and terminals begin; the root in old records. */
+  folder?: string;
   private_ip: string;
   /** The block of its IPv4 address; local to this host when absent. */
   ipv4_block?: number;

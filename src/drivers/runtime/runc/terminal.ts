@@ -1,17 +1,6 @@
 /** Programs on terminals inside a machine. The terminal is one of the machine's own, of which we have the other end. */
 import { randomUUID } from "node:crypto";
-import {
-  closeSync,
-  constants,
-  copyFileSync,
-  existsSync,
-  fchownSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+import { closeSync, constants, existsSync, fchownSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { setTimeout as pause } from "node:timers/promises";
@@ -20,12 +9,11 @@ import { openPty, type Pty, PtyStream } from "../../linux/pty.ts";
 import { type Spawned, spawnLean } from "../../linux/spawn.ts";
 import type { ContainerManager } from "./container-manager.ts";
 import { environment } from "./exec.ts";
-import { nativeProgram } from "./native-programs.ts";
+import { bringHelper, HELPER_PATH } from "./helper.ts";
 import { guestProcess } from "./oci-config.ts";
 import { isAlive, kill, numberIn, startOf } from "./process-table.ts";
 import type { MachineRecord } from "./record.ts";
 
-const HELPER = nativeProgram("terminal");
 /** Time for a program to exit after SIGHUP. */
 const HANG_UP_MS = 2000;
 /** Poll interval for a killed process. */
@@ -141,7 +129,7 @@ async function openTerminal(
   const name = join(paths.run, `terminal-${randomUUID()}`);
   const files = { process: `${name}.json`, pid: `${name}.pid`, log: `${name}.log` };
   bringHelper(paths.svc);
-  writeFileSync(files.process, JSON.stringify(processOf(record.pid, wanted)), { mode: 0o600 });
+  writeFileSync(files.process, JSON.stringify(processOf(record, wanted)), { mode: 0o600 });
   const pty = ptyOf(record);
   try {
     fchownSync(pty.theirs, record.uid_base, record.uid_base);
@@ -196,19 +184,10 @@ function ptyOf({ pid }: { pid: number }): Pty {
   }
 }
 
-const processOf = (init: number, { command, term }: TerminalOptions) => {
-  const variables = environment(init).filter((variable) => !variable.startsWith("TERM="));
-  return guestProcess(["/.svc/terminal", ...command], [...variables, `TERM=${term}`], "/");
+const processOf = ({ pid, folder = "/" }: MachineRecord & { pid: number }, { command, term }: TerminalOptions) => {
+  const variables = environment(pid).filter((variable) => !variable.startsWith("TERM="));
+  return guestProcess([HELPER_PATH, "open", folder, ...command], [...variables, `TERM=${term}`], "/");
 };
-
-/** A machine may have been started before the helper existed, or with another version that is in use. */
-function bringHelper(svc: string): void {
-  const file = join(svc, "terminal");
-  if (existsSync(file) && readFileSync(file).equals(readFileSync(HELPER))) return;
-  const fresh = `${file}-${randomUUID()}`;
-  copyFileSync(HELPER, fresh);
-  renameSync(fresh, file);
-}
 
 function readText(file: string): string {
   try {

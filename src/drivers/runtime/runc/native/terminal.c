@@ -1,14 +1,32 @@
 /*
- * Runs a program on a terminal: `/.svc/terminal program words …`, started by runc with the terminal as its input and
- * output. runc can do this itself only while it stays and stands in between; then it changes what passes through
- * (line ends), and is a program of 10 MB per terminal. This one makes the terminal that of its session, waits for the
- * program, and leaves the exit code, as text, in descriptor 3, since nobody outside is its parent.
+ * Runs a program in a folder of the machine, on a terminal or not: `/.svc/terminal open FOLDER program words …` is started
+ * by runc with the terminal as its input and output. runc can do this itself only while it stays and stands in between;
+ * then it changes what passes through (line ends), and is a program of 10 MB per terminal. This one makes the terminal that
+ * of its session, waits for the program, and leaves the exit code, as text, in descriptor 3, since nobody outside is its
+ * parent. `/.svc/terminal exec FOLDER program words …` has no terminal: it becomes the program.
+ *
+ * The folder is entered here and not by runc: runc still has files of the host open when it changes to a folder that the
+ * image names (CVE-2024-21626), and here nothing of the host is left. A folder that is not below the machine's root is
+ * refused all the same.
  */
 #include "program.h"
 
-enum { TIOCSCTTY = 0x540e, REPORT = 3, EINTR = 4 };
+enum { TIOCSCTTY = 0x540e, REPORT = 3, EINTR = 4, PATH_BYTES = 4097 };
 
 static word everything = ~0UL, before;
+
+/* Folders that are gone are no reason to refuse a shell; it begins in the root then. */
+static void enter(const char *folder) {
+  char path[PATH_BYTES];
+  if (call(SYS_chdir, folder, 0, 0, 0) < 0) {
+    say("hangar: no folder ");
+    say(folder);
+    say(", this starts in /\n");
+    if (call(SYS_chdir, "/", 0, 0, 0) < 0) broken("the root cannot be entered");
+  }
+  /* For what is not below the root the kernel answers "(unreachable)…", and an error for what was removed. */
+  if (call(SYS_getcwd, path, sizeof path, 0, 0) < 2 || path[0] != '/') broken("the working directory is not in the machine");
+}
 
 static void become(char **words, char **variables) {
   call(SYS_close, REPORT, 0, 0, 0);
@@ -32,8 +50,10 @@ static void report(int code) {
 
 /* The stack as the kernel leaves it: number of words, words, zero, variables, zero. */
 __attribute__((used, noreturn)) void main_of_terminal(word *stack) {
-  char **words = (char **)(stack + 1) + 1, **variables = (char **)(stack + 1) + stack[0] + 1;
-  if (stack[0] < 2) broken("which program?");
+  char **given = (char **)(stack + 1), **words = given + 3, **variables = given + stack[0] + 1;
+  if (stack[0] < 4) broken("which program?");
+  enter(given[2]);
+  if (given[1][0] == 'e') run_or_leave(words, variables);
   call(SYS_setsid, 0, 0, 0, 0);
   call(SYS_ioctl, 0, TIOCSCTTY, 0, 0);
   call(SYS_sigprocmask, SIG_BLOCK, &everything, &before, sizeof everything);

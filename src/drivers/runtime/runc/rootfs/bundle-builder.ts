@@ -81,9 +81,10 @@ export class BundleBuilder {
     await this.#svc(launch.id, record, paths, bootFile(processes));
     watch.lap("files");
     const with_lxcfs = await lxcfs.ready();
-    const program = basename(processes[0]?.argv[0] ?? "");
+    const [first] = processes;
+    const started = { program: basename(first?.argv[0] ?? ""), folder: first?.folder ?? "/" };
     const kernel = { own_cgroup: true, lxcfs: with_lxcfs, enclosed };
-    const staged = { ...record, program, ...kernel, ...(volume ? { volume } : {}) };
+    const staged = { ...record, ...started, ...kernel, ...(volume ? { volume } : {}) };
     this.#bundle(launch, staged, paths, with_lxcfs ? lxcfs.dir : undefined);
     noteDisks(staged, paths);
     await bridge;
