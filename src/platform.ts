@@ -4,8 +4,6 @@
  *   route row → service → store            (modules: machines/, apps/, auth/ …; stores/ implement their ports)
  */
 import { existsSync, readFileSync } from "node:fs";
-import { releaseRoutes } from "#apps/release-routes.ts";
-import { ReleaseService } from "#apps/releases.ts";
 import { appRoutes } from "#apps/routes.ts";
 import { SecretService } from "#apps/secrets.ts";
 import { createGuard, DEFAULT_ORG } from "#auth/guard.ts";
@@ -52,7 +50,6 @@ import { sqlLeaseRows } from "#stores/sql/db-leases.ts";
 import { prepareEventLog } from "#stores/sql/event-log.ts";
 import { sqlIdempotencyStore } from "#stores/sql/idempotency.ts";
 import { sqlPrefetch } from "#stores/sql/prefetch.ts";
-import { sqlReleaseStore } from "#stores/sql/releases.ts";
 import { openAlerts } from "#wiring/alerts.ts";
 import { DatabaseWait } from "#wiring/database-wait.ts";
 import { openDeployments } from "#wiring/deployments.ts";
@@ -61,6 +58,7 @@ import { type FlyPart, openFlyListener } from "#wiring/fly.ts";
 import { openGit } from "#wiring/git.ts";
 import { openIdentity } from "#wiring/identity.ts";
 import { openMachines } from "#wiring/machines.ts";
+import { openReleases } from "#wiring/releases.ts";
 import { sealingKey, shareBaseUrl } from "#wiring/roles.ts";
 
 export interface Platform {
@@ -170,29 +168,29 @@ async function startOnce(
   const { deployments, rows: deployment_rows } = openDeployments(database, { ...kept, orgs, dir, clock, log });
   const { git, rows: git_rows } = openGit(database, settings, { ...kept, ...machines, orgs, dir, clock, log });
 
+  const releases = openReleases(database, { clock, log });
   const dashboard = new Dashboard();
   const readiness = new Readiness([databaseCheck(database), ...machines.readiness], clock);
   const rows: Row[] = [
     ...platformRoutes({ facts, dashboard, readiness, rows: () => rows }),
     ...authRoutes({ orgs, tokens, store: authStore, clock, codes: new SignInCodes(clock) }),
     ...appRoutes({ apps: machines.apps, secrets, orgs }),
-    ...releaseRoutes(new ReleaseService({ store: sqlReleaseStore(database), clock })),
-    ...machines.rows,
+    ...[releases.rows, machines.rows].flat(),
     ...registryRoutes(machines.registry, guard, clock),
-    ...[git_rows, alerts.rows, deployment_rows].flat(),
-    ...inside.rows,
+    ...[git_rows, alerts.rows, deployment_rows, inside.rows].flat(),
     ...leaseRoutes({ rows: sqlLeaseRows(database), clock }),
   ];
   const shared = { guard, idempotency, ...rateLimiter(settings, clock) };
   const edge = { rows, machine_authenticator, dashboard, around: options.emulated?.around };
   const server = createServer({ ...shared, ...edge, clock, log });
   const fly = openFlyListener(settings, { ...shared, rows, clock, log });
-  for (const part of [inside, machines, alerts, git, deployments, fly, server]) opened.defer(() => part.close());
+  const closing = [inside, machines, alerts, git, deployments, releases.leases, fly, server];
+  for (const part of closing) opened.defer(() => part.close());
   if (!(await authStore.findOrg(DEFAULT_ORG))) await orgs.create({ name: DEFAULT_ORG }, randomIds(clock));
   const token_file = settings.role === "host" ? "" : await ensureToken(tokens, dir.file("token"), clock);
 
   await inside.start(rows, shared);
-  for (const part of [machines, git, deployments, alerts]) await part.start();
+  for (const part of [machines, git, deployments, alerts, releases.leases]) await part.start();
   await wait.leaveApi();
   const fly_url = await openApi(server, settings, { dir, facts, database, emulated: options.emulated, fly, git });
   opened.defer(keepSweeping([idempotency, tokens, inside, git], clock, log));

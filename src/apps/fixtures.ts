@@ -32,6 +32,7 @@ export function aRelease(change: Partial<Release> = {}): Omit<Release, "version"
     definition: '{"app":"a1"}',
     image: "web:1",
     image_digest: `sha256:${"a".repeat(64)}`,
+    lease_ms: null,
     created_by: "full-access token",
     created_at: 5,
     updated_at: 5,

@@ -21,6 +21,9 @@ const Listed = Type.Object({
   failure: Type.Union([Type.String(), Type.Null()], { description: "Why the release failed." }),
   duration_ms: Type.Union([Type.Integer(), Type.Null()], { description: "How long it took; null while it runs." }),
   strategy: Type.String(),
+  lease_ttl: Type.Union([Type.Integer(), Type.Null()], {
+    description: "Seconds after which a running release is failed if its deployer does not renew it; null: never.",
+  }),
   image: Type.Union([Type.String(), Type.Null()], { description: "The image's name, as it was deployed." }),
   image_digest: Type.Union([Type.String(), Type.Null()], { description: "The digest it resolved to: `sha256:…`" }),
   created_by: Type.String(),
@@ -46,6 +49,13 @@ const Create = Type.Object({
     Type.String({
       pattern: "^sha256:[0-9a-f]{64}$",
       description: `The digest that the name resolved to. The images of an app's newest ${LIMITS.release_images_kept} releases are kept.`,
+    }),
+  ),
+  lease_ttl: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: LIMITS.release_lease_max_s,
+      description: "Seconds within which you renew the release, by its status `running`. Past it: it is `failed`.",
     }),
   ),
   after: Type.Optional(Type.Integer({ minimum: 0, description: "Refused when this is not the newest version." })),
@@ -83,7 +93,7 @@ export function releaseRoutes(releases: ReleaseService): Row[] {
       handle: async ({ params, ...admitted }) => shown(await releases.get(appOf(admitted).id, whole(params.version))),
     }),
     route(`POST ${path}/:version`, {
-      summary: "Record the outcome of a release",
+      summary: "Record the outcome of a release, or renew its lease with the status `running`",
       part: "apps",
       access: "write app",
       body: Type.Object({
@@ -93,6 +103,7 @@ export function releaseRoutes(releases: ReleaseService): Row[] {
         ),
       }),
       response: { status: 200, schema: Shown },
+      errors: ["conflict"],
       handle: async ({ params, body, ...admitted }) =>
         shown(
           await releases.setOutcome(appOf(admitted).id, whole(params.version), {
@@ -108,9 +119,10 @@ export function releaseRoutes(releases: ReleaseService): Row[] {
 const whole = (text: string): number => (/^\d{1,9}$/.test(text) ? Number(text) : 0);
 
 function listed(release: Omit<Release, "definition">) {
-  const { app_id: _, created_at, updated_at, ...facts } = release;
+  const { app_id: _, created_at, updated_at, lease_ms, ...facts } = release;
   return {
     ...facts,
+    lease_ttl: lease_ms === null ? null : lease_ms / 1000,
     duration_ms: release.status === "running" ? null : updated_at - created_at,
     created_at: isoTime(created_at),
     updated_at: isoTime(updated_at),

@@ -43,6 +43,23 @@ export function releaseStoreSuite(
       await close();
     });
 
+    test("a release is renewed while it runs, ends once, and is listed as long as it has a lease", async () => {
+      const { store, close } = await open();
+      await store.insertRelease(RELEASE, 50);
+      await store.insertRelease({ ...RELEASE, lease_ms: 60_000 }, 50);
+      const leased = async () => (await store.leased()).map((one) => ({ ...one }));
+      assert.deepEqual(await leased(), [{ app_id: "a1", version: 2, updated_at: 5, lease_ms: 60_000 }]);
+      assert.equal(await store.putStatus("a1", 2, { status: "running", failure: null }, 7), true);
+      assert.deepEqual(await leased(), [{ app_id: "a1", version: 2, updated_at: 7, lease_ms: 60_000 }]);
+      const failed = { status: "failed", failure: "silent" } as const;
+      assert.equal(await store.putStatus("a1", 2, failed, 8, 5), false, "it was renewed");
+      assert.equal(await store.putStatus("a1", 2, failed, 8, 7), true);
+      assert.deepEqual(await leased(), []);
+      assert.equal(await store.putStatus("a1", 2, { status: "complete", failure: null }, 9), false, "it has ended");
+      assert.equal((await store.findRelease("a1", 2))?.status, "failed");
+      await close();
+    });
+
     test("a release stores its image and digest, or null when it has none", async () => {
       const { store, close } = await open();
       await store.insertRelease({ ...RELEASE, image: null, image_digest: null }, 50);

@@ -23,11 +23,17 @@ export interface Release {
   image: string | null;
   /** The digest it resolved to: `sha256:…` */
   image_digest: string | null;
+  /** How long the deployer may be silent while the release runs; null when it did not promise to renew it. */
+  lease_ms: number | null;
   /** Name of the token. */
   created_by: string;
   created_at: number;
+  /** When it ended; while it runs, when it was last renewed. */
   updated_at: number;
 }
+
+/** A running release whose deployer renews it. */
+export type LeasedRelease = Pick<Release, "app_id" | "version" | "updated_at"> & { lease_ms: number };
 
 /** An image that a release needs for a rollback. */
 export interface ReleaseImage {
@@ -65,6 +71,17 @@ export interface ReleaseStore {
   ): Promise<Release | "behind" | undefined>;
   /** The images of the newest `per_app` releases of every app, by app and version. */
   releaseImages(per_app: number): Promise<ReleaseImage[]>;
-  /** False when there is no such release. */
-  putStatus(app_id: string, version: number, outcome: ReleaseOutcome, now: number): Promise<boolean>;
+  /**
+   * Ends a running release, or renews it with the status `running`. False when it does not run, or was renewed since
+   * `renewed_at`.
+   */
+  putStatus(
+    app_id: string,
+    version: number,
+    outcome: ReleaseOutcome,
+    now: number,
+    renewed_at?: number,
+  ): Promise<boolean>;
+  /** All running releases that have a lease. */
+  leased(): Promise<LeasedRelease[]>;
 }

@@ -14,13 +14,22 @@ interface NewRelease {
   image_digest?: string | undefined;
   /** The version this one is based on; refused when another was created in between. */
   after?: number | undefined;
+  /** Seconds for which the deployer may be silent. */
+  lease_ttl?: number | undefined;
+}
+
+interface Parts {
+  store: ReleaseStore;
+  clock: Clock;
+  /** A release that is to be renewed was begun. */
+  onLease(): void;
 }
 
 /** Records deploys: a release is stored before the deploy begins. */
 export class ReleaseService {
-  readonly #parts: { store: ReleaseStore; clock: Clock };
+  readonly #parts: Parts;
 
-  constructor(parts: { store: ReleaseStore; clock: Clock }) {
+  constructor(parts: Parts) {
     this.#parts = parts;
   }
 
@@ -49,6 +58,7 @@ export class ReleaseService {
       definition: JSON.stringify(wanted.definition),
       image: wanted.image ?? null,
       image_digest: wanted.image_digest ?? null,
+      lease_ms: wanted.lease_ttl === undefined ? null : wanted.lease_ttl * 1000,
       created_by,
       created_at: now,
       updated_at: now,
@@ -57,11 +67,20 @@ export class ReleaseService {
     if (made === "behind") {
       fail("conflict", `another release came after version ${wanted.after}`, { hint: "look at it, then deploy again" });
     }
+    if (made && made.lease_ms !== null) this.#parts.onLease();
     return made ?? fail("not_found", "the app was deleted in the meantime");
   }
 
+  /** Ends the release, or renews its lease; what has ended stays as it is. */
   async setOutcome(app_id: string, version: number, outcome: ReleaseOutcome): Promise<Release> {
-    await this.#parts.store.putStatus(app_id, version, outcome, this.#parts.clock.now());
-    return await this.get(app_id, version);
+    const done = await this.#parts.store.putStatus(app_id, version, outcome, this.#parts.clock.now());
+    const release = await this.get(app_id, version);
+    if (!done && release.status !== outcome.status)
+      fail("conflict", `release ${version} has ended already: it is ${release.status}${because(release)}`, {
+        hint: "`hangar releases` lists what was deployed since",
+      });
+    return release;
   }
 }
+
+const because = ({ failure }: Release): string => (failure === null ? "" : `, because ${failure}`);

@@ -4,6 +4,7 @@ import { ClientError, type Outgoing } from "#client/client.ts";
 import { messageOf } from "#core/assert.ts";
 import { VERSION } from "#core/version.ts";
 import { asCurl } from "./context.ts";
+import type { Interrupted } from "./deploy/lease.ts";
 import { NotSent } from "./dry-run.ts";
 import { errorText } from "./output.ts";
 import { readPlainLine } from "./plain-line.ts";
@@ -40,6 +41,10 @@ function showHeldBack(request: Outgoing): void {
   else print(`would send: ${asCurl(request)}`);
 }
 
+/** Compares the name, because only a deploy loads the class. */
+const interruptExit = (thrown: unknown): number | undefined =>
+  thrown instanceof Error && thrown.name === "Interrupted" ? (thrown as Interrupted).exit : undefined;
+
 /** Compares the name, because importing the class would load commander. */
 const isEnd = (thrown: unknown): thrown is CommandLineEnd =>
   thrown instanceof Error && thrown.name === "CommandLineEnd";
@@ -56,7 +61,8 @@ function report(thrown: unknown): void {
   }
   const body = thrown instanceof ClientError ? thrown.body : {};
   const http = thrown instanceof ClientError ? thrown.http : 0;
-  process.exitCode = thrown instanceof UsageError ? EXIT.usage : (EXIT_BY_STATUS[http] ?? EXIT.failure);
+  process.exitCode =
+    interruptExit(thrown) ?? (thrown instanceof UsageError ? EXIT.usage : (EXIT_BY_STATUS[http] ?? EXIT.failure));
   if (wants_json) printJson({ error: messageOf(thrown), ...body });
   else printError(errorText(messageOf(thrown), body));
 }

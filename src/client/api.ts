@@ -196,28 +196,28 @@ export interface Api {
     params: { app_name: string };
     query: { limit?: number | undefined; cursor?: string | undefined };
     body: undefined;
-    answer: { releases: ({ version: number; status: "running" | "complete" | "failed"; description: string; message: string; git_commit: string | null; git_branch: string | null; failure: string | null; duration_ms: number | null; strategy: string; image: string | null; image_digest: string | null; created_by: string; created_at: string; updated_at: string })[]; next_cursor?: string | undefined };
+    answer: { releases: ({ version: number; status: "running" | "complete" | "failed"; description: string; message: string; git_commit: string | null; git_branch: string | null; failure: string | null; duration_ms: number | null; strategy: string; lease_ttl: number | null; image: string | null; image_digest: string | null; created_by: string; created_at: string; updated_at: string })[]; next_cursor?: string | undefined };
   };
   /** Record the start of a release. */
   "POST /v1/apps/:app_name/releases": {
     params: { app_name: string };
     query: Record<string, never>;
-    body: { description?: string | undefined; message?: string | undefined; git_commit?: string | undefined; git_branch?: string | undefined; strategy?: string | undefined; definition: unknown; image?: string | undefined; image_digest?: string | undefined; after?: number | undefined };
-    answer: { version: number; status: "running" | "complete" | "failed"; description: string; message: string; git_commit: string | null; git_branch: string | null; failure: string | null; duration_ms: number | null; strategy: string; image: string | null; image_digest: string | null; created_by: string; created_at: string; updated_at: string; definition: unknown };
+    body: { description?: string | undefined; message?: string | undefined; git_commit?: string | undefined; git_branch?: string | undefined; strategy?: string | undefined; definition: unknown; image?: string | undefined; image_digest?: string | undefined; lease_ttl?: number | undefined; after?: number | undefined };
+    answer: { version: number; status: "running" | "complete" | "failed"; description: string; message: string; git_commit: string | null; git_branch: string | null; failure: string | null; duration_ms: number | null; strategy: string; lease_ttl: number | null; image: string | null; image_digest: string | null; created_by: string; created_at: string; updated_at: string; definition: unknown };
   };
   /** Get a release with its definition. */
   "GET /v1/apps/:app_name/releases/:version": {
     params: { app_name: string; version: string };
     query: Record<string, never>;
     body: undefined;
-    answer: { version: number; status: "running" | "complete" | "failed"; description: string; message: string; git_commit: string | null; git_branch: string | null; failure: string | null; duration_ms: number | null; strategy: string; image: string | null; image_digest: string | null; created_by: string; created_at: string; updated_at: string; definition: unknown };
+    answer: { version: number; status: "running" | "complete" | "failed"; description: string; message: string; git_commit: string | null; git_branch: string | null; failure: string | null; duration_ms: number | null; strategy: string; lease_ttl: number | null; image: string | null; image_digest: string | null; created_by: string; created_at: string; updated_at: string; definition: unknown };
   };
-  /** Record the outcome of a release. */
+  /** Record the outcome of a release, or renew its lease with the status `running`. */
   "POST /v1/apps/:app_name/releases/:version": {
     params: { app_name: string; version: string };
     query: Record<string, never>;
     body: { status: "running" | "complete" | "failed"; failure?: string | undefined };
-    answer: { version: number; status: "running" | "complete" | "failed"; description: string; message: string; git_commit: string | null; git_branch: string | null; failure: string | null; duration_ms: number | null; strategy: string; image: string | null; image_digest: string | null; created_by: string; created_at: string; updated_at: string; definition: unknown };
+    answer: { version: number; status: "running" | "complete" | "failed"; description: string; message: string; git_commit: string | null; git_branch: string | null; failure: string | null; duration_ms: number | null; strategy: string; lease_ttl: number | null; image: string | null; image_digest: string | null; created_by: string; created_at: string; updated_at: string; definition: unknown };
   };
   /** List regions. */
   "GET /v1/platform/regions": {

@@ -100,6 +100,10 @@ export const LIMITS = {
   apps_per_org: 10_000,
   /** Releases kept per app; older ones are deleted. */
   releases_per_app: 100,
+  /** Longest lease of a release. Past it: 400. */
+  release_lease_max_s: 24 * 3600,
+  /** Interval between checks of running releases; one that its deployer has not renewed within its lease fails. */
+  release_leases_ms: 5 * SECOND,
   /** Newest releases of an app whose images are kept, for rollbacks. */
   release_images_kept: 10,
   image_name_chars: 1024,

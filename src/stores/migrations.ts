@@ -240,6 +240,16 @@ export const MIGRATIONS: readonly Migration[] = [
       "CREATE INDEX git_deliveries_open ON git_deliveries (node_id) WHERE state IN ('queued', 'running')",
     ],
   },
+  {
+    id: 36,
+    name: "leases of releases",
+    statements: [
+      "ALTER TABLE releases ADD COLUMN lease_ms BIGINT",
+      // Deploys of earlier versions did not renew their releases: those that were killed are still running.
+      "UPDATE releases SET lease_ms = 600000 WHERE status = 'running'",
+      "CREATE INDEX releases_leased ON releases (app_id, version) WHERE status = 'running' AND lease_ms IS NOT NULL",
+    ],
+  },
 ];
 
 /** All tables with data, parents before children: the order of a restore. */

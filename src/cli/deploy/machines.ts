@@ -6,12 +6,12 @@ import { collect } from "../lists.ts";
 import { runOf } from "../runs/follow.ts";
 import { machineFailed } from "./failure.ts";
 import { endReason } from "./health.ts";
+import { MACHINE_LEASE_S } from "./lease.ts";
 import { oneOffConfig } from "./one-off.ts";
 import type { Place } from "./place.ts";
 import type { Running } from "./plan.ts";
 import { untilEnded, untilHealthy } from "./wait.ts";
 
-const LEASE_S = 300;
 const DESTROY_S = "60";
 
 export async function machinesOf({ context, app_name }: Pick<Place, "context" | "app_name">): Promise<Running[]> {
@@ -37,9 +37,10 @@ export async function update(
   const lease = await context.client.call("POST /v1/apps/:app_name/machines/:machine_id/lease", {
     params,
     query: {},
-    body: { ttl: LEASE_S, description: "deploy" },
+    body: { ttl: MACHINE_LEASE_S, description: "deploy" },
   });
   const headers = { "svc-machine-lease-nonce": lease.data.nonce };
+  place.lease.hold(machine.id, lease.data.nonce);
   try {
     const updated = await context.client.call("POST /v1/apps/:app_name/machines/:machine_id", {
       params,
@@ -48,6 +49,7 @@ export async function update(
     });
     if (wait && !isScheduled(config)) await untilHealthy(place, updated, wait);
   } finally {
+    place.lease.release(machine.id);
     await context.client
       .call("DELETE /v1/apps/:app_name/machines/:machine_id/lease", { params, headers })
       // The lease expires by itself.
@@ -113,13 +115,6 @@ export async function destroy({ context, app_name }: Place, machine_id: string):
   } catch (thrown) {
     if (!(thrown instanceof ClientError && thrown.http === 404)) throw thrown;
   }
-}
-
-/** Removes it from traffic. */
-export async function cordon({ context, app_name }: Place, machine_id: string): Promise<void> {
-  await context.client.call("POST /v1/apps/:app_name/machines/:machine_id/cordon", {
-    params: { app_name, machine_id },
-  });
 }
 
 export interface OneOff {

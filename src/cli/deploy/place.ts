@@ -1,5 +1,6 @@
 import type { LiveStatus } from "../live-status.ts";
 import type { Context } from "../verb.ts";
+import type { DeployLease } from "./lease.ts";
 import type { UndoLog } from "./undo.ts";
 
 export interface Place {
@@ -12,6 +13,7 @@ export interface Place {
   stable_ms: number;
   status: LiveStatus;
   undo: UndoLog;
+  lease: DeployLease;
   /** Why the deploy failed, once it has. */
   failure?: string;
 }

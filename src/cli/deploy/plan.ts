@@ -19,6 +19,16 @@ export interface Plan {
   groups: GroupPlan[];
   /** Machines of process groups that were removed from the file. */
   gone: Running[];
+  /** Left by a deploy that was interrupted. */
+  leftovers: Leftovers;
+}
+
+/** What a deploy that was interrupted has left. */
+export interface Leftovers {
+  /** Made by a release that failed, or replaced by one that is complete. */
+  remove: Running[];
+  /** Taken out of traffic by a release that failed. */
+  restore: Running[];
 }
 
 export interface GroupPlan {
@@ -39,6 +49,7 @@ interface PlanOptions {
   max_unavailable: number;
   /** Keeps existing machines unchanged. */
   keep: boolean;
+  leftovers?: Leftovers;
   /** Machines that were created without a deploy belong to the first group. */
   adopt?: boolean;
 }
@@ -56,7 +67,9 @@ export function planOf(groups: readonly Group[], machines: readonly Running[], o
   const first = groups[0]?.name;
   const groupNow = (machine: Running): string | undefined =>
     groupName(machine) ?? (options.adopt && !isOneOff(machine) ? first : undefined);
-  const managed = machines.filter((machine) => groupNow(machine) !== undefined);
+  const { leftovers = { remove: [], restore: [] } } = options;
+  const left = new Set(leftovers.remove.map(({ id }) => id));
+  const managed = machines.filter((machine) => groupNow(machine) !== undefined && !left.has(machine.id));
   const known = new Set(groups.map(({ name }) => name));
   return {
     strategy: options.strategy,
@@ -65,6 +78,7 @@ export function planOf(groups: readonly Group[], machines: readonly Running[], o
       const there = managed.filter((machine) => groupNow(machine) === group.name);
       return groupPlan(group, there, options);
     }),
+    leftovers,
     gone: managed.filter((machine) => !known.has(groupNow(machine) ?? "")),
   };
 }
@@ -97,7 +111,16 @@ export function planLines(plan: Plan): string[] {
       ...remove.map((machine) => `destroy ${name(machine)}, group ${group.name} has too many`),
     ];
   });
-  return [...lines, ...plan.gone.map((one) => `destroy ${name(one)}, group ${groupName(one)} was removed`)];
+  const { remove, restore } = plan.leftovers;
+  const left = [
+    ...restore.map((machine) => `uncordon ${name(machine)}, cordoned by an interrupted deploy`),
+    ...remove.map((machine) => `destroy ${name(machine)}, left by an interrupted deploy`),
+  ];
+  return [
+    ...left,
+    ...lines,
+    ...plan.gone.map((machine) => `destroy ${name(machine)}, group ${groupName(machine)} was removed`),
+  ];
 }
 
 const volumeWords = ({ mount }: Group): string =>

@@ -12,11 +12,14 @@ import type { Definition } from "./definition.ts";
 import { failureText, MachineFailed } from "./failure.ts";
 import type { GitState } from "./git.ts";
 import { imageText, pinned } from "./image.ts";
+import { DeployLease, LEASE_S, ReleaseLost } from "./lease.ts";
+import { clearLeftovers, leftoversOf } from "./leftovers.ts";
 import { machinesOf, runOnce } from "./machines.ts";
 import type { Place } from "./place.ts";
 import { type Plan, planOf, STRATEGIES, type Strategy } from "./plan.ts";
 import { Rollout } from "./run.ts";
 import { releaseCommandMs, type Timing, waitMs } from "./timing.ts";
+import { untilNoneRuns } from "./turn.ts";
 import { UndoLog } from "./undo.ts";
 
 /** Options beside the definition. */
@@ -61,7 +64,8 @@ export async function plan(
     throw thrown;
   });
   const { strategy, max_unavailable = UNAVAILABLE } = definition;
-  return planOf(definition.groups, machines, { strategy, counts, max_unavailable, keep, adopt });
+  const leftovers = await leftoversOf(context, app_name, machines);
+  return planOf(definition.groups, machines, { strategy, counts, max_unavailable, keep, adopt, leftovers });
 }
 
 export interface Released {
@@ -88,9 +92,11 @@ export async function release(
     undo: new UndoLog(),
   };
   // Impossible plans are refused before anything is written.
+    lease: new DeployLease(context, app_name),
   await plan(context, app_name, given, options);
   try {
     if (options.new_app) await ensureApp(place, options.new_app.org_slug);
+  await untilNoneRuns(context, app_name, place.status);
     if (Object.keys(options.secrets ?? {}).length > 0)
       await context.client.call("POST /v1/apps/:app_name/secrets", {
         params: { app_name },
@@ -107,12 +113,15 @@ export async function release(
     throw await undone(place, thrown);
   }
 }
+  } finally {
+    place.lease.end();
 
 async function carryOut(place: Place, definition: Definition, options: ReleaseOptions): Promise<Released> {
   const { context, app_name, status } = place;
   const version = await begin(place, definition, options);
   status.say(`Release ${version} of ${app_name}: ${imageText(definition)}, ${definition.strategy}`);
   const end = (outcome: "complete" | "failed") =>
+  place.lease.begin(version);
     context.client.call("POST /v1/apps/:app_name/releases/:version", {
       params: { app_name, version: String(version) },
       body: { status: outcome, ...(place.failure === undefined ? {} : { failure: place.failure }) },
@@ -132,8 +141,10 @@ async function carryOut(place: Place, definition: Definition, options: ReleaseOp
   const made = await plan(context, app_name, definition, options);
   const rollout = new Rollout(place, version);
   await rollout.run(made);
+  await clearLeftovers(place, made.leftovers);
   await end("complete");
   place.undo.clear();
+  place.lease.signal.throwIfAborted();
   await rollout.finish(made);
   return { version, image: definition.image, image_digest: definition.digest ?? "", plan: made };
 }
@@ -156,6 +167,7 @@ async function begin({ context, app_name }: Place, definition: Definition, optio
       image_digest: digest,
       after: releases[0]?.version ?? 0,
     },
+      lease_ttl: LEASE_S,
   });
   return version;
 }
@@ -163,7 +175,8 @@ async function begin({ context, app_name }: Place, definition: Definition, optio
 /** Reports the failure while the machine still exists, then rolls back. Returns the error to throw. */
 async function undone(place: Place, thrown: unknown): Promise<unknown> {
   const { status, undo } = place;
-  if (undo.size === 0) return thrown;
+  // What another deploy may have changed meanwhile is left as it is.
+  if (undo.size === 0 || thrown instanceof ReleaseLost) return thrown;
   place.failure = messageOf(thrown).slice(0, LIMITS.description_chars);
   status.say(thrown instanceof MachineFailed ? failureText(thrown) : `Failed: ${messageOf(thrown)}`);
   status.say("Rolling back:");

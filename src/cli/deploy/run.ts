@@ -4,7 +4,8 @@
  */
 import type { Machine, MachineConfig } from "#client/api.ts";
 import type { Group } from "../app-file/groups.ts";
-import { configFor, cordon, create, destroy, isScheduled, runOnce, update } from "./machines.ts";
+import { CREATED_KEY, mark, retire, unmark, unretire } from "./leftovers.ts";
+import { configFor, create, destroy, isScheduled, runOnce, update } from "./machines.ts";
 import type { Place } from "./place.ts";
 import type { GroupPlan, Plan, Running, Strategy } from "./plan.ts";
 import { untilHealthy } from "./wait.ts";
@@ -26,6 +27,7 @@ export class Rollout {
       if (group.once && !plan.keep) await this.#toItsEnd(group);
       await STRATEGY[plan.strategy](this, planned);
       await this.make(group, count);
+      for (const machine of planned.remove) await this.#mark(machine);
     }
   }
 
@@ -42,7 +44,8 @@ export class Rollout {
   }
 
   async #change(machine: Running, group: Group, wait: AbortSignal | undefined): Promise<void> {
-    const { undo, status } = this.#place;
+    const { undo, status, lease } = this.#place;
+    lease.signal.throwIfAborted();
     // Registered before the attempt: an update may have happened even if the machine is not healthy. The rollback does
     // not wait.
     undo.add(`the update of ${machine.name} (${machine.id})`, () => update(this.#place, machine, machine.config));
@@ -52,10 +55,12 @@ export class Rollout {
 
   /** Creates machines one by one, since each takes a free volume, and waits for them in parallel. */
   async make(group: Group, count: number): Promise<Machine[]> {
-    const { undo, status } = this.#place;
+    const { undo, status, lease } = this.#place;
     const made: Machine[] = [];
     for (let i = 0; i < count; i++) {
-      const machine = await create(this.#place, { ...group, config: this.#stamped(group.config) });
+      lease.signal.throwIfAborted();
+      const config = this.#stamped(group.config, { [CREATED_KEY]: String(this.#version) });
+      const machine = await create(this.#place, { ...group, config });
       undo.add(`machine ${machine.name} (${machine.id})`, () => destroy(this.#place, machine.id));
       made.push(machine);
     }
@@ -87,19 +92,22 @@ export class Rollout {
 
   /** Removes a machine from traffic, to be destroyed at the end; restored on failure. */
   async retire(machine: Running): Promise<void> {
-    const { context, app_name, undo, status } = this.#place;
-    undo.add(`the cordon of ${machine.name} (${machine.id})`, () =>
-      context.client.call("POST /v1/apps/:app_name/machines/:machine_id/uncordon", {
-        params: { app_name, machine_id: machine.id },
-      }),
-    );
-    await cordon(this.#place, machine.id);
+    const { undo, status, lease } = this.#place;
+    lease.signal.throwIfAborted();
+    undo.add(`the cordon of ${machine.name} (${machine.id})`, () => unretire(this.#place, machine.id));
+    await retire(this.#place, machine.id, this.#version);
     this.#retired.push(machine);
     status.log(`cordoned ${machine.name}: it gets no more traffic`);
   }
 
-  #stamped(config: MachineConfig): MachineConfig {
-    return { ...config, metadata: { ...config.metadata, fly_release_version: String(this.#version) } };
+  async #mark({ id, name }: Running): Promise<void> {
+    this.#place.undo.add(`the end of ${name} (${id})`, () => unmark(this.#place, id));
+    await mark(this.#place, id, this.#version);
+  }
+
+  #stamped(config: MachineConfig, more: Record<string, string> = {}): MachineConfig {
+    const metadata = { ...config.metadata, fly_release_version: String(this.#version), ...more };
+    return { ...config, metadata };
   }
 }
 

@@ -14,6 +14,7 @@ import { GIT_OPTIONS, type GitState, gitState } from "./git.ts";
 import { APP, DRY_RUN, MESSAGE, reported, rollback } from "./history.ts";
 import { pinned, referenceText } from "./image.ts";
 import { imageDeploy, imageWithoutFile } from "./image-only.ts";
+import { CREATED_KEY, RETIRED_KEY } from "./leftovers.ts";
 import { differences, planLines, type Running } from "./plan.ts";
 import { asPreview, isPreview, openPreview, PREVIEW, previewOf } from "./preview.ts";
 import { plan, release, strategyOf } from "./release.ts";
@@ -231,7 +232,7 @@ function configChanges(machine: Running, after: MachineConfig): string[] {
   const before = { ...machine.config, image: bootedImage(machine) };
   const plain = (whole: MachineConfig): object => {
     const { metadata, mounts: _, image, ...config } = whole;
-    const { fly_release_version: __, ...own } = metadata ?? {};
+    const { fly_release_version: __, [CREATED_KEY]: ___, [RETIRED_KEY]: ____, ...own } = metadata ?? {};
     return { image: after.image.includes("@") ? referenceText(image) : image.split("@")[0], ...config, metadata: own };
   };
   return differences(onlyKnown(plain(before), plain(after)), plain(after));

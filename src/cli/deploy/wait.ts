@@ -62,9 +62,10 @@ async function looking(
 ): Promise<void> {
   const { context, app_name, wait_ms } = place;
   const params = { app_name, machine_id: launch.id };
+  const stop = AbortSignal.any([place.lease.signal, ...(signal ? [signal] : [])]);
   const until = systemClock.monotonic() + wait_ms;
   for (;;) {
-    signal?.throwIfAborted();
+    stop.throwIfAborted();
     const machine = await context.client
       .call("GET /v1/apps/:app_name/machines/:machine_id", { params, query: {} })
       .catch(async (thrown: unknown) => {
@@ -74,7 +75,7 @@ async function looking(
     const now = systemClock.monotonic();
     if (await isDone(machine, now)) return;
     if (now >= until) throw await machineFailed(place, launch, { reason: lateReason(machine, wait_ms) });
-    await setTimeout(LOOK_MS, undefined, signal ? { signal } : {});
+    await setTimeout(LOOK_MS, undefined, { signal: stop }).catch(() => stop.throwIfAborted());
   }
 }
 

@@ -3,6 +3,7 @@ import { setTimeout } from "node:timers/promises";
 import type { MachineConfig } from "#client/api.ts";
 import { ClientError } from "#client/client.ts";
 import { systemClock } from "#core/clock.ts";
+import { DeployLease } from "../deploy/lease.ts";
 import { machinesOf } from "../deploy/machines.ts";
 import type { Place } from "../deploy/place.ts";
 import type { Running } from "../deploy/plan.ts";
@@ -41,6 +42,7 @@ export const placeOf = (context: Context, app_name: string, region?: string): Pl
   stable_ms: 0,
   status: new LiveStatus(),
   undo: new UndoLog(),
+  lease: new DeployLease(context, app_name),
 });
 
 /** Runs SQL with psql in the machine, as the superuser; returns its output without headings. */

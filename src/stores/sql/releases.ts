@@ -1,4 +1,4 @@
-import type { Release, ReleaseStore } from "#apps/release-store.ts";
+import type { LeasedRelease, Release, ReleaseStore } from "#apps/release-store.ts";
 import type { ReleaseImage } from "#machines/runtime/image-source.ts";
 import { type Database, readOne } from "../database.ts";
 import { appRange } from "./app-range.ts";
@@ -15,6 +15,7 @@ const COLUMNS = [
   "strategy",
   "image",
   "image_digest",
+  "lease_ms",
   "created_by",
   "created_at",
   "updated_at",
@@ -73,10 +74,19 @@ export function sqlReleaseStore(database: Database): ReleaseStore {
       );
     },
 
-    async putStatus(app_id, version, { status, failure }, now) {
-      const sql = "UPDATE releases SET status = ?, failure = ?, updated_at = ? WHERE app_id = ? AND version = ?";
-      return (await database.write([{ sql, args: [status, failure, now, app_id, version], rows: 1 }])).ok;
+    async putStatus(app_id, version, { status, failure }, now, renewed_at) {
+      const sql = `UPDATE releases SET status = ?, failure = ?, updated_at = ?
+                   WHERE app_id = ? AND version = ? AND status = 'running' AND updated_at = coalesce(?, updated_at)`;
+      const args = [status, failure, now, app_id, version, renewed_at ?? null];
+      return (await database.write([{ sql, args, rows: 1 }])).ok;
     },
+
+    leased: () =>
+      database.read<LeasedRelease>(
+        `SELECT app_id, version, updated_at, lease_ms FROM releases
+         WHERE status = 'running' AND lease_ms IS NOT NULL ORDER BY app_id, version`,
+        [],
+      ),
   };
 }
 
