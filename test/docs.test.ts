@@ -53,7 +53,7 @@ suite("documents", () => {
       String(file).endsWith("/limits.ts"),
     );
     const absent = files.flatMap((file) => {
-      const source = readFileSync(join(root, "src", String(file)), "utf8");
+      const source = readFileSync(join(root, "src", file), "utf8");
       const names = [...source.matchAll(/^ {2}(\w+): .*,$/gm)].map(([, name = ""]) => name);
       return names.filter((name) => !page.includes(`| \`${name}\` |`)).map((name) => `${file}: ${name}`);
     });

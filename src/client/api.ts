@@ -331,6 +331,13 @@ export interface Api {
     body: { dry_run?: boolean | undefined; all?: boolean | undefined };
     answer: { dry_run: boolean; images: ({ name: string; owner: string; digest: string })[]; layers: ({ diff_id: string; bytes: number })[]; bytes: number };
   };
+  /** Resolve an image name to the digest a machine of the app would boot. */
+  "GET /v1/apps/:app_name/images/resolve": {
+    params: { app_name: string };
+    query: { image: string };
+    body: undefined;
+    answer: { image: string; digest: string; reference: string; healthcheck?: { test: string[]; interval_ms?: number | undefined; timeout_ms?: number | undefined; start_period_ms?: number | undefined } | undefined };
+  };
   /** List the files of a build context that have to be uploaded. */
   "POST /v1/apps/:app_name/builds/files/missing": {
     params: { app_name: string };
@@ -659,13 +666,6 @@ export interface Api {
     query: { port: number };
     body: undefined;
     answer: undefined;
-  };
-  /** Resolve an image name to the digest a machine of the app would boot. */
-  "GET /v1/apps/:app_name/images/resolve": {
-    params: { app_name: string };
-    query: { image: string };
-    body: undefined;
-    answer: { image: string; digest: string; reference: string };
   };
   /** Create a webhook: signed machine events, retried until delivered. */
   "POST /v1/orgs/:org_slug/webhooks": {
@@ -1625,7 +1625,7 @@ export interface ImageDetails {
   created_at: string;
   used_at: string;
   architecture: string;
-  config: { entrypoint: string[]; cmd: string[]; env: Record<string, string>; user: string; working_dir: string; stop_signal?: string | undefined };
+  config: { entrypoint: string[]; cmd: string[]; env: Record<string, string>; user: string; working_dir: string; stop_signal?: string | undefined; healthcheck?: { test: string[]; interval_ms?: number | undefined; timeout_ms?: number | undefined; start_period_ms?: number | undefined } | undefined };
   labels: Record<string, string>;
   exposed_ports: string[];
   layer_list: ({ diff_id: string; bytes: number; entries: number; here: boolean })[];

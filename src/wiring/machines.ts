@@ -27,7 +27,7 @@ import type { HostService } from "#hosts/service.ts";
 import type { Guard } from "#http/access.ts";
 import type { ReadinessCheck } from "#http/readiness.ts";
 import type { Row } from "#http/route.ts";
-import { imageRoutes } from "#machines/api/image-routes.ts";
+import { imageResolveRoutes, imageRoutes } from "#machines/api/image-routes.ts";
 import { machineRoutes } from "#machines/api/routes.ts";
 import { webhookRoutes } from "#machines/api/webhook-routes.ts";
 import { Webhooks } from "#machines/events/webhooks.ts";
@@ -176,6 +176,7 @@ export async function openMachines(database: Database, settings: Settings, needs
         joinToken: (ids) => makeJoinToken(hostStore, { ...needs, ids }),
       }),
       ...imageRoutes(images),
+      ...imageResolveRoutes(machines_module.routeParts(apps), images),
       ...build_rows,
       ...egress.rows,
       ...machineRoutes(machines_module.routeParts(apps)),

@@ -110,8 +110,8 @@ async function holdToBounds(t: TestContext, relay: Relay, all: readonly Case[]):
   for (const one of all) {
     const done = withinBounds(relay, one).then(
       ({ trips, ms }) => `${one.name}: ${trips} round trips, ${ms.toFixed(1)} ms at ${2 * DELAY_MS} ms of distance`,
-      (error: Error) => {
-        failed.push(error.message);
+      (error: unknown) => {
+        failed.push(String(error));
         return error.message;
       },
     );

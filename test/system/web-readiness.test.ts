@@ -36,7 +36,7 @@ if (await ownNetwork(import.meta.filename)) {
       };
       const parts = Object.keys(because) as (keyof typeof because)[];
       const checks = parts.map((part) => ({ part, problem: async () => because[part] }));
-      const thrown = await new Readiness(checks, systemClock).answer().catch((error: ApiError) => error);
+      const thrown = await new Readiness(checks, systemClock).answer().catch((error: unknown) => error as ApiError);
       const { page } = await visit(t, await openBrowser(t), platform);
       await page.getByText("live", { exact: true }).waitFor();
       const body = JSON.stringify(errorBody(thrown as ApiError, "r"));

@@ -2,12 +2,21 @@
 import type { Group } from "../app-file/groups.ts";
 import type { Context } from "../verb.ts";
 import type { Definition } from "./definition.ts";
+import { type ImageHealthcheck, withImageCheck } from "./image-check.ts";
 
 const DIGEST_CHARS = 12;
 
-/** Adds the digests that the images resolve to now; existing digests stay. */
-export async function pinned({ client }: Context, app_name: string, definition: Definition): Promise<Definition> {
-  const known = new Map<string, { digest: string; reference: string }>();
+/**
+ * Adds the digests that the images resolve to now; existing digests stay. With `image_checks` groups without checks get that
+ * of their image's HEALTHCHECK.
+ */
+export async function pinned(
+  { client, say }: Context,
+  app_name: string,
+  definition: Definition,
+  { image_checks = false }: { image_checks?: boolean | undefined } = {},
+): Promise<Definition> {
+  const known = new Map<string, { digest: string; reference: string; healthcheck?: ImageHealthcheck | undefined }>();
   const resolved = async (image: string) => {
     const found =
       known.get(image) ??
@@ -19,7 +28,9 @@ export async function pinned({ client }: Context, app_name: string, definition: 
   for (const group of definition.groups) {
     const { image } = group.config;
     const given = image === definition.image ? (definition.reference ?? image) : image;
-    groups.push({ ...group, config: { ...group.config, image: (await resolved(given)).reference } });
+    const { reference, healthcheck } = await resolved(given);
+    const config = { ...group.config, image: reference };
+    groups.push({ ...group, config: image_checks ? withImageCheck(config, group.name, healthcheck, say) : config });
   }
   const { digest, reference } = await resolved(definition.reference ?? definition.image);
   return { ...definition, groups, digest, reference };

@@ -37,6 +37,8 @@ interface ReleaseOptions extends ScaleOptions {
   message?: string | undefined;
   git?: GitState;
   timing: Timing;
+  /** Groups without checks get that of their image. */
+  image_checks?: boolean;
   /** Set before anything of the release runs. */
   secrets?: Readonly<Record<string, string>>;
   /** Creates the app if missing, in this organization or the token's own. */
@@ -90,19 +92,19 @@ export async function release(
     stable_ms: options.timing.stable_ms,
     status: new LiveStatus(),
     undo: new UndoLog(),
+    lease: new DeployLease(context, app_name),
   };
   // Impossible plans are refused before anything is written.
-    lease: new DeployLease(context, app_name),
   await plan(context, app_name, given, options);
+  await untilNoneRuns(context, app_name, place.status);
   try {
     if (options.new_app) await ensureApp(place, options.new_app.org_slug);
-  await untilNoneRuns(context, app_name, place.status);
     if (Object.keys(options.secrets ?? {}).length > 0)
       await context.client.call("POST /v1/apps/:app_name/secrets", {
         params: { app_name },
         body: { values: { ...options.secrets } },
       });
-    const definition = await pinned(context, app_name, given);
+    const definition = await pinned(context, app_name, given, options);
     if (definition.egress) await setEgress(place, definition.egress);
     if (definition.alerts !== undefined) await setAlerts(place, definition.alerts);
     const released = await carryOut(place, definition, options);
@@ -111,17 +113,17 @@ export async function release(
     return released;
   } catch (thrown) {
     throw await undone(place, thrown);
-  }
-}
   } finally {
     place.lease.end();
+  }
+}
 
 async function carryOut(place: Place, definition: Definition, options: ReleaseOptions): Promise<Released> {
   const { context, app_name, status } = place;
   const version = await begin(place, definition, options);
+  place.lease.begin(version);
   status.say(`Release ${version} of ${app_name}: ${imageText(definition)}, ${definition.strategy}`);
   const end = (outcome: "complete" | "failed") =>
-  place.lease.begin(version);
     context.client.call("POST /v1/apps/:app_name/releases/:version", {
       params: { app_name, version: String(version) },
       body: { status: outcome, ...(place.failure === undefined ? {} : { failure: place.failure }) },
@@ -139,12 +141,12 @@ async function carryOut(place: Place, definition: Definition, options: ReleaseOp
     });
   }
   const made = await plan(context, app_name, definition, options);
+  await clearLeftovers(place, made.leftovers);
   const rollout = new Rollout(place, version);
   await rollout.run(made);
-  await clearLeftovers(place, made.leftovers);
+  place.lease.signal.throwIfAborted();
   await end("complete");
   place.undo.clear();
-  place.lease.signal.throwIfAborted();
   await rollout.finish(made);
   return { version, image: definition.image, image_digest: definition.digest ?? "", plan: made };
 }
@@ -165,9 +167,9 @@ async function begin({ context, app_name }: Place, definition: Definition, optio
       definition,
       image,
       image_digest: digest,
+      lease_ttl: LEASE_S,
       after: releases[0]?.version ?? 0,
     },
-      lease_ttl: LEASE_S,
   });
   return version;
 }

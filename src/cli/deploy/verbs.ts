@@ -145,6 +145,7 @@ async function deployImage(context: Context, input: Input, image: string): Promi
   if (input.options["dryRun"] === true) return await reported(context, app_name, definition, { adopt });
   const done = await release(context, app_name, definition, {
     adopt,
+    image_checks: true,
     description: "deploy",
     message: textOption(input, "message"),
     timing: timingOf(input),
@@ -176,6 +177,7 @@ async function deployed(
     return { data: { app_name, ...results[0], builds: results }, text: results.map(referenceOf).join("\n") };
   const done = await release(context, app_name, withBuilt(definition, builds, built), {
     secrets,
+    image_checks: true,
     description: "deploy",
     message: textOption(input, "message"),
     git,
@@ -211,7 +213,7 @@ const diff: Verb = {
   examples: ["hangar diff"],
   async run(context, input) {
     const { app_name, definition: named } = deployInput(context, input);
-    const definition = await pinned(context, app_name, named).catch((thrown: unknown) => {
+    const definition = await pinned(context, app_name, named, { image_checks: true }).catch((thrown: unknown) => {
       // Without the app or image there is no digest to compare.
       if (thrown instanceof ClientError && thrown.http === 404) return named;
       throw thrown;

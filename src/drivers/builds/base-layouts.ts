@@ -18,13 +18,13 @@ import {
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import type { Clock } from "#core/clock.ts";
-import type { HeldImage, ImageDetails } from "#machines/runtime/image-source.ts";
+import type { HeldImage, ImageDetails, ImageHealthcheck } from "#machines/runtime/image-source.ts";
 import { detach, MS, mount } from "../linux/calls.ts";
 import { program } from "../linux/program.ts";
 
 const PACK_MS = 10 * 60_000;
 /** Changes when what a layout says does. */
-const VERSION = 2;
+const VERSION = 3;
 const MEDIA = "application/vnd.oci.image";
 
 export class BaseLayouts {
@@ -122,12 +122,22 @@ function configOf(
       Labels: labels,
       ExposedPorts: Object.fromEntries(exposed_ports.map((port) => [port, {}])),
       ...(config.stop_signal === undefined ? {} : { StopSignal: config.stop_signal }),
+      ...(config.healthcheck === undefined ? {} : { Healthcheck: dockerHealthcheck(config.healthcheck) }),
     },
     rootfs: { type: "layers", diff_ids: [diff_id] },
     // Without a time buildah writes the current one into the image, and nothing is found in its cache.
     history: [{ created: "1970-01-01T00:00:00Z", created_by: "base image", empty_layer: false }],
   };
 }
+
+const NS_PER_MS = 1_000_000;
+
+const dockerHealthcheck = ({ test, interval_ms, timeout_ms, start_period_ms }: ImageHealthcheck): object => ({
+  Test: test,
+  Interval: (interval_ms ?? 0) * NS_PER_MS,
+  Timeout: (timeout_ms ?? 0) * NS_PER_MS,
+  StartPeriod: (start_period_ms ?? 0) * NS_PER_MS,
+});
 
 /** One tar of all layers together, as `layer` in the folder. */
 async function packTree(layers: readonly string[], dir: string): Promise<{ digest: string; size: number }> {

@@ -35,7 +35,7 @@ export function buildScript(request: BuildRequest, bases: readonly BaseImage[], 
   const tag = `localhost/hangar-output/${request.app_name}:latest`;
   const options = [
     "--layers",
-    // Without it SHELL is ignored: the OCI format has no field for it.
+    // Without it SHELL and HEALTHCHECK are ignored: the OCI format has no fields for them.
     "--format docker",
     // Who may change the root directory leaves that of the step, and writes to the cache that other apps build from.
     "--cap-drop CAP_SYS_CHROOT",
@@ -74,7 +74,7 @@ export function buildScript(request: BuildRequest, bases: readonly BaseImage[], 
     ]),
     `buildah bud ${options.join(" ")} ${INPUT}/context`,
     "rm -rf /dev/shm/secrets",
-    `buildah push -q -D ${quoted(tag)} oci-archive:${DISK}${OUTPUT}`,
+    `buildah push -q -D ${quoted(tag)} docker-archive:${DISK}${OUTPUT}`,
     "",
   ].join("\n");
 }

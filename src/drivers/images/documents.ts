@@ -2,7 +2,7 @@
  * Parses manifests, indexes and configs, validating every field, because they come from untrusted sources. Both
  * formats, OCI and Docker's schema 2, have the same fields.
  */
-import type { ImageConfig } from "#machines/runtime/image-source.ts";
+import type { ImageConfig, ImageHealthcheck } from "#machines/runtime/image-source.ts";
 import { isDigest } from "#machines/runtime/images.ts";
 import type { ImageLimits } from "./limits.ts";
 import { refuseImage } from "./refusal.ts";
@@ -100,6 +100,7 @@ export function readConfig(document: Json, layers: number): ImageDocument {
       user: text(own["User"]),
       working_dir: text(own["WorkingDir"]),
       ...(text(own["StopSignal"]) === "" ? {} : { stop_signal: text(own["StopSignal"]) }),
+      ...healthcheck(object(own["Healthcheck"])),
     },
   };
 }
@@ -159,6 +160,20 @@ function texts(value: unknown): Record<string, string> {
   return Object.fromEntries(
     Object.entries(object(value)).filter((pair): pair is [string, string] => typeof pair[1] === "string"),
   );
+}
+
+const NS_PER_MS = 1_000_000;
+const TIMES = { interval_ms: "Interval", timeout_ms: "Timeout", start_period_ms: "StartPeriod" } as const;
+
+/** Docker's field, which images in OCI's format may have as well. Times are in nanoseconds; 0 is Docker's default. */
+function healthcheck(value: Json): { healthcheck?: ImageHealthcheck } {
+  const test = strings(value["Test"]);
+  if (test.length === 0) return {};
+  const times = Object.entries(TIMES).flatMap(([ours, theirs]) => {
+    const time = value[theirs];
+    return typeof time === "number" && time >= NS_PER_MS ? [[ours, Math.round(time / NS_PER_MS)] as const] : [];
+  });
+  return { healthcheck: { test, ...Object.fromEntries(times) } };
 }
 
 function environment(value: unknown): Record<string, string> {

@@ -41,7 +41,10 @@ export function imageRoutes(images: ImageCatalog): Row[] {
 }
 
 /** Image names are resolved per app, because they resolve per organization. */
-export function imageResolveRoutes({ apps, machines }: Pick<RouteParts, "apps" | "machines">): Row[] {
+export function imageResolveRoutes(
+  { apps, machines }: Pick<RouteParts, "apps" | "machines">,
+  images: Pick<ImageCatalog, "show">,
+): Row[] {
   return [
     route("GET /v1/apps/:app_name/images/resolve", {
       summary: "Resolve an image name to the digest a machine of the app would boot",
@@ -55,7 +58,14 @@ export function imageResolveRoutes({ apps, machines }: Pick<RouteParts, "apps" |
         checkImageName(image, "query.image");
         const { org_id } = await apps.get(appOf(admitted).name);
         const ref = await machines.resolveImage(image, org_id, signal).catch(missing);
-        return { image, digest: ref.digest, reference: pinnedReference(image, ref) };
+        const here = await images.show(image, org_id).catch(() => undefined);
+        const healthcheck = here?.digest === ref.digest ? here.config.healthcheck : undefined;
+        return {
+          image,
+          digest: ref.digest,
+          reference: pinnedReference(image, ref),
+          ...(healthcheck ? { healthcheck } : {}),
+        };
       },
     }),
   ];

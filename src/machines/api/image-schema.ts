@@ -22,10 +22,21 @@ export const ImageQuery = Type.Object({
 
 export const ResolveQuery = Type.Object({ image: ImageQuery.properties.image });
 
+const Healthcheck = Type.Object(
+  {
+    test: Type.Array(Type.String(), { description: "`NONE`, `CMD` and words, or `CMD-SHELL` and a line." }),
+    interval_ms: Type.Optional(Type.Integer()),
+    timeout_ms: Type.Optional(Type.Integer()),
+    start_period_ms: Type.Optional(Type.Integer()),
+  },
+  { description: "The HEALTHCHECK of its Dockerfile." },
+);
+
 export const ResolvedImage = Type.Object({
   image: Text("The requested name."),
   digest: Text("The digest that the name resolves to now."),
   reference: Text("The name pinned to that digest, for a machine's `config.image`: `web:1@sha256:…`"),
+  healthcheck: Type.Optional(Healthcheck),
 });
 
 export const ImportQuery = Type.Object({
@@ -76,6 +87,7 @@ export const ImageDetailsResponse = Type.Object(
       user: Type.String(),
       working_dir: Type.String(),
       stop_signal: Type.Optional(Type.String()),
+      healthcheck: Type.Optional(Healthcheck),
     }),
     labels: Type.Record(Type.String(), Type.String()),
     exposed_ports: Type.Array(Type.String()),

@@ -9,7 +9,6 @@ import { MACHINE_LIMITS } from "../limits.ts";
 import type { Machine } from "../types.ts";
 import { actionRoutes } from "./action-routes.ts";
 import { eventRoutes } from "./event-routes.ts";
-import { imageResolveRoutes } from "./image-routes.ts";
 import { leaseRoutes } from "./lease-routes.ts";
 import { logRoutes } from "./log-routes.ts";
 import { metadataRoutes } from "./metadata-routes.ts";
@@ -33,7 +32,6 @@ export function machineRoutes(parts: RouteParts): Row[] {
     ...runRoutes(parts),
     ...terminalRoutes(parts),
     ...tunnelRoutes(parts),
-    ...imageResolveRoutes(parts),
   ];
 }
 

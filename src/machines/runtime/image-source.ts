@@ -54,6 +54,16 @@ export interface ImageConfig {
   user: string;
   working_dir: string;
   stop_signal?: string;
+  healthcheck?: ImageHealthcheck;
+}
+
+/** The HEALTHCHECK of a Dockerfile, as Docker's image configs have it. */
+export interface ImageHealthcheck {
+  /** `NONE`, `CMD` and words, or `CMD-SHELL` and a line. */
+  test: string[];
+  interval_ms?: number;
+  timeout_ms?: number;
+  start_period_ms?: number;
 }
 
 /**
