@@ -1,6 +1,6 @@
 /**
- * From a folder to a URL with `hangar launch` and `hangar deploy`: static files, and Flask as Debian has it, on a base made of
- * Debian's packages, no registry; then the same folder again, and with another line in it.
+ * From a folder to a URL with `hangar launch` and `hangar deploy`: static files, Flask, Express and Sinatra as Debian has them,
+ * Go and PHP, on bases made of Debian's packages, no registry; then the same folder again, and with another line in it.
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -37,6 +37,58 @@ const APPS: Record<string, App> = {
     files: {
       "requirements.txt": "flask\n",
       "app.py": `from flask import Flask\n\napp = Flask(__name__)\n\n@app.get("/")\ndef index():\n    return "hello from python\\n"\n`,
+    },
+  },
+  node: {
+    base: "node",
+    include: "node-express",
+    is: /Node: package\.json has a start script/,
+    files: {
+      "package.json": JSON.stringify({ dependencies: { express: "^4.18.2" }, scripts: { start: "node server.js" } }),
+      "server.js": `const app = require("express")();
+
+app.get("/", (request, response) => response.send("hello from node\\n"));
+app.listen(process.env.PORT);
+`,
+    },
+  },
+  ruby: {
+    base: "ruby",
+    include: "ruby-sinatra,puma",
+    is: /Ruby: it has a Gemfile and config\.ru/,
+    files: {
+      Gemfile: `source "https://rubygems.org"\n\ngem "sinatra"\ngem "puma"\n`,
+      "config.ru": `require "./app"\nrun Sinatra::Application\n`,
+      "app.rb": `require "sinatra"\n\nget("/") { "hello from ruby\\n" }\n`,
+    },
+  },
+  php: {
+    base: "php",
+    is: /PHP: it has composer\.json/,
+    files: {
+      "composer.json": JSON.stringify({ require: { php: ">=8" }, autoload: { "psr-4": { "Shop\\": "src/" } } }),
+      "public/index.php": `<?php\nrequire __DIR__ . "/../vendor/autoload.php";\necho (new Shop\\Page())->text();\n`,
+      "src/Page.php": `<?php\nnamespace Shop;\n\nclass Page {\n  function text() {\n    return "hello from php\\n";\n  }\n}\n`,
+    },
+  },
+  go: {
+    base: "go",
+    is: /Go: go\.mod asks for Go 1\.19/,
+    files: {
+      "go.mod": "module example.com/shop\n\ngo 1.19\n",
+      "main.go": `package main
+
+import (
+\t"fmt"
+\t"net/http"
+\t"os"
+)
+
+func main() {
+\thttp.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, "hello from go") })
+\thttp.ListenAndServe(":"+os.Getenv("PORT"), nil)
+}
+`,
     },
   },
 };
@@ -103,7 +155,7 @@ suite("a folder becomes a URL", { skip, timeout: 60 * 60_000 }, () => {
       assert.match(changed, /sent 1 files/);
       assert.equal(await curl(name), `changed in ${name}\n`);
       // Dependencies are in steps before the code.
-      const slow = steps(first).ran.filter((text) => /^RUN (python3|pip)/.test(text));
+      const slow = steps(first).ran.filter((text) => /^RUN (python3|pip|node|npm|bundle|go mod)/.test(text));
       assert.deepEqual(
         slow.filter((text) => steps(changed).ran.includes(text)),
         [],

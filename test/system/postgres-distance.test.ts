@@ -112,7 +112,7 @@ async function holdToBounds(t: TestContext, relay: Relay, all: readonly Case[]):
       ({ trips, ms }) => `${one.name}: ${trips} round trips, ${ms.toFixed(1)} ms at ${2 * DELAY_MS} ms of distance`,
       (error: unknown) => {
         failed.push(String(error));
-        return error.message;
+        return String(error);
       },
     );
     t.diagnostic(await done);

@@ -7,7 +7,12 @@ type Dockerfile = (base: string) => string;
 
 const lines = (...text: (string | false)[]): string => `${text.filter((line) => line !== false).join("\n")}\n`;
 const command = (argv: readonly string[]): string => `CMD ${JSON.stringify(argv)}`;
+/** Made by `hangar images base`: what Debian has as packages can be in it. */
+const isOwnBase = (base: string): boolean => base.startsWith("hangar/");
 const LISTENS = [`ENV PORT=${PORT}`, `EXPOSE ${PORT}`] as const;
+
+/** Debian's Node finds its packages (node-express) by itself; npm does not know them. */
+const NODE_HAS_ALL = `node -e 'Object.keys(require("./package.json").dependencies ?? {}).forEach((name) => require.resolve(name))'`;
 
 export const nodeImage =
   ({ command: words, locked, builds }: { command: string[]; locked: boolean; builds: boolean }): Dockerfile =>
@@ -17,7 +22,7 @@ export const nodeImage =
       "WORKDIR /app",
       "COPY package*.json ./",
       // The build needs development dependencies, which are removed afterwards.
-      `RUN ${locked ? "npm ci" : "npm install"}${builds ? "" : " --omit=dev"}`,
+      `RUN ${!locked && isOwnBase(base) ? `${NODE_HAS_ALL} || ` : ""}${locked ? "npm ci" : "npm install"}${builds ? "" : " --omit=dev"}`,
       "COPY . .",
       builds && "RUN npm run build && npm prune --omit=dev",
       "ENV NODE_ENV=production",
@@ -67,7 +72,8 @@ export const rubyImage =
       "RUN command -v make || (apt-get update && apt-get install -y --no-install-recommends build-essential)",
       "WORKDIR /app",
       "COPY Gemfile* ./",
-      "RUN bundle install",
+      // Gems of the image (ruby-sinatra) count as installed.
+      "RUN bundle install --local || bundle install",
       "COPY . .",
       ...LISTENS,
       command(argv),
@@ -80,7 +86,7 @@ export const phpImage =
       `FROM ${base}`,
       "WORKDIR /app",
       "COPY . .",
-      composer && "COPY --from=composer:2 /usr/bin/composer /usr/bin/composer",
+      composer && !isOwnBase(base) && "COPY --from=composer:2 /usr/bin/composer /usr/bin/composer",
       composer && "RUN composer install --no-dev",
       ...LISTENS,
       command(["php", "-S", `0.0.0.0:${PORT}`, "-t", root]),
