@@ -57,7 +57,7 @@ export function fixtureImages(images: Record<string, FixtureImage>): ImageSource
     const image = images[name];
     if (!image) throw new Error(`there is no image ${name}`);
     const config = { entrypoint: [], cmd: [], env: {}, user: "", working_dir: "", ...image.config };
-    return { ref: ref(name), layers: image.layers, config };
+    return { ref: ref(name), layers: image.layers, config, architecture: "amd64", labels: {}, exposed_ports: [] };
   };
   return {
     resolve: async (name) => find(name).ref,

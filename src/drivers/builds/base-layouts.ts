@@ -18,7 +18,7 @@ import {
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import type { Clock } from "#core/clock.ts";
-import type { HeldImage, ImageDetails, ImageHealthcheck } from "#machines/runtime/image-source.ts";
+import type { HeldImage, ImageHealthcheck } from "#machines/runtime/image-source.ts";
 import { detach, MS, mount } from "../linux/calls.ts";
 import { program } from "../linux/program.ts";
 
@@ -40,21 +40,21 @@ export class BaseLayouts {
   }
 
   /** Puts the image's layout into the folder `target`, made when it is not here yet. */
-  async put(image: HeldImage, details: ImageDetails, target: string): Promise<void> {
+  async put(image: HeldImage, target: string): Promise<void> {
     const layout = join(this.#dir, `${VERSION}-${image.ref.digest.replace(":", "-")}`);
-    await this.#makeOnce(image, details, layout);
+    // Another build may have removed it while this one waited. From here to the links nothing is waited for.
+    while (!existsSync(layout)) await this.#makeOnce(image, layout);
     const now = this.#clock.now() / 1000;
     utimesSync(layout, now, now);
     linkTree(layout, target);
     this.#forgetOldest();
   }
 
-  /** Concurrent builds, of any organization, share one run that creates it. */
-  async #makeOnce(image: HeldImage, details: ImageDetails, layout: string): Promise<void> {
+  /** Builds at the same time, of any organization, wait for the one that makes it; when that fails, the next one tries. */
+  async #makeOnce(image: HeldImage, layout: string): Promise<void> {
     const making = this.#making.get(layout);
-    if (making) return await making;
-    if (existsSync(layout)) return;
-    const made = this.#make(image, details, layout).finally(() => this.#making.delete(layout));
+    if (making) return await making.catch(() => {});
+    const made = this.#make(image, layout).finally(() => this.#making.delete(layout));
     this.#making.set(layout, made);
     await made;
   }
@@ -68,7 +68,7 @@ export class BaseLayouts {
       }
   }
 
-  async #make(image: HeldImage, details: ImageDetails, layout: string): Promise<void> {
+  async #make(image: HeldImage, layout: string): Promise<void> {
     const part = `${layout}.part`;
     detachQuietly(join(part, "root"));
     rmSync(part, { recursive: true, force: true });
@@ -82,7 +82,7 @@ export class BaseLayouts {
       return { digest: `sha256:${hex}`, size: bytes.length };
     };
     renameSync(join(part, "layer"), join(blobs, layer.digest.slice("sha256:".length)));
-    const config = keep(configOf(image, details, layer.digest));
+    const config = keep(configOf(image, layer.digest));
     const manifest = keep({
       schemaVersion: 2,
       mediaType: `${MEDIA}.manifest.v1+json`,
@@ -105,11 +105,7 @@ export class BaseLayouts {
   }
 }
 
-function configOf(
-  { config }: HeldImage,
-  { architecture, labels, exposed_ports }: ImageDetails,
-  diff_id: string,
-): object {
+function configOf({ config, architecture, labels, exposed_ports }: HeldImage, diff_id: string): object {
   return {
     architecture,
     os: "linux",

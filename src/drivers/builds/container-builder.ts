@@ -173,7 +173,7 @@ export class ContainerBuilder implements Builder {
     const holder = `${id}-base`;
     try {
       const held = await images.hold({ id: holder, org_id }, await images.resolve(name, org_id, signal), signal);
-      await this.#bases.put(held, await images.show(name, org_id), target);
+      await this.#bases.put(held, target);
       return { digest: held.ref.digest, env: held.config.env };
     } finally {
       await images.release(holder);

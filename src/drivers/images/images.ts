@@ -164,6 +164,9 @@ export class Images implements ImageSource, ImageCatalog, ImageFiles {
       ref: { ...ref, ...imageRef(reference, image) },
       layers: folders.slice(lowest).map(({ folder }) => folder),
       config: image.document.config,
+      architecture: image.document.architecture,
+      labels: image.document.labels,
+      exposed_ports: image.document.exposed_ports,
     };
   }
 

@@ -30,6 +30,9 @@ export interface HeldImage {
   /** Directories of the unpacked layers, lowest first. Owners are as in the image; whiteouts in overlayfs form. */
   layers: readonly string[];
   config: ImageConfig;
+  architecture: string;
+  labels: Readonly<Record<string, string>>;
+  exposed_ports: readonly string[];
 }
 
 /** Reads files of images without a machine. */

@@ -32,6 +32,9 @@ const held = (config: Partial<ImageConfig> = {}) => ({
   ref: aMachine().image_ref,
   layers: [],
   config: { ...image, ...config },
+  architecture: "amd64",
+  labels: {},
+  exposed_ports: [],
 });
 
 suite("processes of a machine", () => {

@@ -68,9 +68,10 @@ function image(dir: string): ImageSource {
   copyFileSync(BUSYBOX, join(layer, "bin/busybox"));
   const ref = { registry: "", repository: "trial", digest: "" };
   const config = { entrypoint: [], cmd: [], env: {}, user: "", working_dir: "" };
+  const held = { ref, layers: [layer], config, architecture: "", labels: {}, exposed_ports: [] };
   return {
     resolve: async () => ref,
-    hold: async () => ({ ref, layers: [layer], config }),
+    hold: async () => held,
     release: async () => {},
   };
 }
