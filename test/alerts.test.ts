@@ -143,6 +143,30 @@ suite("alerts", () => {
     assert.deepEqual(names, ["default"], "they are deleted with the app");
   });
 
+  test("an app's own rules do not get labels of other apps through info()", async (t) => {
+    const platform = await testPlatform(t);
+    const target = { job: "same", instance: "same" };
+    for (const app of ["web", "other"]) {
+      await platform.ask("POST /v1/apps", { body: { app_name: app } });
+      await write(platform, "errors", { app, ...target }, 9);
+    }
+    await write(platform, "target_info", { app: "other", ...target, of_other: "yes" }, 1);
+    await write(platform, "build_info", { app: "web", ...target, of_web: "yes" }, 1);
+    const rules = ["info(errors)", 'info(errors, {__name__=~".+_info"})'].map((expr, at) => ({
+      record: `seen:${at}`,
+      expr,
+    }));
+    const content = JSON.stringify({ groups: [{ name: "web", interval: "1s", rules }] });
+    const put = await platform.ask("PUT /v1/apps/web/alerts/rules", { body: { content } });
+    assert.equal(put.status, 200, put.text);
+    const series = await until("the rules", async () => {
+      const { body } = await platform.ask(`GET ${PROMETHEUS}/query?query={__name__=~"seen:.%2B"}`);
+      const found = body.data.result as { metric: Record<string, string> }[];
+      return found.length === 2 && found;
+    });
+    for (const { metric } of series) assert.equal(metric["of_other"], undefined, JSON.stringify(metric));
+  });
+
   test("the built-in rules are shown, replaced, switched off and brought back", async (t) => {
     const platform = await testPlatform(t);
     const built_in = (await platform.ask(`GET ${RULES}/default`)).body;

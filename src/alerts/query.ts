@@ -2,6 +2,7 @@
 import { BatchBuilder, spell } from "#metrics/batch-builder.ts";
 import type { MetricsEngine } from "#metrics/engine/engine.ts";
 import type { Dialect } from "#metrics/promql/ast.ts";
+import type { Matcher } from "#metrics/source.ts";
 import { ALERT_LIMITS } from "./limits.ts";
 import type { Append } from "./rules/group.ts";
 import type { QueryFunction, Sample } from "./rules/types.ts";
@@ -21,7 +22,8 @@ export interface QueryScope {
 }
 
 export function queryFunction(engine: () => Engine, { org_id, app_name, dialect }: QueryScope): QueryFunction {
-  const narrow = app_name === null ? async (expr: string) => expr : narrowing(app_name, dialect ?? "metricsql");
+  const within = app_name === null ? undefined : ({ name: "app", op: "=", value: app_name } as const);
+  const narrow = within ? narrowing(within, dialect ?? "metricsql") : async (expr: string) => expr;
   return async (expr, at_ms) => {
     const request = {
       query: await narrow(expr),
@@ -29,6 +31,7 @@ export function queryFunction(engine: () => Engine, { org_id, app_name, dialect 
       end_ms: at_ms,
       limits: { time_ms: ALERT_LIMITS.query_ms },
       ...(dialect ? { dialect } : {}),
+      ...(within ? { within: [within] } : {}),
     };
     const bytes = await engine().query(org_id, request);
     return samplesOf((JSON.parse(new TextDecoder().decode(bytes)) as Response).data);
@@ -49,11 +52,11 @@ const WORDS: Record<string, number> = {
 const numberOf = (text: string): number => WORDS[text] ?? Number(text);
 
 /** Narrows expressions once; a rule's expression is always the same. */
-function narrowing(app_name: string, dialect: Dialect): (expr: string) => Promise<string> {
+function narrowing(within: Matcher, dialect: Dialect): (expr: string) => Promise<string> {
   const known = new Map<string, string>();
   return async (expr) => {
     const { narrowed } = await import("#metrics/promql/narrow.ts");
-    const found = known.get(expr) ?? narrowed(expr, dialect, { name: "app", op: "=", value: app_name });
+    const found = known.get(expr) ?? narrowed(expr, dialect, within);
     if (known.size < ALERT_LIMITS.rules_per_file) known.set(expr, found);
     return found;
   };

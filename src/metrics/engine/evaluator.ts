@@ -3,7 +3,7 @@ import { instant, type RollupCache, range } from "../promql/engine.ts";
 import { writeResult } from "../promql/json.ts";
 import type { QueryLimits } from "../promql/limits.ts";
 import type { QueryResult } from "../promql/results.ts";
-import type { SampleSource } from "../source.ts";
+import type { Matcher, SampleSource } from "../source.ts";
 import { TRUNCATED } from "../truncate.ts";
 
 /** A query at one time, or on a grid when it has a step. */
@@ -19,6 +19,11 @@ export interface QueryRequest {
   limits?: Partial<QueryLimits>;
   /** Maximum number of series; further ones are omitted with a warning. Absent or 0 means all. */
   limit?: number;
+  /**
+   * What every series that is read must match. For queries whose selectors have these matchers already: it covers what is
+   * read without a selector, as `info()` does. Cached results do not depend on it.
+   */
+  within?: readonly Matcher[];
 }
 
 /** Cached state of one org. */
@@ -48,12 +53,17 @@ function firstSeries(result: QueryResult, limit: number | undefined): QueryResul
   return { ...result, data: { ...data, series: data.series.slice(0, limit) }, warnings: [...warnings, TRUNCATED] };
 }
 
+const narrowedSource = (source: SampleSource, within: readonly Matcher[]): SampleSource => ({
+  select: (selection) =>
+    source.select({ ...selection, selector: selection.selector.map((group) => [...group, ...within]) }),
+});
+
 /** The module the worker loads by default. */
 export const evaluator: Evaluator = {
-  evaluate(source, { query, start_ms, end_ms, step_ms, dialect, nocache, limits, limit }, isCancelled, memory) {
+  evaluate(source, { query, start_ms, end_ms, step_ms, dialect, nocache, limits, limit, within }, isCancelled, memory) {
     const input = {
       query,
-      source,
+      source: within ? narrowedSource(source, within) : source,
       isCancelled,
       ...(nocache ? {} : memory),
       ...(dialect ? { dialect } : {}),
