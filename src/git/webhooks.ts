@@ -203,6 +203,8 @@ export class GitWebhooks {
     const app = webhook && (await appOf(webhook.app_id));
     const { branch } = delivery;
     if (!webhook || !app || branch === null) return { result: "the webhook was deleted in the meantime" };
+    // First: a webhook of a revoked token deletes and fetches nothing, either.
+    const token = await deployToken(sealer.open(place(webhook.id, "token"), webhook.token).toString(), app);
     const deploy_branch = await deployBranch(app.id);
     const is_live = branch === deploy_branch;
     if (!is_live && delivery.action === "close") return { result: await this.#drop(app, branch) };
@@ -218,7 +220,6 @@ export class GitWebhooks {
     if (head === undefined) return { result: is_live ? `${branch} is not there` : await this.#drop(app, branch) };
     if (!is_live && !(await previews.wants(app.id, branch)))
       return { result: `${app.name} has no previews; hangar previews settings on --app ${app.name}` };
-    const token = await deployToken(sealer.open(place(webhook.id, "token"), webhook.token).toString(), app);
     let result = "";
     await this.#parts.turns.take(
       app.id,

@@ -220,6 +220,35 @@ suite("Git webhooks", { skip }, () => {
     assert.equal((await send("ping", {})).status, 404);
   });
 
+  test("a webhook of a revoked maker deletes no preview", async (t) => {
+    const { platform, work, send, ended } = await scene(t);
+    const { ask } = platform;
+    work.commit("Begin", { "hangar.toml": APP_FILE });
+    work.git("checkout", "-q", "-b", "feature");
+    const commit = work.commit("A feature");
+    work.git("push", "-q", "origin", "main", "feature");
+    await send("push", pushEvent("feature", commit));
+    assert.equal((await ended()).git_commit, commit);
+    const previews = async () => (await ask("GET /v1/apps/web/previews")).body.previews;
+    const before = await previews();
+    assert.equal(before.length, 1);
+    const tokens = (await ask("GET /v1/orgs/personal/tokens")).body.tokens as { id: string; name: string }[];
+    for (const { id, name } of tokens)
+      if (name === "Git webhook of web") await ask(`DELETE /v1/orgs/personal/tokens/${id}`);
+    work.git("push", "-q", "origin", ":feature");
+    for (const [event, payload] of [
+      ["pull_request", pullRequest("closed", "feature")],
+      ["push", pushEvent("feature", ZEROS)],
+      ["delete", { ref: "feature", ref_type: "branch", repository: { full_name: "acme/shop" } }],
+    ] as const) {
+      assert.equal((await send(event, payload)).status, 202);
+      const { state, result } = await ended();
+      assert.equal(state, "failed", result);
+      assert.match(result, /The token that made this webhook is no longer good.*revoked/);
+      assert.deepEqual(await previews(), before);
+    }
+  });
+
   test("a failed deploy is reported in the delivery, keeps the branch, and a repeated event retries it", async (t) => {
     const { platform, work, send, ended } = await scene(t);
     const broken = work.commit("Break it", { "hangar.toml": "port = [\n" });
