@@ -36,6 +36,8 @@ interface Pushed {
   type: string;
   encoding: string;
   query: URLSearchParams;
+  /** The body without its Content-Encoding. */
+  unpack(): Promise<Uint8Array>;
 }
 
 const V2 = /proto\s*=\s*io\.prometheus\.write\.v2\.Request/;
@@ -58,19 +60,50 @@ export class PushReceiver {
       const admit = (again: Caller) => this.#parts.guard.admit(again, "write org", { org_slug });
       const { id: org_id } = orgOf(await admit(caller));
       const allowed = whileAllowed(admit);
-      const answer = await this.#counted(org_id, request, async () => {
+      const answer = await this.#counted(org_id, request, async (count) => {
         const body = await readBody(request, this.#parts.clock, allowed);
         const { "content-type": type = "", "content-encoding": encoding = "" } = request.headers;
-        return await answering(() => work({ org_id, body, type, encoding: String(encoding), query: url.searchParams }));
+        const unpack = async (): Promise<Uint8Array> => {
+          const bytes = await unpacked(body, encoding);
+          if (bytes !== body) count(bytes.length);
+          return bytes;
+        };
+        return await answering(() => work({ org_id, body, type, encoding, query: url.searchParams, unpack }));
       });
       takeOver();
       respond(response, request_id, answer);
     };
   }
 
-  /** Counts the body while it is held. One without a length counts as the longest. */
-  async #counted<T>(org_id: string, request: IncomingMessage, work: () => Promise<T>): Promise<T> {
-    const bytes = Math.min(Number(request.headers["content-length"] ?? PUSH_LIMITS.push_bytes), PUSH_LIMITS.push_bytes);
+  /**
+   * Counts the body while it is held, and what it is unpacked to. One without a length counts as the longest; few bytes
+   * unpack to many, so these are counted as soon as they are there.
+   */
+  async #counted<T>(
+    org_id: string,
+    { headers }: IncomingMessage,
+    work: (count: (bytes: number) => void) => Promise<T>,
+  ): Promise<T> {
+    let counted = 0;
+    const count = (bytes: number): void => {
+      this.#count(org_id, bytes);
+      counted += bytes;
+    };
+    try {
+      count(Math.min(Number(headers["content-length"] ?? PUSH_LIMITS.push_bytes), PUSH_LIMITS.push_bytes));
+      return await work(count);
+    } catch (thrown) {
+      if (thrown instanceof BadWire) throw new ApiError("invalid_request", thrown.message, { cause: thrown });
+      throw thrown;
+    } finally {
+      this.#all -= counted;
+      const left = (this.#busy.get(org_id) ?? 0) - counted;
+      if (left > 0) this.#busy.set(org_id, left);
+      else this.#busy.delete(org_id);
+    }
+  }
+
+  #count(org_id: string, bytes: number): void {
     const own = (this.#busy.get(org_id) ?? 0) + bytes;
     if (own > PUSH_LIMITS.org_push_bytes)
       fail("rate_limited", "the organization pushes more at once than the limit org_push_bytes allows; send it again", {
@@ -82,21 +115,10 @@ export class PushReceiver {
       });
     this.#busy.set(org_id, own);
     this.#all += bytes;
-    try {
-      return await work();
-    } catch (thrown) {
-      if (thrown instanceof BadWire) throw new ApiError("invalid_request", thrown.message, { cause: thrown });
-      throw thrown;
-    } finally {
-      this.#all -= bytes;
-      const left = (this.#busy.get(org_id) ?? 0) - bytes;
-      if (left > 0) this.#busy.set(org_id, left);
-      else this.#busy.delete(org_id);
-    }
   }
 
-  readonly remoteWrite = this.relay(async ({ org_id, body, type, encoding }) => {
-    if (V2.test(type)) return await this.#remoteWrite2(org_id, await unpacked(body, encoding));
+  readonly remoteWrite = this.relay(async ({ org_id, body, type, encoding, unpack }) => {
+    if (V2.test(type)) return await this.#remoteWrite2(org_id, await unpack());
     // Senders of the first version always use snappy, and the engine unpacks it.
     const snappy = encoding === "" || encoding === "snappy" ? body : undefined;
     if (!snappy)
@@ -114,22 +136,22 @@ export class PushReceiver {
     return { status: 204, headers: written(result.samples) };
   }
 
-  readonly importJson = this.relay(async ({ org_id, body, encoding }) => {
-    await this.#append(org_id, decodeJsonLines(await unpacked(body, encoding)));
+  readonly importJson = this.relay(async ({ org_id, unpack }) => {
+    await this.#append(org_id, decodeJsonLines(await unpack()));
     return { status: 204 };
   });
 
-  readonly importPrometheus = this.relay(async ({ org_id, body, encoding, query }) => {
+  readonly importPrometheus = this.relay(async ({ org_id, query, unpack }) => {
     const given = Number(query.get("timestamp") ?? Number.NaN);
     const timestamp_ms = Number.isSafeInteger(given) ? given : this.#parts.clock.now();
-    const text = Uint8Array.from(await unpacked(body, encoding));
+    const text = Uint8Array.from(await unpack());
     const result = await this.#parts.engine().importText(org_id, text, { format: "prometheus", timestamp_ms });
     refuseDropped(result);
     return { status: 204 };
   });
 
-  readonly otlp = this.relay(async ({ org_id, body, type, encoding }) => {
-    const bytes = await unpacked(body, encoding);
+  readonly otlp = this.relay(async ({ org_id, type, unpack }) => {
+    const bytes = await unpack();
     const isJson = /^application\/json\b/i.test(type);
     if (!isJson && !/^application\/x-protobuf\b/i.test(type))
       fail("unsupported_media_type", "OTLP metrics are application/x-protobuf or application/json");
