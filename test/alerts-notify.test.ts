@@ -35,8 +35,8 @@ async function sink(t: TestContext): Promise<Sink> {
   return found;
 }
 
-async function write(platform: TestPlatform, labels: Record<string, string>, value: number) {
-  const org = (await platform.ask("GET /v1/orgs/personal")).body.id;
+async function write(platform: TestPlatform, labels: Record<string, string>, value: number, slug = "personal") {
+  const org = (await platform.ask(`GET /v1/orgs/${slug}`)).body.id;
   const sample = { labels: labelsOf({ __name__: "errors", ...labels }), timestamp: systemClock.now(), value };
   await platform.metrics().append(org, seriesBatch([sample]));
 }
@@ -72,10 +72,10 @@ const config = (url: string, more: object = {}): string =>
     ...more,
   });
 
-async function apply(platform: TestPlatform, content: string): Promise<void> {
-  const put = await platform.ask(`PUT ${ALERTS}/receivers`, { body: { content } });
+async function apply(platform: TestPlatform, content: string, alerts = ALERTS): Promise<void> {
+  const put = await platform.ask(`PUT ${alerts}/receivers`, { body: { content } });
   assert.equal(put.status, 200, put.text);
-  assert.equal((await platform.ask(`PUT ${ALERTS}/rules/fast`, { body: { content: RULES } })).status, 200);
+  assert.equal((await platform.ask(`PUT ${alerts}/rules/fast`, { body: { content: RULES } })).status, 200);
 }
 
 const at = (to: Sink, path: string) => to.bodies.filter((one) => one.path === path).map(({ body }) => body);
@@ -115,7 +115,7 @@ suite("notifications", () => {
       return list.length >= 5 && list.every(({ state }: Body) => state === "delivered");
     });
     const shown = (await platform.ask(`GET ${ALERTS}/receivers`)).text;
-    assert.ok(!shown.includes("s3cret") && !shown.includes("/slack"), "secrets are masked");
+    assert.ok(!/s3cret|\/slack|\/hook|\/topic/.test(shown), `secrets are masked: ${shown}`);
   });
 
   test("a message that was not delivered is delivered after a restart", async (t) => {
@@ -169,6 +169,27 @@ suite("notifications", () => {
     assert.equal(wrong.status, 400);
   });
 
+  test("receivers of one organization that do not answer keep no other organization waiting", async (t) => {
+    const [to, silent] = [await sink(t), createServer()];
+    await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
+    t.after(() => silent.close().closeAllConnections());
+    let asked = 0;
+    silent.on("request", () => asked++);
+    const platform = await testPlatform(t);
+    const { port } = silent.address() as { port: number };
+    // One after the other they would take longer than anybody waits here.
+    const webhook_configs = Array.from({ length: 100 }, (_, i) => ({ url: `http://127.0.0.1:${port}/${i}` }));
+    const slow = JSON.parse(config(to.url)) as { receivers: object[] };
+    slow.receivers = [{ name: "all", webhook_configs }];
+    await write(platform, { app: "web" }, 9);
+    await apply(platform, JSON.stringify(slow));
+    await until("the first one is asked", () => asked > 0);
+    await platform.ask("POST /v1/orgs", { body: { slug: "globex", name: "Globex" } });
+    await write(platform, { app: "shop" }, 9, "globex");
+    await apply(platform, config(to.url), "/v1/orgs/globex/alerts");
+    await until("the other organization is told", () => at(to, "/hook").length > 0);
+  });
+
   test("an organization's token sends to public addresses only, unless the setting allows another", async (t) => {
     const to = await sink(t);
     const platform = await testPlatform(t);
@@ -178,6 +199,13 @@ suite("notifications", () => {
     const tried = await platform.ask(`POST ${ALERTS}/receivers/all/test`, { token });
     for (const { problem } of tried.body.results)
       assert.match(problem, /not a public address.*HANGAR_WEBHOOK_ALLOW_PRIVATE/);
+    const byOperator = await platform.ask(`POST ${ALERTS}/receivers/all/test`);
+    for (const { problem } of byOperator.body.results)
+      assert.match(
+        problem,
+        /not a public address/,
+        "an operator who tries it does not open addresses that others chose",
+      );
     assert.deepEqual(to.bodies, []);
     const allowed = await testPlatform(t, { HANGAR_WEBHOOK_ALLOW_PRIVATE: to.host });
     const own = (await allowed.ask("POST /v1/orgs/personal/tokens", { body: { kind: "org" } })).body.token;

@@ -19,6 +19,9 @@ export interface Hangar extends Engine {
   wait(id: string, state: string): Promise<void>;
 }
 
+/** Ten times a second: a busy box takes its time. */
+const LISTEN_TRIES = 3000;
+
 export async function openHangar({ dir, tar }: Ground, settings: readonly string[] = []): Promise<Hangar> {
   const args = [
     "src/main.ts",
@@ -33,9 +36,10 @@ export async function openHangar({ dir, tar }: Ground, settings: readonly string
     ...settings,
   ];
   const child = spawn(process.execPath, args, { cwd: root, stdio: "ignore" });
-  await until("hangar", async () => {
+  const listening = async (): Promise<void> => {
     if (!existsSync(join(dir, "address"))) throw new Error("it does not listen yet");
-  });
+  };
+  await until("hangar", listening, LISTEN_TRIES);
   const address = readFileSync(join(dir, "address"), "utf8").trim();
   const token = readFileSync(join(dir, "token"), "utf8").trim();
   const ask = asker({ port: Number(new URL(address).port) }, token);

@@ -26,8 +26,12 @@ export const ALERT_LIMITS = {
   least_interval_ms: SECOND,
   /** Timeout of one query of a rule. Past it: the rule's evaluation fails. */
   query_ms: 30 * SECOND,
-  /** Groups evaluated in parallel; further ones wait. */
-  groups_at_once: 4,
+  /** Rule queries of all organizations that run in parallel; further ones wait. */
+  queries_at_once: 4,
+  /** Groups of one organization evaluated in parallel; further ones wait. */
+  org_groups_at_once: 4,
+  /** Rule queries of one organization that run in parallel; further ones wait. */
+  org_queries_at_once: 2,
   /** Duration of a process's claim on a group without renewal. Then another process evaluates the group. */
   claim_ms: MINUTE,
   /** Poll interval for rule files changed by other processes. */

@@ -48,6 +48,9 @@ export class Notifier {
   readonly #configs = new Map<string, Loaded>();
   /** When an organization's alerts were last sent to each Alertmanager, and which. */
   readonly #sent = new Map<string, { at_ms: number; facts: string }>();
+  /** Organizations whose messages are being sent, and those that are looked at again afterwards. */
+  readonly #busy = new Map<string, Promise<void>>();
+  readonly #again = new Set<string>();
   #wake = new AbortController();
   #running: Promise<void> | undefined;
   #forgot_at = 0;
@@ -66,6 +69,7 @@ export class Notifier {
     this.#wake.abort();
     this.#parts.sender.close();
     await this.#running;
+    await Promise.allSettled(this.#busy.values());
   }
 
   /** An alert, a silence or the routes changed. */
@@ -77,12 +81,26 @@ export class Notifier {
     const { clock, log, runner } = this.#parts;
     while (!this.#closing.signal.aborted) {
       this.#wake = new AbortController();
-      for (const org_id of runner.held)
-        await this.#org(org_id).catch((error: unknown) => log.warn({ error, org_id }, "alerts could not be notified"));
+      for (const org_id of runner.held) this.#begin(org_id);
       await this.#forget().catch((error: unknown) => log.warn({ error }, "old notifications could not be deleted"));
       if (this.#closing.signal.aborted) return;
       await clock.sleep(ALERT_LIMITS.notify_ms, this.#wake.signal).catch(() => {});
     }
+  }
+
+  /** Each organization by itself: receivers that do not answer keep nobody else waiting. */
+  #begin(org_id: string): void {
+    if (this.#busy.has(org_id)) {
+      this.#again.add(org_id);
+      return;
+    }
+    const work = this.#org(org_id)
+      .catch((error: unknown) => this.#parts.log.warn({ error, org_id }, "alerts could not be notified"))
+      .finally(() => {
+        this.#busy.delete(org_id);
+        if (this.#again.delete(org_id)) this.#wake.abort();
+      });
+    this.#busy.set(org_id, work);
   }
 
   async #org(org_id: string): Promise<void> {

@@ -80,9 +80,9 @@ function receiverRoutes(service: NotificationService, base_url: (slug: string) =
           results: Type.Array(Type.Object({ integration: text, problem: Type.Union([text, Type.Null()]) })),
         }),
       },
-      async handle({ params, ids, caller, ...call }) {
+      async handle({ params, ids, ...call }) {
         const { id, slug } = orgOf(call);
-        const by = { ids, token_id: caller.token_id, external_url: base_url(slug) };
+        const by = { ids, external_url: base_url(slug) };
         return { results: await service.test(id, params.receiver, by) };
       },
     }),
