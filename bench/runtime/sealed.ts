@@ -58,11 +58,7 @@ async function criuAlone(rounds: number): Promise<Alone | undefined> {
     const criu = await openCriu(join(dir, "bin"), nativeProgram("criu-shim.so"), run);
     if (!criu) return undefined;
     const program = join(criu.bin, "criu");
-    const held = spawn("setsid", [process.execPath, "-e", holdAlone(dir)], {
-      stdio: "ignore",
-      cwd: "/",
-      env: { UV_USE_IO_URING: "0" },
-    });
+    const held = spawn("setsid", ["python3", "-c", HOLD_ALONE, join(dir, "ready")], { stdio: "ignore", cwd: "/" });
     while (!existsSync(join(dir, "ready"))) {
       if (held.exitCode !== null) return undefined;
       await pause(50);
@@ -87,9 +83,12 @@ async function criuAlone(rounds: number): Promise<Alone | undefined> {
   }
 }
 
-const holdAlone = (dir: string): string =>
-  `globalThis.held = require("node:crypto").randomBytes(${HELD_MB} * 2 ** 20); setInterval(() => {}, 1000);
-  require("node:fs").writeFileSync(${JSON.stringify(join(dir, "ready"))}, String(process.pid))`;
+/** Python, which CRIU's package brings: outside of machines Node has an io_uring, which CRIU cannot dump. */
+const HOLD_ALONE = `import os, sys, time
+held = os.urandom(${HELD_MB} * 2 ** 20)
+open(sys.argv[1] + ".new", "w").write(str(os.getpid()))
+os.rename(sys.argv[1] + ".new", sys.argv[1])
+time.sleep(3600)`;
 
 async function restored(program: string, images: string, dir: string): Promise<number> {
   const pid_file = join(dir, "pid");
