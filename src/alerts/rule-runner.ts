@@ -1,15 +1,15 @@
 /** Evaluates the rules of all organizations on schedule; of several processes on one database, one per organization. */
 import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
-import { Slots } from "#core/slots.ts";
 import type { MetricsEngine } from "#metrics/engine/engine.ts";
 import type { Dialect } from "#metrics/promql/ast.ts";
 import { DEFAULT_FILE, DEFAULT_GROUPS } from "./default-rules.ts";
+import { FairShares } from "./fair-shares.ts";
 import { ALERT_LIMITS } from "./limits.ts";
 import { appendFunction, queryFunction } from "./query.ts";
 import { evaluateGroup, type GroupParts, type RuleState } from "./rules/group.ts";
 import { leaveOut, restoredStates, storedState, transitionsOf } from "./rules/state.ts";
-import type { QueryFunction, RuleGroup } from "./rules/types.ts";
+import type { RuleGroup } from "./rules/types.ts";
 import type { AlertClaim, AlertStore, StoredRuleFile } from "./store.ts";
 
 export interface RunnerParts {
@@ -46,12 +46,6 @@ interface Scheduled extends RunningGroup {
   stored_at_ms: number;
 }
 
-/** What runs at once for one organization. */
-interface FairShare {
-  groups: Slots;
-  queries: Slots;
-}
-
 interface Org {
   slug: string;
   claimed_until: number;
@@ -64,9 +58,7 @@ export class RuleRunner {
   readonly #parts: RunnerParts;
   readonly #orgs = new Map<string, Org>();
   readonly #closing = new AbortController();
-  /** Of queries of all organizations. */
-  readonly #slots = new Slots(ALERT_LIMITS.queries_at_once);
-  readonly #fair = new Map<string, FairShare>();
+  readonly #shares = new FairShares();
   readonly #busy = new Map<Scheduled, Promise<void>>();
   #wake = new AbortController();
   #reloaded_at = Number.NEGATIVE_INFINITY;
@@ -148,7 +140,7 @@ export class RuleRunner {
     const orgs = await this.#parts.orgs();
     const known = new Set(orgs.map(({ id }) => id));
     for (const id of this.#orgs.keys()) if (!known.has(id)) this.#orgs.delete(id);
-    for (const id of this.#fair.keys()) if (!known.has(id)) this.#fair.delete(id);
+    this.#shares.keep(known);
     for (const { id, slug } of orgs) await this.#reloadOrg(id, slug, JSON.stringify(versions.get(id) ?? []));
   }
 
@@ -200,7 +192,7 @@ export class RuleRunner {
       interval_ms,
       next_ms: nextOf(clock.now(), interval_ms, offsetOf(`${org_id}/${file}/${group.name}`, interval_ms)),
       parts: {
-        query: this.#fairly(org_id, queryFunction(engine, scope)),
+        query: this.#shares.query(org_id, queryFunction(engine, scope)),
         append: appendFunction(engine, org_id),
         external_labels: {},
         external_url: external_url(slug),
@@ -211,25 +203,6 @@ export class RuleRunner {
     };
   }
 
-  #shareOf(org_id: string): FairShare {
-    const { org_groups_at_once, org_queries_at_once } = ALERT_LIMITS;
-    const share = this.#fair.get(org_id) ?? {
-      groups: new Slots(org_groups_at_once),
-      queries: new Slots(org_queries_at_once),
-    };
-    this.#fair.set(org_id, share);
-    return share;
-  }
-
-  /**
-   * Organizations with any number of slow rules take turns with the others: few of their queries run or wait for one of
-   * the common slots.
-   */
-  #fairly(org_id: string, query: QueryFunction): QueryFunction {
-    const { queries } = this.#shareOf(org_id);
-    return (expr, at_ms) => queries.use(() => this.#slots.use(() => query(expr, at_ms)));
-  }
-
   #begin(org_id: string, org: Org, one: Scheduled, now: number): void {
     const { interval_ms } = one;
     // Only the latest evaluation that is due; earlier ones were missed.
@@ -238,8 +211,8 @@ export class RuleRunner {
     if (this.#busy.has(one) || !this.#holds(org)) return;
     if (one.file === DEFAULT_FILE && !this.#parts.hasMetrics() && one.states.every(({ active }) => active.size === 0))
       return;
-    const work = this.#shareOf(org_id)
-      .groups.use(() => this.#evaluate(org_id, one, at_ms))
+    const work = this.#shares
+      .evaluate(org_id, () => this.#evaluate(org_id, one, at_ms))
       .catch((error: unknown) =>
         this.#parts.log.warn({ error, group: one.group.name }, "a rule group was not evaluated"),
       )

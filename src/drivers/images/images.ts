@@ -160,13 +160,12 @@ export class Images implements ImageSource, ImageCatalog, ImageFiles {
       0,
       folders.findLastIndex(({ record }) => record?.opaque_root),
     );
+    const { config, architecture, labels, exposed_ports } = image.document;
+    const facts = { config, architecture, labels, exposed_ports };
     return {
       ref: { ...ref, ...imageRef(reference, image) },
       layers: folders.slice(lowest).map(({ folder }) => folder),
-      config: image.document.config,
-      architecture: image.document.architecture,
-      labels: image.document.labels,
-      exposed_ports: image.document.exposed_ports,
+      ...facts,
     };
   }
 
