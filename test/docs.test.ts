@@ -49,8 +49,8 @@ const OF_A_CHECKOUT = new Set(["README.md", "CHANGELOG.md", "docs/operations.md"
 suite("documents", () => {
   test("the page of limits has every limit of every module", () => {
     const page = readFileSync(join(root, "docs/limits.md"), "utf8");
-    const files = readdirSync(join(root, "src"), { recursive: true }).filter((file) =>
-      String(file).endsWith("/limits.ts"),
+    const files = readdirSync(join(root, "src"), { recursive: true, encoding: "utf8" }).filter((file) =>
+      file.endsWith("/limits.ts"),
     );
     const absent = files.flatMap((file) => {
       const source = readFileSync(join(root, "src", file), "utf8");
