@@ -190,6 +190,13 @@ suite("image builds", { skip: buildahMissing() ?? realMachinesMissing() }, () =>
     const again = await built(machines, files, more);
     assert.equal(again.digest, first.digest, "every step is cached");
     assert.doesNotMatch(again.log, /is not supported/);
+    const image = `builds/web:latest@${first.digest}`;
+    const { body: resolved } = await machines.ask(`GET /v1/apps/web/images/resolve?image=${encodeURIComponent(image)}`);
+    assert.deepEqual(resolved.healthcheck, { test: ["CMD-SHELL", "true"], interval_ms: 5000 });
+    const heir = await built(machines, { Dockerfile: "FROM builds/web:latest\nRUN true\n" });
+    assert.equal(heir.state, "complete", heir.log);
+    const inherited = await machines.ask("GET /v1/apps/web/images/resolve?image=builds/web:latest");
+    assert.deepEqual(inherited.body.healthcheck, resolved.healthcheck);
     const id = await machines.run(t, { image: `builds/web:latest@${first.digest}` });
     const says = `cat /etc/web.conf /out/*; stat -c '%a %u:%g' /out /chmod; cat '/unicode/日本 語' /copied/sub/b; ls /copied/empty`;
     assert.equal(

@@ -74,6 +74,7 @@ export function buildScript(request: BuildRequest, bases: readonly BaseImage[], 
     ]),
     `buildah bud ${options.join(" ")} ${INPUT}/context`,
     "rm -rf /dev/shm/secrets",
+    // Docker's archive keeps HEALTHCHECK, and is written as it is: for OCI's, buildah compresses every layer in spite of -D.
     `buildah push -q -D ${quoted(tag)} docker-archive:${DISK}${OUTPUT}`,
     "",
   ].join("\n");
