@@ -81,8 +81,9 @@ suite("previews by git push", { skip }, () => {
     );
     const deleted = await work.run(`git push '${url}' --delete feature/x`);
     assert.match(deleted.text, new RegExp(`Deleting the preview ${name}`));
-    await until("the preview is gone", async () => (await apps()).length === 1 || undefined);
-    assert.deepEqual((await platform.ask("GET /v1/apps/web/previews")).body.previews, []);
+    await until("the preview's app is gone", async () => (await apps()).length === 1 || undefined);
+    const previews = async () => (await platform.ask("GET /v1/apps/web/previews")).body.previews;
+    await until("the preview, which goes last, is gone", async () => (await previews()).length === 0 || undefined);
     assert.match((await work.run(`git ls-remote '${url}'`)).text, /^$/);
   });
 
