@@ -1,4 +1,5 @@
 /** `hangar db node` as a program of its own: arguments in, a running node out. */
+import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { messageOf } from "#core/assert.ts";
 import { isoTime, systemClock } from "#core/clock.ts";
@@ -125,7 +126,8 @@ async function main(): Promise<void> {
   const credentials = (await credentialsFrom(flags)) ?? machine?.credentials;
   const advertise = flags.advertise ?? machine?.url(Number(port));
   const running = await startNode({
-    dir: flags.dir,
+    // Others read it at /info, and stand elsewhere.
+    dir: resolve(flags.dir),
     host: host.replace(/^\[|\]$/g, ""),
     port: Number(port),
     ...(advertise === undefined ? {} : { advertise }),

@@ -2,12 +2,16 @@
  * `hangar db bench`: how fast the primary on this machine takes transactions, how long an acknowledgement takes, and how late
  * replicas are. Writes to a database of its own, which it deletes.
  */
+import { once } from "node:events";
 import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { DatabaseSync } from "node:sqlite";
+import { Worker } from "node:worker_threads";
+import { messageOf } from "#core/assert.ts";
 import type { Clock } from "#core/clock.ts";
+import { nodeIdIn } from "../node/identity.ts";
 import { NodeClient } from "../node-client.ts";
-import type { Survey } from "./survey.ts";
+import type { BenchWriting, BenchWritten } from "./bench-writer.ts";
+import type { NodeInfo, Survey } from "./survey.ts";
 
 const NAME = "hangar-bench.db";
 const SAMPLE_EVERY_MS = 100;
@@ -24,68 +28,94 @@ export async function bench(
   { seconds, clock, synchronous }: BenchOptions,
 ): Promise<object> {
   if (!primary) throw new Error("no node is primary");
+  mustBeHere(primary);
   const path = join(primary.path, NAME);
-  if (!existsSync(primary.path)) {
-    throw new Error(`${primary.path} is not on this machine: run this where the primary, ${primary.hostname}, is`);
-  }
   if (existsSync(path)) throw new Error(`${path} is there already: another bench, or one that was killed; delete it`);
-  const replicas = nodes.filter(({ info }) => info && info !== primary);
-  const samples = { commit_ms: [] as number[], acknowledged_ms: [] as number[] };
-  const lag_ms = new Map(replicas.map(({ hostname }) => [hostname, [] as number[]]));
-  const db = new DatabaseSync(path, { timeout: 10_000 });
+  const replicas = nodes.flatMap(({ hostname, info }) => (info && info !== primary ? [hostname] : []));
+  const samples = new Samples(primary.hostname, replicas, clock);
+  const workerData: BenchWriting = { path, seconds, synchronous };
+  const writer = new Worker(new URL("./bench-writer.ts", import.meta.url), { workerData });
+  const ended = once(writer, "exit");
   try {
-    db.exec(
-      `PRAGMA journal_mode = WAL; PRAGMA synchronous = ${synchronous}; CREATE TABLE bench (n INTEGER PRIMARY KEY, pad TEXT)`,
-    );
-    const insert = db.prepare("INSERT INTO bench (pad) VALUES (?)");
-    const began_ms = clock.monotonic();
-    const until_ms = began_ms + seconds * 1000;
-    let [written, sampled_ms] = [0, 0];
-    const pending: Promise<unknown>[] = [];
-    while (clock.monotonic() < until_ms) {
-      const before_ms = clock.monotonic();
-      insert.run("x".repeat(200));
-      written++;
-      samples.commit_ms.push(clock.monotonic() - before_ms);
-      if (clock.monotonic() - sampled_ms < SAMPLE_EVERY_MS) continue;
-      sampled_ms = clock.monotonic();
-      pending.push(sample(primary.hostname, lag_ms, samples.acknowledged_ms, clock));
-      // Lets this process's event loop run.
-      await new Promise<void>((turn) => setImmediate(turn));
-    }
-    const took_ms = clock.monotonic() - began_ms;
-    await Promise.all(pending);
+    await once(writer, "message");
+    // The first one includes finding the database, and sending it whole.
+    await samples.once();
+    const written = await sampled(writer, samples, clock);
     return {
       synchronous,
-      transactions: written,
-      tx_per_s: Math.round((written * 1000) / took_ms),
-      commit_ms: spread(samples.commit_ms),
+      transactions: written.commit_ms.length,
+      tx_per_s: Math.round((written.commit_ms.length * 1000) / written.took_ms),
+      commit_ms: spread(written.commit_ms),
       acknowledged_ms: { mode: primary.ack?.mode ?? "none", ...spread(samples.acknowledged_ms) },
-      lag_ms: Object.fromEntries([...lag_ms].map(([hostname, ms]) => [hostname, spread(ms)])),
+      lag_ms: Object.fromEntries([...samples.lag_ms].map(([hostname, ms]) => [hostname, spread(ms)])),
     };
+  } catch (error) {
+    throw new Error(`${messageOf(error)}; hangar db doctor may know why`, { cause: error });
   } finally {
-    db.close();
+    await writer.terminate();
+    await ended;
     for (const end of ["", "-wal", "-shm"]) rmSync(path + end, { force: true });
   }
 }
 
-/** Time until a commit is acknowledged, and until each replica has it. */
-async function sample(
-  hostname: string,
-  lag_ms: Map<string, number[]>,
-  acknowledged_ms: number[],
-  clock: Clock,
-): Promise<void> {
-  const began_ms = clock.monotonic();
-  const on = (host: string): NodeClient => new NodeClient(`http://${host}`, clock);
-  const { txid } = (await on(hostname).wait({ db: NAME, timeout: "60s" })) as { txid: string };
-  acknowledged_ms.push(clock.monotonic() - began_ms);
-  await Promise.all(
-    [...lag_ms].map(async ([replica, ms]) => {
-      await on(replica).wait({ db: NAME, txid, timeout: "60s" });
-      ms.push(clock.monotonic() - began_ms);
-    }),
-  );
+/** Another machine may have a folder of the same name, with a node of its own. */
+function mustBeHere({ path, hostname, node }: NodeInfo): void {
+  const id = nodeIdIn(path);
+  if (id === node) return;
+  const here = id === undefined ? `there is no such node in ${path} here` : `${path} here belongs to another node`;
+  throw new Error(`the primary, ${hostname}, is on another machine (${here}): run hangar db bench there`);
+}
+
+/** Samples while the writer writes, and until all of them are answered. */
+async function sampled(writer: Worker, samples: Samples, clock: Clock): Promise<BenchWritten> {
+  const stop = new AbortController();
+  const written = once(writer, "message").finally(() => stop.abort()) as Promise<[BenchWritten]>;
+  writer.postMessage("start");
+  const pending: Promise<void>[] = [];
+  while (!stop.signal.aborted) {
+    const sample = samples.take();
+    pending.push(sample);
+    // Awaited below, after the writer.
+    sample.catch(() => undefined);
+    await clock.sleep(SAMPLE_EVERY_MS, stop.signal).catch(() => undefined);
+  }
+  const [answer] = await written;
+  await Promise.all(pending);
+  return answer;
+}
+
+/** Times until everything committed is acknowledged, and until each replica has it. */
+class Samples {
+  readonly acknowledged_ms: number[] = [];
+  readonly lag_ms: Map<string, number[]>;
+  readonly #primary: NodeClient;
+  readonly #replicas: readonly [client: NodeClient, ms: number[]][];
+  readonly #clock: Clock;
+
+  constructor(primary: string, replicas: readonly string[], clock: Clock) {
+    const clientOf = (hostname: string): NodeClient => new NodeClient(`http://${hostname}`, clock);
+    this.#clock = clock;
+    this.#primary = clientOf(primary);
+    this.lag_ms = new Map(replicas.map((hostname) => [hostname, []]));
+    this.#replicas = [...this.lag_ms].map(([hostname, ms]) => [clientOf(hostname), ms]);
+  }
+
+  /** One that does not count. */
+  async once(): Promise<void> {
+    await this.take();
+    for (const ms of [this.acknowledged_ms, ...this.lag_ms.values()]) ms.length = 0;
+  }
+
+  async take(): Promise<void> {
+    const began_ms = this.#clock.monotonic();
+    const { txid } = (await this.#primary.wait({ db: NAME, timeout: "60s" })) as { txid: string };
+    this.acknowledged_ms.push(this.#clock.monotonic() - began_ms);
+    const onReplica = async ([client, ms]: readonly [NodeClient, number[]]): Promise<void> => {
+      await client.wait({ db: NAME, txid, timeout: "60s" });
+      ms.push(this.#clock.monotonic() - began_ms);
+    };
+    await Promise.all(this.#replicas.map(onReplica));
+  }
 }
 
 function spread(values: readonly number[]): { p50: number; p99: number; most: number } {

@@ -1,9 +1,16 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { suite, test } from "node:test";
-import { Worker } from "node:worker_threads";
+import { readdirSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { suite, type TestContext, test } from "node:test";
 import { systemClock } from "#core/clock.ts";
+import { tempDir } from "../../../test/support.ts";
 import { same, story, until } from "../node/fixtures.ts";
+import { IdentityFile } from "../node/identity.ts";
+import { bench } from "./bench.ts";
 import { examine, examineFolder } from "./doctor.ts";
 import { type NodeInfo, type Surveyed, statusOf, survey } from "./survey.ts";
 
@@ -31,10 +38,22 @@ const whats = (nodes: Surveyed[]): string[] => {
   return examine({ nodes, primary }).map(({ level, node, what }) => `${level} ${node} ${what}`);
 };
 
-async function benchInThread(url: string): Promise<{ transactions: number; lag_ms: object }> {
-  const thread = new Worker(new URL("./bench-thread.fixtures.ts", import.meta.url), { workerData: url });
-  const [measured] = (await once(thread, "message")) as [{ transactions: number; lag_ms: object }];
-  return measured;
+const OPTIONS = { seconds: 0.3, clock: systemClock, synchronous: "NORMAL" } as const;
+
+interface Measured {
+  transactions: number;
+  lag_ms: Record<string, object>;
+}
+
+/** A primary and its replica whose answers a test gives. */
+async function answering(t: TestContext, answer: () => void): Promise<string> {
+  const server = createServer((_request, response) => {
+    answer();
+    response.end('{"txid":"0000000000000001"}');
+  }).listen(0, "127.0.0.1");
+  t.after(() => server.close());
+  await once(server, "listening");
+  return `127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
 suite("hangar db status, doctor and bench", () => {
@@ -60,12 +79,52 @@ suite("hangar db status, doctor and bench", () => {
       ["primary", "replica", "replica"],
     );
     assert.deepEqual(examine(found), []);
-    const measured = await benchInThread(primary.url);
+    const measured = (await bench(found, OPTIONS)) as Measured;
     assert.ok(measured.transactions > 0);
     assert.equal(Object.keys(measured.lag_ms).length, 2);
     await until("it is deleted everywhere", () =>
       [primary, ...replicas].every((running) => !running.node.directory.get("hangar-bench.db")),
     );
+  });
+
+  test("bench takes the time of an answer while its writer waits for the lock", async (t) => {
+    const path = tempDir();
+    const { value } = new IdentityFile(path);
+    let application: DatabaseSync | undefined;
+    let asked = 0;
+    // The first question is before the writer starts. It then waits for the lock until the second one was answered.
+    const primary = await answering(t, () => {
+      asked++;
+      if (asked > 1) return;
+      application = new DatabaseSync(join(path, "hangar-bench.db"));
+      application.exec("BEGIN IMMEDIATE");
+    });
+    const replica = await answering(t, () => {
+      if (asked > 1 && application?.isTransaction) application.exec("COMMIT");
+    });
+    const nodes = [node(primary, { isPrimary: true, path, node: value.node }), node(replica)];
+    const measured = (await bench({ nodes, primary: nodes[0]?.info }, OPTIONS)) as Measured;
+    application?.close();
+    assert.ok(asked > 1);
+    assert.ok(measured.transactions > 0);
+    assert.deepEqual(Object.keys(measured.lag_ms), [replica]);
+    assert.deepEqual(readdirSync(path), [".replication"]);
+  });
+
+  test("bench on another machine than the primary's says so, and writes nothing", async () => {
+    const [missing, foreign] = [join(tempDir(), "missing"), tempDir()];
+    new IdentityFile(foreign);
+    for (const [path, here] of [
+      [missing, "there is no such node in"],
+      [foreign, "belongs to another node"],
+    ] as const) {
+      const nodes = [node("p:1", { isPrimary: true, path }), node("a:1")];
+      await assert.rejects(
+        bench({ nodes, primary: nodes[0]?.info }, OPTIONS),
+        new RegExp(`the primary, p:1, is on another machine \\(.*${here}.*\\): run hangar db bench there`),
+      );
+    }
+    assert.deepEqual(readdirSync(foreign), [".replication"]);
   });
 
   test("the doctor names each problem and its fix", () => {

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { mkdirSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { readJson, writeJson } from "../durable.ts";
 
 /** A node's persistent identity: its id, and the highest term it has seen. */
@@ -14,16 +14,22 @@ export interface Identity {
   complete_term: number;
 }
 
+const fileIn = (dir: string): string => join(dir, ".replication", "node.json");
+
+const idOf = ({ node = "" }: Partial<Identity>): string | undefined => (/^[0-9a-f]{16}$/.test(node) ? node : undefined);
+
+/** The id of the node with this directory; undefined when there is none. */
+export const nodeIdIn = (dir: string): string | undefined => idOf(readJson(fileIn(dir)) ?? {});
+
 export class IdentityFile {
   readonly #path: string;
   #identity: Identity;
 
   constructor(dir: string) {
-    const folder = join(dir, ".replication");
-    mkdirSync(folder, { recursive: true });
-    this.#path = join(folder, "node.json");
+    this.#path = fileIn(dir);
+    mkdirSync(dirname(this.#path), { recursive: true });
     const kept = readJson(this.#path) as Partial<Identity> | undefined;
-    const node = /^[0-9a-f]{16}$/.test(kept?.node ?? "") ? kept?.node : undefined;
+    const node = idOf(kept ?? {});
     this.#identity = {
       node: node ?? randomBytes(8).toString("hex"),
       term: integerOf(kept?.term),
