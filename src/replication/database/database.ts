@@ -342,6 +342,11 @@ export class ReplicatedDatabase {
     this.#state.log.close();
   }
 
+  /** Whether this is the file that this database has open, whatever its name is by now. */
+  isOwnFile(identity: string | undefined): boolean {
+    return identity === this.#state.files.identities.database;
+  }
+
   /** Whether this is the WAL that this database has open. */
   isOwnWal(identity: string | undefined): boolean {
     return identity === this.#state.files.identities.wal;

@@ -1,18 +1,21 @@
 import assert from "node:assert/strict";
-import { mkdirSync, readdirSync, utimesSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, renameSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test } from "node:test";
 import { systemClock } from "#core/clock.ts";
 import { tempDir } from "../../../test/support.ts";
-import { Application, openAll } from "../database/fixtures.ts";
+import { Application, look, openAll } from "../database/fixtures.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
 import { Directory } from "./directory.ts";
 
-function directoryAt(dir: string, clock = systemClock): Directory {
-  const nothing = (): void => undefined;
-  const options = { dir, node_id: 1n, clock, onTransactions: nothing, onUndone: nothing, log: nothing };
+const nothing = (): void => undefined;
+
+function directoryAt(dir: string, clock = systemClock, log: (message: string) => void = nothing): Directory {
+  const options = { dir, node_id: 1n, clock, onTransactions: nothing, onUndone: nothing, log };
   return new Directory({ ...options, onFailure: (error) => assert.fail(String(error)) });
 }
+
+const LOCKED = 10;
 
 suite("databases of a node", () => {
   test("a large database is opened in slices, and others are opened before it", () => {
@@ -58,6 +61,88 @@ suite("databases of a node", () => {
     assert.equal(directory.get("bad")?.position.txid, before + 1);
     directory.close();
     for (const app of [bad, good]) app.close();
+  });
+
+  test("databases that applications hold locked are tried in passing, and opened when they are free", () => {
+    const dir = tempDir();
+    const apps = Array.from({ length: LOCKED }, (_, i) => {
+      const app = new Application(join(dir, `locked-${i}`));
+      // Even a connection that only reads is kept out.
+      app.db.exec("PRAGMA journal_mode = DELETE; BEGIN EXCLUSIVE");
+      return app;
+    });
+    const free = new Application(join(dir, "free"));
+    const directory = directoryAt(dir);
+    const began_ms = performance.now();
+    const opened = Array.from({ length: LOCKED + 2 }, () => directory.discover()).flat();
+    const took_ms = performance.now() - began_ms;
+    assert.deepEqual(
+      opened.map(({ name }) => name),
+      ["free"],
+    );
+    // Waiting for each of them as applications do would take this long.
+    assert.ok(took_ms < LOCKED * 5000 * 0.8, `${took_ms} ms`);
+    for (const [i, app] of apps.entries()) {
+      assert.equal(directory.problems.get(`locked-${i}`)?.state, "busy");
+      app.db.exec("COMMIT");
+    }
+    openAll(directory);
+    assert.equal(directory.count, LOCKED + 1);
+    assert.equal(directory.problems.size, 0);
+    directory.close();
+    for (const app of [...apps, free]) app.close();
+  });
+
+  test("a file that is renamed over another one while it is opened ends neither, nor the node", () => {
+    const dir = tempDir();
+    const [target, other] = ["target", "other"].map((name) => new Application(join(dir, name)));
+    assert.ok(target && other);
+    target.write();
+    let renamed = false;
+    const said: string[] = [];
+    const directory = directoryAt(dir, systemClock, (message) => {
+      said.push(message);
+      // It is open, and not yet among the databases.
+      if (!message.startsWith("fresh: opening") || renamed) return;
+      renameSync(join(dir, "fresh"), join(dir, "target"));
+      renamed = true;
+    });
+    for (const database of openAll(directory)) database.release();
+    const made = new Application(join(dir, "fresh"), 8192);
+    for (let i = 0; i < 7; i++) made.write(500_000);
+    made.close();
+    while (!renamed) directory.discover();
+    for (const database of openAll(directory)) database.release();
+    const dropped = directory.findDropped().map(({ name }) => name);
+    assert.deepEqual(dropped, ["fresh"], said.join("\n"));
+    openAll(directory);
+    assert.deepEqual([...directory].map(({ name }) => name).sort(), ["other", "target"]);
+    assert.equal(directory.get("target")?.page_size, 8192);
+    assert.deepEqual(look(join(dir, "target")), { integrity: "ok", sum: 3000, entries: 7 });
+    directory.close();
+    for (const app of [target, other]) app.close();
+  });
+
+  test("a deletion that cannot be logged leaves the database missing, not deleted, and the others go on", () => {
+    const dir = tempDir();
+    const [gone, other] = ["gone", "other"].map((name) => new Application(join(dir, name)));
+    assert.ok(gone && other);
+    const directory = directoryAt(dir);
+    for (const database of openAll(directory)) database.release();
+    const database = directory.get("gone");
+    assert.ok(database);
+    database.drop = () => {
+      throw Object.assign(new Error("no space left on device"), { code: "ENOSPC" });
+    };
+    rmSync(join(dir, "gone"));
+    assert.deepEqual(directory.findDropped(), []);
+    directory.discover();
+    assert.equal(directory.problems.get("gone")?.state, "missing");
+    assert.equal(directory.deletedAt("gone"), undefined);
+    other.write();
+    assert.ok((directory.get("other")?.capture().transactions ?? 0) > 0);
+    directory.close();
+    for (const app of [gone, other]) app.close();
   });
 
   test("copies aside are limited per database, also when one name is a prefix of another", () => {

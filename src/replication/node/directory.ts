@@ -38,7 +38,6 @@ export class Directory {
   readonly problems: Problems;
   readonly #options: DirectoryOptions;
   readonly #databases = new Map<string, ReplicatedDatabase>();
-  readonly #inodes = new Map<string, number>();
   readonly #watches = new Map<string, OverwriteWatch>();
   readonly #openings: Openings;
   readonly #known = new Map<string, Known>();
@@ -178,10 +177,9 @@ export class Directory {
   }
 
   #add(database: ReplicatedDatabase): ReplicatedDatabase {
-    const { name, path, found_by, position, cut } = database;
+    const { name, found_by, position, cut } = database;
     database.term = this.term;
     this.#databases.set(name, database);
-    this.#inodes.set(name, statSync(path).ino);
     this.#watches.set(name, new OverwriteWatch(database.source.files));
     this.#known.delete(name);
     this.problems.clear(name);
@@ -213,31 +211,33 @@ export class Directory {
 
   /** Databases whose file was deleted. Each gets one last transaction. Replaced ones are reopened. */
   findDropped(): Dropped[] {
-    const dropped: Dropped[] = [];
-    for (const database of Array.from(this.#databases.values())) {
-      const { name, path } = database;
-      const now = statSync(path, { throwIfNoEntry: false });
-      const same_file = now?.ino === this.#inodes.get(name);
-      const own_wal = database.isOwnWal(identityAt(`${path}-wal`));
-      const overwritten = same_file && own_wal && this.#isOverwritten(database);
-      if (same_file && own_wal && !overwritten) continue;
-      this.#forget(name);
-      if (overwritten) {
-        this.#openings.overwritten(database);
-        continue;
+    return Array.from(this.#databases.values()).flatMap((database) => {
+      try {
+        return this.#dropIfGone(database) ?? [];
+      } catch (error) {
+        // Not logged as deleted, on a full disk for example: replicas keep theirs.
+        this.#forget(database.name);
+        this.problems.failed(database.name, error);
+        if (!database.closed) this.#abandon(database);
+        return [];
       }
-      if (same_file) {
-        this.#openings.healLog(database);
-        continue;
-      }
-      if (now) {
-        this.#openings.replace(database);
-        continue;
-      }
-      const info = database.drop();
-      dropped.push({ name, info, ltx: readDrop(database, info) });
-    }
-    return dropped;
+    });
+  }
+
+  #dropIfGone(database: ReplicatedDatabase): Dropped | undefined {
+    const { name, path } = database;
+    const file = identityAt(path);
+    const same_file = database.isOwnFile(file);
+    const own_wal = database.isOwnWal(identityAt(`${path}-wal`));
+    const overwritten = same_file && own_wal && this.#isOverwritten(database);
+    if (same_file && own_wal && !overwritten) return undefined;
+    this.#forget(name);
+    if (overwritten) this.#openings.overwritten(database);
+    else if (same_file) this.#openings.healLog(database);
+    else if (file !== undefined) this.#openings.replace(database);
+    if (file !== undefined) return undefined;
+    const info = database.drop();
+    return { name, info, ltx: readDrop(database, info) };
   }
 
   #isOverwritten(database: ReplicatedDatabase): boolean {
@@ -279,11 +279,10 @@ export class Directory {
   }
 
   #healDeletedLogs(): string[] {
-    const found = [...this.#databases.values()].filter((database) => {
-      const { name, path } = database;
-      const same_file = statSync(path, { throwIfNoEntry: false })?.ino === this.#inodes.get(name);
-      return same_file && !database.isOwnWal(identityAt(`${path}-wal`));
-    });
+    const found = [...this.#databases.values()].filter(
+      (database) =>
+        database.isOwnFile(identityAt(database.path)) && !database.isOwnWal(identityAt(`${database.path}-wal`)),
+    );
     for (const database of found) {
       this.#forget(database.name);
       this.#openings.healLog(database);
@@ -384,7 +383,6 @@ export class Directory {
 
   #forget(name: string): void {
     this.#databases.delete(name);
-    this.#inodes.delete(name);
     this.#watches.delete(name);
     this.#known.delete(name);
   }

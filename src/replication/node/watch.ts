@@ -65,7 +65,8 @@ async function lookAgainAndAgain(
     const wait = !streams.keepsUp(watched.max_lag_ms);
     for (const { database, transactions, too_fast = false } of captured) {
       const unacked = watched.unacked(database);
-      database.slowWriters(unacked || too_fast || (wait && (transactions > 0 || database.paused)), unacked);
+      const slow = unacked || too_fast || (wait && (transactions > 0 || database.paused));
+      attempt(watched.databases, database, () => database.slowWriters(slow, unacked));
     }
     const in_a_hurry = captured.some(({ behind, database }) => behind > 0 || database.paused);
     if (in_a_hurry) await clock.sleep(AT_ONCE_MS);
@@ -91,12 +92,16 @@ async function untilNextLook(clock: Clock, writes: WriteWatch<ReplicatedDatabase
   }
 }
 
-/** A database that cannot be captured is reopened later; the others continue. */
 export function captureOne(databases: Watched["databases"], database: ReplicatedDatabase): Captured {
+  return attempt(databases, database, () => database.capture()) ?? { transactions: 0, behind: 0 };
+}
+
+/** A database that fails is reopened later; the others continue. */
+function attempt<T>(databases: Watched["databases"], database: ReplicatedDatabase, work: () => T): T | undefined {
   try {
-    return database.capture();
+    return work();
   } catch (error) {
     databases.quarantine(database.name, error);
-    return { transactions: 0, behind: 0 };
+    return undefined;
   }
 }
