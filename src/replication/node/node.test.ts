@@ -51,6 +51,10 @@ suite("replication nodes", () => {
     const file = join(there, "db-pos");
     const position = (): string => (existsSync(file) ? readFileSync(file, "utf8") : "");
     await until("the position file", () => position().startsWith(String(event.data["txID"])));
+    app.close();
+    rmSync(join(here, "db"), { force: true });
+    await until("the deletion is heard of", () => heard.at(-1)?.data["commit"] === 0);
+    for (const dir of [here, there]) await until("it leaves no position", () => !existsSync(join(dir, "db-pos")));
   });
 
   story("a replica reports its lag as soon as it has a snapshot", async (scene) => {

@@ -298,7 +298,6 @@ export class ReplicationNode {
     for (const dropped of this.directory.findDropped()) {
       this.#announcer.transactions(dropped.name, [dropped.info]);
       this.streams.dropped(dropped);
-      this.#files.gone(dropped.name);
     }
     this.#release(this.directory.discover());
   }
@@ -385,7 +384,9 @@ export class ReplicationNode {
   #publish(name: string, infos: readonly TransactionInfo[]): void {
     this.metrics.transactions += infos.length;
     const last = infos.at(-1);
-    if (last) this.#files.position(name, last.position);
+    // A deletion leaves no pages.
+    if (last?.commit === 0) this.#files.gone(name);
+    else if (last) this.#files.position(name, last.position);
     this.events.transactions(name, infos);
     this.waits.notify(name);
     if (this.#role.kind !== "primary") return;
