@@ -46,4 +46,26 @@ suite("acknowledgements", () => {
     take(replica.node.id, 1, new Map([["db", position]]));
     assert.equal(in_sync.upTo("db"), counted);
   });
+
+  story(
+    "writers wait when --max-unacked transactions are not acknowledged, until a replica has them",
+    async (scene) => {
+      const here = scene.dir();
+      const ack = { name: "one", replicas: 1 } as const;
+      const primary = await scene.start(here, { kind: "primary" }, { ack, max_unacked: 10 });
+      const app = await scene.app(here);
+      await until("it is open", () => primary.node.directory.get("db") !== undefined);
+      const database = primary.node.directory.get("db") ?? assert.fail("it is not open");
+      const before = database.position.txid;
+      while (database.position.txid < before + 10) {
+        await app.write();
+        await until("it is captured", () => primary.node.look("db"));
+      }
+      await until("writers wait", () => database.paused);
+      assert.throws(() => app.db.exec("BEGIN IMMEDIATE"), /locked/);
+      await scene.start(scene.dir(), { kind: "join", url: primary.url });
+      await until("writers go on", () => !database.paused);
+      await app.write();
+    },
+  );
 });
