@@ -96,10 +96,10 @@ async function readers(count: number, seconds: number): Promise<Record<string, n
   }
 }
 
-const SECONDS = 8;
-const WARM_SECONDS = 8;
-const ROUNDS = 5;
-const ROUND_SECONDS = 3;
+const SECONDS = 5;
+const WARM_SECONDS = 4;
+const ROUNDS = 3;
+const ROUND_SECONDS = 2;
 const ALONE = "the same writer without a node";
 
 /** What each rate must reach. A look, a sync and a packet cost as much for one transaction as for ten, so few cost more each. */

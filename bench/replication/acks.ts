@@ -10,7 +10,7 @@ import { quantile, type Report } from "../report.ts";
 import { info, start, until } from "./cluster.ts";
 
 const NODES = 3;
-const SECONDS = 3;
+const SECONDS = 2;
 const CLIENTS = [1, 16];
 /** The first is what the others are compared with. */
 const MODES = [["none"], ["one"], ["quorum", "--cluster-size", String(NODES)]] as const;

@@ -11,11 +11,12 @@ import { freePort } from "#proxy/fixtures.ts";
 import { end, residentBytes } from "../processes.ts";
 import { median, quantile, type Report } from "../report.ts";
 import { cluster, cpuUs, info, lags, start, until, type Wrote, watch, write } from "./cluster.ts";
+import { build } from "./go-program.ts";
 import { PEERS, type RunningPeer, startPeer } from "./peers.ts";
 
 const ROUNDS = 3;
-const ROUND_SECONDS = 3;
-const SNAPSHOT_MIB = 400;
+const ROUND_SECONDS = 2;
+const SNAPSHOT_MIB = 100;
 /** What all of them can write, so that lag is compared at the same rate. */
 const STEADY_RATE = 100;
 const OURS = "our node, one replica";
@@ -140,10 +141,12 @@ const FIELDS: readonly [field: keyof Round, what: string, unit: string][] = [
 
 export async function besideOthers(report: Report): Promise<void> {
   report.section(`beside others, synchronous=FULL, unlimited, medians of ${ROUNDS} rounds`);
+  // Side by side, and before anything is measured.
+  const built = await Promise.all(PEERS.map(({ source }) => build(source)));
   const running = [await ours()];
   try {
-    for (const peer of PEERS) {
-      const started = await startPeer(peer);
+    for (const [i, peer] of PEERS.entries()) {
+      const started = await startPeer(peer, built[i] ?? { reason: "it was not built" });
       if ("reason" in started) report.skip(peer.name, started.reason);
       else running.push(started);
     }

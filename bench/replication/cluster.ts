@@ -42,8 +42,15 @@ export async function info(at: number): Promise<Info | undefined> {
 /** A primary looks at a database that is written to far more often. */
 const STILL_MS = 250;
 
+/** What has not happened by then never does: the run says so, instead of waiting without end. */
+const GIVE_UP_MS = 120_000;
+
 export async function until(done: () => Promise<boolean>): Promise<void> {
-  while (!(await done())) await new Promise((next) => setTimeout(next, 20));
+  const give_up_ms = performance.now() + GIVE_UP_MS;
+  while (!(await done())) {
+    if (performance.now() > give_up_ms) throw new Error(`waited ${GIVE_UP_MS / 1000} s in vain for the nodes`);
+    await new Promise((next) => setTimeout(next, 20));
+  }
 }
 
 export interface Watch {

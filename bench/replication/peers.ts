@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { freePort } from "#proxy/fixtures.ts";
 import { end } from "../processes.ts";
-import { build, type Source } from "./go-program.ts";
+import type { Built, Source } from "./go-program.ts";
 
 /** Nodes of somebody's that replicate a database. */
 export interface Replicated {
@@ -30,8 +30,8 @@ export interface Peer {
 }
 
 const START_MS = 60_000;
-/** On a busy box a snapshot of hundreds of megabytes takes minutes. */
-const SNAPSHOT_MS = 15 * 60_000;
+/** On a busy box a snapshot takes minutes. */
+const SNAPSHOT_MS = 3 * 60_000;
 
 async function until(what: string, done: () => boolean, within_ms = START_MS): Promise<void> {
   const give_up_ms = performance.now() + within_ms;
@@ -121,8 +121,7 @@ export interface RunningPeer extends Replicated {
 }
 
 /** The peer with a database of its own, or why it cannot be. */
-export async function startPeer(peer: Peer): Promise<RunningPeer | { reason: string }> {
-  const built = build(peer.source);
+export async function startPeer(peer: Peer, built: Built): Promise<RunningPeer | { reason: string }> {
   if ("reason" in built) return built;
   const base = mkdtempSync(join(tmpdir(), "hangar-bench-"));
   const running: ChildProcess[] = [];
