@@ -91,6 +91,7 @@ suite("a slow replica", () => {
       await until("it is not waited for", () =>
         scene.said.some((line) => /replica:1 has not taken anything/.test(line)),
       );
+      assert.ok(node.streams.keepsUp(MAX_LAG_MS));
       await until("writers go on", () => !database.paused && !refused(app));
 
       const txids = transactionsIn(answer);
