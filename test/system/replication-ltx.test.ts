@@ -9,7 +9,7 @@ import { until } from "../support.ts";
 import { addNote, appsMissing, makeNotes, nodePair, sqlite } from "./replication-apps.ts";
 
 const LTX = { module: "github.com/superfly/ltx", version: "v0.5.3", command: "cmd/ltx" };
-const built = build(LTX);
+const built = await build(LTX);
 const program = "program" in built ? built.program : "";
 const ltx = (...args: string[]): string => execFileSync(program, args, { encoding: "utf8" });
 
