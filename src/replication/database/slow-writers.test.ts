@@ -80,6 +80,6 @@ suite("applications and the locks of a primary", () => {
     app.write();
     captureAll(database);
     assert.equal(database.position.txid, start + 10);
-    assertTrue({ database, told: [] });
+    assertTrue({ database, announced: [] });
   });
 });
