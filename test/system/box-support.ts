@@ -52,9 +52,12 @@ export async function processesOf(guest: Guest, machine: string): Promise<string
   return list;
 }
 
-/** Whatever of Hangar the system holds outside of its package: processes, mounts, cgroups, devices, rules, files. */
+/**
+ * Whatever of Hangar the system holds outside of its package: processes, mounts, cgroups, devices, rules, files. The lxcfs
+ * at /var/lib/lxcfs is the service of Debian's package.
+ */
 export const LEFTOVERS = `
-pgrep -af 'hangar|native/[^ ]*/[m]onitor|lxcfs|gocryptfs' | grep -v -e pgrep -e sshd -e 'bash -c' || true
+pgrep -af 'hangar|native/[^ ]*/[m]onitor|lxcfs|gocryptfs' | grep -v -e pgrep -e sshd -e 'bash -c' -e ' /var/lib/lxcfs$' || true
 grep -E 'hangar' /proc/self/mountinfo || true
 find /sys/fs/cgroup -maxdepth 2 -name '*hangar*' || true
 ip -o link | grep -E ': h[0-9a-f]{5}[bvt][0-9a-f]{8}' || true
