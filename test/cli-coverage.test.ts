@@ -22,8 +22,6 @@ const WITHOUT_VERB: Record<string, string> = {
   "PUT /v1/apps/:app_name/machines/:machine_id/metadata":
     "all at once; `hangar machines metadata` changes what is named",
   "GET /v1/apps/:app_name/machines/:machine_id/metadata/:key": "one of many; `hangar machines metadata`",
-  "POST /v1/apps/:app_name/machines/:machine_id/metadata/:key": "one of many; `hangar machines metadata`",
-  "DELETE /v1/apps/:app_name/machines/:machine_id/metadata/:key": "one of many; `hangar machines metadata KEY=`",
   "DELETE /v1/apps/:app_name/certificates/:hostname/acme": "`hangar certs remove` removes either kind",
   "DELETE /v1/apps/:app_name/certificates/:hostname/custom": "`hangar certs remove` removes either kind",
   "GET /v1/oauth/:provider/callback": "where a provider sends a browser back to; `hangar connectors finish`",
