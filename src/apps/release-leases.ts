@@ -1,7 +1,7 @@
 /**
- * Fails running releases whose deployer has stopped renewing them: it was killed, or its box is gone. What a lease still
- * lasts is measured on the monotonic clock from when the renewal was first seen, because the process that took the renewal
- * may have another wall clock (ADR 17). So a release ends one lease and two looks after its deployer, at most.
+ * Fails running releases whose deployer has stopped renewing them: it was killed, or its box was lost. A lease's
+ * remaining time is measured on the monotonic clock since the renewal was first observed, because the process that accepted
+ * the renewal may have another wall clock (ADR 17). So a release ends at most one lease and two polls after its deployer.
  */
 import type { Clock } from "#core/clock.ts";
 import { LIMITS } from "#core/limits.ts";

@@ -4,12 +4,12 @@ import { type Caveat, fromWire, toWire, type WireCaveat } from "./caveats.ts";
 import { LIMITS } from "./limits.ts";
 
 /**
- * Capability tokens that their holder can narrow without asking us.
+ * Capability tokens that their holder can narrow offline.
  *
  *   tail₀ = HMAC(root key, id)      tailₙ = HMAC(tailₙ₋₁, caveatₙ)
  *
- * The token carries the id, the caveats and the last tail. Whoever has it can add a caveat and compute the
- * next tail; nobody can take one away, because that needs the tail before. Only the issuer has the root key,
+ * The token carries the id, the caveats and the last tail. Its holder can add a caveat and compute the
+ * next tail, but cannot remove one, because that needs the previous tail. Only the issuer has the root key,
  * and recomputes the chain. On the wire: `hm1_` + base64url of msgpack `[id, [caveat…], tail]`.
  */
 export interface Macaroon {

@@ -5,7 +5,7 @@ import type { Readable } from "node:stream";
 import { APP_DIR, type ConfinedProgram, type Confinement } from "./confinement.ts";
 import type { GitLimits } from "./limits.ts";
 
-/** Git did not do what it was asked to; the message is its own. */
+/** Git failed; the message is its own. */
 export class GitFailed extends Error {
   override readonly name = "GitFailed";
 }

@@ -1,6 +1,6 @@
 /**
- * The only hook that runs: Git calls it when it has checked what was pushed and before it keeps any of it. It tells the
- * platform what is pushed and passes on what that answers, which Git sends to the client as `remote:` lines.
+ * The only hook that runs: Git calls it after it has checked the pushed objects and before it stores any. It reports the
+ * refs to the platform and prints its output, which Git sends to the client as `remote:` lines.
  */
 import { createInterface } from "node:readline";
 import type { Duplex } from "node:stream";
@@ -44,7 +44,7 @@ export class HookChannel {
   constructor(socket: Duplex, { push_output_bytes }: GitLimits) {
     this.#socket = socket;
     this.#left = push_output_bytes;
-    // The hook has ended: nobody reads any more.
+    // The hook has exited.
     socket.on("error", () => {});
   }
 

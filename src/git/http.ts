@@ -1,5 +1,5 @@
 /**
- * Git's smart HTTP protocol: what `git push`, `git fetch` and `git clone` ask. Errors are plain text, which Git shows to
+ * Git's smart HTTP protocol: the requests of `git push`, `git fetch` and `git clone`. Errors are plain text, which Git shows to
  * the person (`remote: …`).
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
@@ -37,8 +37,8 @@ interface Call {
   caller: Caller;
   /** Writes the head; the body follows by hand. */
   begin(type: string): ServerResponse;
-  /** The client has gone, or may no longer be here. */
-  gone: AbortSignal;
+  /** The client has disconnected, or its token was revoked. */
+  aborted: AbortSignal;
   /** Aborted when the token no longer allows it. */
   allowed: AbortSignal;
 }
@@ -96,13 +96,13 @@ export class GitHttp {
       return response;
     };
     const org_slug = admitted.org?.slug ?? "";
-    const call = { request, app, org_slug, service, caller, begin, gone: aborted, allowed } as const;
+    const call = { request, app, org_slug, service, caller, begin, aborted, allowed } as const;
     if (is_list) return await this.#list(call);
     await (service === "git-receive-pack" ? this.#push(call) : this.#fetch(call));
   }
 
   /** Branches and tags, which both begin with. */
-  async #list({ request, app, service, begin, gone }: Call): Promise<void> {
+  async #list({ request, app, service, begin, aborted }: Call): Promise<void> {
     const { git, confinement, limits } = this.#parts;
     if (service === "git-receive-pack") {
       this.#refuseBusy(git.pushes.running, limits.pushes_parallel);
@@ -112,7 +112,7 @@ export class GitHttp {
     const dir = this.#existing(app);
     const protocol = protocolOf(request);
     const args = [service.slice("git-".length), "--stateless-rpc", "--http-backend-info-refs", REPOSITORY];
-    const child = startGit(confinement, { dir, args, env: protocol, signal: this.#until(gone) });
+    const child = startGit(confinement, { dir, args, env: protocol, signal: this.#until(aborted) });
     child.stdin?.end();
     const first =
       service === "git-upload-pack" && protocol["GIT_PROTOCOL"] ? "" : `${packet(`# service=${service}\n`)}${FLUSH}`;
@@ -123,7 +123,7 @@ export class GitHttp {
     });
   }
 
-  async #fetch({ request, app, begin, gone, allowed }: Call): Promise<void> {
+  async #fetch({ request, app, begin, aborted, allowed }: Call): Promise<void> {
     const { confinement, limits } = this.#parts;
     this.#refuseBusy(this.#fetches, limits.fetches_parallel);
     const dir = this.#existing(app);
@@ -141,7 +141,7 @@ export class GitHttp {
         pieces.push(piece);
       }
       const args = ["upload-pack", "--stateless-rpc", REPOSITORY];
-      const child = startGit(confinement, { dir, args, env: protocolOf(request), signal: this.#until(gone) });
+      const child = startGit(confinement, { dir, args, env: protocolOf(request), signal: this.#until(aborted) });
       child.stdin?.on("error", () => {});
       child.stdin?.end(Buffer.concat(pieces));
       await answer(child, () => begin("application/x-git-upload-pack-result"));
@@ -150,7 +150,7 @@ export class GitHttp {
     }
   }
 
-  async #push({ request, app, org_slug, caller, begin, gone, allowed }: Call): Promise<void> {
+  async #push({ request, app, org_slug, caller, begin, aborted, allowed }: Call): Promise<void> {
     const { git, limits, deployToken } = this.#parts;
     this.#refuseBusy(git.pushes.running, limits.pushes_parallel);
     const [{ deploy_branch }, { enabled }] = await Promise.all([git.settings(app.id), git.previews.settings(app.id)]);
@@ -159,7 +159,7 @@ export class GitHttp {
     let speaks_packets = false;
     const send = async (chunk: Uint8Array | string): Promise<void> => {
       response ??= begin("application/x-git-receive-pack-result");
-      if (!gone.aborted && !response.write(chunk)) await drained(response, gone);
+      if (!aborted.aborted && !response.write(chunk)) await drained(response, aborted);
     };
     const watched = async function* (body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
       let is_first = true;
@@ -234,7 +234,7 @@ const drained = (response: ServerResponse, aborted?: AbortSignal): Promise<void>
 const packet = (text: string): string =>
   `${(Buffer.byteLength(text) + FLUSH.length).toString(16).padStart(4, "0")}${text}`;
 
-/** The version of the protocol that the client asks for; anything else is the first one. */
+/** The protocol version that the client requests; version 1 if unknown. */
 function protocolOf({ headers }: IncomingMessage): Record<string, string> {
   return headers["git-protocol"] === "version=2" ? { GIT_PROTOCOL: "version=2" } : {};
 }

@@ -45,8 +45,8 @@ const NAME_PART = 26;
 const HASH_CHARS = 8;
 
 /**
- * `shop-feature-x-1f0c2a9b`: as much of the app's and the branch's name as there is room for, and a hash that tells
- * branches apart whose names look the same here.
+ * `shop-feature-x-1f0c2a9b`: the app's and the branch's name, truncated, and a hash that distinguishes branches with the
+ * same truncated name.
  */
 export function previewName(parent: Pick<App, "id" | "name">, branch: string): string {
   const hash = createHash("sha256").update(`${parent.id} ${branch}`).digest("hex").slice(0, HASH_CHARS);
@@ -120,7 +120,7 @@ export class Previews {
       await this.#copySecrets(known, settings.secrets);
       return { preview: { ...known, git_commit, pushed_at: now, settled_at }, is_new: false };
     }
-    // What is being deleted is gone first: the new one has its name.
+    // A preview that is being deleted has the same name: its deletion ends first.
     if (known) await this.remove(known);
     const seed = ids.bytes(32);
     const preview: Preview = {
@@ -184,7 +184,7 @@ export class Previews {
     return undefined;
   }
 
-  /** The branch is gone: its preview is deleted, in a while. Answers its name. */
+  /** Schedules the deletion of a deleted branch's preview; returns its name. */
   async branchDeleted(parent_id: string, branch: string): Promise<string | undefined> {
     const { store } = this.#parts;
     const preview = await store.find(parent_id, branch);
@@ -194,7 +194,7 @@ export class Previews {
     return preview.app_name;
   }
 
-  /** The app is gone: its previews go, too. */
+  /** Deletes the previews of a deleted app. */
   appDeleted(parent_id: string): void {
     const all = this.#parts.store.list(parent_id, { limit: this.#parts.limits.previews_per_app });
     const removing = all.then(async (list) => {
@@ -210,7 +210,7 @@ export class Previews {
     await this.remove(await this.get(parent_id, app_name));
   }
 
-  /** Removes a preview with all that is its own. Once at a time: whoever asks meanwhile waits for the same. */
+  /** Deletes a preview with its resources. Concurrent calls wait for the same deletion. */
   remove(preview: Preview): Promise<void> {
     const running = this.#removing.get(preview.id);
     if (running) return running;

@@ -108,7 +108,7 @@ export class Pushes {
     }
   }
 
-  /** Answers the hook. Whoever is deployed next waits until Git has kept this push. */
+  /** Responds to the hook. The next deploy waits until Git has stored this push. */
   async #decide(channel: HookChannel, { push, dir, work, ended, signal }: Receiving): Promise<void> {
     const { limits, log } = this.#parts;
     const report = (line: string): void => channel.say(line);
@@ -247,17 +247,17 @@ async function sendBody(
 ): Promise<void> {
   const { stdin } = git;
   stdin?.on("error", () => {});
-  let [bytes, told] = [0, false];
+  let [bytes, reported] = [0, false];
   try {
     for await (const piece of body) {
       bytes += piece.length;
-      if (bytes > room && !told) {
-        told = true;
+      if (bytes > room && !reported) {
+        reported = true;
         await remark(
           `The push has more than ${room} bytes: a push has at most ${limits.push_bytes} (limit push_bytes), a repository ${limits.repository_bytes} (limit repository_bytes).`,
         );
       }
-      // What is too much is read and dropped, so that the client gets to read the answer; but not without end.
+      // The excess is read and discarded, so that the client can read the response, up to a limit.
       if (bytes > room * 2) break;
       if (stdin?.writable && !stdin.write(piece)) await Promise.race([once(stdin, "drain"), ended]).catch(() => {});
     }

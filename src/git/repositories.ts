@@ -96,7 +96,7 @@ export class Repositories {
       fail(
         "limit_reached",
         `the Git repositories of this organization have ${limits.org_repositories_bytes} bytes (limit org_repositories_bytes)`,
-        { hint: "delete branches, or apps that nobody needs" },
+        { hint: "delete unused branches or apps" },
       );
     const left = limits.repository_bytes - (await bytesOf(this.folder(app)));
     if (left > limits.repository_bytes / 2) return Math.min(left, of_org);

@@ -1,6 +1,6 @@
 import { Slots } from "#core/slots.ts";
 
-/** One deploy at a time per app, whatever asks for it. */
+/** One deploy at a time per app, from any source. */
 export class Turns {
   readonly #turns = new Map<string, { slots: Slots; users: number }>();
 

@@ -1,4 +1,4 @@
-/** What tells the platform of pushes to a repository elsewhere, on GitHub or a Gitea. */
+/** Webhooks that report pushes to an external repository, on GitHub or a Gitea. */
 export interface GitWebhook {
   id: string;
   app_id: string;

@@ -131,7 +131,7 @@ export class GitWebhooks {
     return webhook && app?.name === app_name ? webhook : unknown(id);
   }
 
-  /** Records what an event asks for; it is done later. */
+  /** Records the work that an event requests, to be done later. */
   async receive(webhook: GitWebhook, headers: IncomingHttpHeaders, body: Uint8Array, ids: Ids): Promise<Answer> {
     const { store, sealer, clock, limits, node_id } = this.#parts;
     const secret = sealer.open(place(webhook.id, "secret"), webhook.secret).toString();

@@ -1,7 +1,7 @@
 /**
  * Connections between processes of the platform, for what does not fit in a database: logs, exec and terminals. TLS
  * 1.3 with a pre-shared key from the store authenticates both ends, so there are no certificates to create, renew or
- * lose. Each connection uses ephemeral keys (X25519), so a recording cannot be decrypted by whoever learns the key
+ * lose. Each connection uses ephemeral keys (X25519), so a recording cannot be decrypted with a key that leaks
  * later.
  */
 import { Agent, createServer, request, type Server } from "node:https";
