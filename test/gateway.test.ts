@@ -145,7 +145,7 @@ suite("connector gateway", () => {
     assert.equal(upstream.seen.at(-1)?.headers.authorization, `Bearer ${SECRET}`);
     const wrong = await call(await tokenFor("sts.amazonaws.com"));
     assert.equal(wrong.status, 401);
-    assert.match(wrong.body.error, /another audience; ask for .*\/v1\/gateway/);
+    assert.match(wrong.body.error, /another audience; request one for .*\/v1\/gateway/);
     const token = await tokenFor(`${platform.base_url}/v1/gateway`);
     await platform.ask(`POST /v1/apps/web/machines/${machine.id}/stop`);
     await platform.ask(`GET /v1/apps/web/machines/${machine.id}/wait?state=settled`);

@@ -97,6 +97,7 @@ test("an aborted exec leaves no timer behind", {
   const stop = new AbortController();
   const before = timers();
   const pid = process1(t);
+  mkdirSync(containers.paths(ID).svc, { recursive: true });
   const command = { command: ["true"], timeout_ms: 600_000 };
   const work = execIn({ containers, record: { ...record({}), pid }, command, signal: stop.signal });
   setImmediate(() => stop.abort(new Error("gone")));
