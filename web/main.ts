@@ -153,9 +153,12 @@ function LinkState(): VNode {
 
 const loaded = new Map<string, ComponentType<PageProps>>();
 
+/** Pauses before a page's modules are requested again. Each attempt may get one module further down its imports. */
+const LOAD_AGAIN_MS = [100, 200, 400, 800, 1500, 2500, 4000];
+
 /** Loads a page's module, with retries after a network change. */
 async function loadPage({ load }: Page): ReturnType<Page["load"]> {
-  for (const pause_ms of [100, 500, 1000]) {
+  for (const pause_ms of LOAD_AGAIN_MS) {
     try {
       return await load();
     } catch {
