@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Runs before anything is installed, on whatever Node the system has (20 or later): only node: imports.
+// Runs before anything is installed, on whatever Node the system has (18 or later): only node: imports.
 // Brings npm packages, the pinned Node and the system packages, then runs a program with that Node:
 //   node scripts/bootstrap.mjs [--for=start|test|check|prove|bench|mutate|examples] --exec FILE [arguments]
 import { spawn, spawnSync } from "node:child_process";
@@ -55,8 +55,8 @@ function wantedSystemPackages() {
   return Object.assign({}, ...(groups[purpose] ?? []).map((group) => all[group]));
 }
 
-if (Number(process.versions.node.split(".")[0]) < 20)
-  stop(`Node 20 or later is needed to start; this is ${process.version}.`);
+if (Number(process.versions.node.split(".")[0]) < 18)
+  stop(`Node 18 or later is needed to start; this is ${process.version}.`);
 installPackages(".", "package-lock.json", ["ci"]);
 if (["check", "test", "prove"].includes(purpose)) {
   mkdirSync(join(root, "tools/node_modules"), { recursive: true });

@@ -1,5 +1,5 @@
 // The system packages that Hangar uses: which are missing, and how this distribution brings them. Runs before anything
-// is installed, on Node 20 or later: only node: imports. Names are Debian's; NAMES has those that differ elsewhere.
+// is installed, on Node 18 or later: only node: imports. Names are Debian's; NAMES has those that differ elsewhere.
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 
