@@ -122,11 +122,11 @@ function Usage({ connection_id }: { connection_id: string }): VNode {
     [connection_id],
   );
   return card(
-    "Used",
+    "Usage",
     when(answer, (usage) =>
       p(
         `${figure(usage.calls)} calls, ${figure(usage.denials)} refused, ${figure(usage.failures)} failed; ${bytes(usage.bytes_sent)} sent, ${bytes(usage.bytes_received)} received. `,
-        usage.last_used_at ? span("Last ", h(Ago, { ms: Date.parse(usage.last_used_at) }), ".") : "Never yet.",
+        usage.last_used_at ? span("Last ", h(Ago, { ms: Date.parse(usage.last_used_at) }), ".") : "Not used yet.",
       ),
     ),
   );
@@ -143,12 +143,12 @@ function Audit({ connection_id }: { connection_id: string | undefined }): VNode 
     [connection_id, org()],
   );
   return card(
-    "What happened",
+    "Audit log",
     when(answer, ({ entries }) =>
       entries.length === 0
         ? p({ class: "dim" }, "Nothing yet.")
         : sheet(
-            "What happened",
+            "Audit log",
             ["when", "action", "by", "request", "rule"],
             entries.map((entry) => ({
               key: entry.id,

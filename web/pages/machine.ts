@@ -113,7 +113,7 @@ function facts(machine: Machine): VNode {
         machine.host_status === "ok" ? null : badge(machine.host_status),
       ),
     ],
-    ["Made", h(Ago, { ms: Date.parse(machine.created_at) })],
+    ["Created", h(Ago, { ms: Date.parse(machine.created_at) })],
     [
       "Lease",
       lease

@@ -99,7 +99,7 @@ function Snapshots({ params, volume, readOnly, answer, restore }: SnapshotsProps
           )
         : sheet(
             "Snapshots",
-            ["taken", "status", "kind", "size", "stored", "goes", "id", ...(readOnly ? [] : ["actions"])],
+            ["taken", "status", "kind", "size", "stored", "expires", "id", ...(readOnly ? [] : ["actions"])],
             snapshots.map((snapshot) => ({
               key: snapshot.id,
               cells: [

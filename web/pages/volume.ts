@@ -97,14 +97,14 @@ function facts({ app_name }: Params, volume: Volume): VNode {
       "Mounted",
       attached_machine_id
         ? a({ href: to("machines", app_name, attached_machine_id) }, code(attached_machine_id))
-        : "in nothing",
+        : "not mounted",
     ],
     ["Where", `${volume.region}, zone ${volume.zone}`],
     ["Encryption", volume.encrypted ? (volume.encryption ?? "yes") : "none"],
-    ["Made", h(Ago, { ms: Date.parse(volume.created_at) })],
+    ["Created", h(Ago, { ms: Date.parse(volume.created_at) })],
     [
       "Backups",
-      volume.auto_backup_enabled ? `every day, kept for ${plural(volume.snapshot_retention, "day")}` : "only by hand",
+      volume.auto_backup_enabled ? `every day, kept for ${plural(volume.snapshot_retention, "day")}` : "manual snapshots only",
     ],
   ];
   return div(
