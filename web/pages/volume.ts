@@ -104,7 +104,9 @@ function facts({ app_name }: Params, volume: Volume): VNode {
     ["Created", h(Ago, { ms: Date.parse(volume.created_at) })],
     [
       "Backups",
-      volume.auto_backup_enabled ? `every day, kept for ${plural(volume.snapshot_retention, "day")}` : "manual snapshots only",
+      volume.auto_backup_enabled
+        ? `every day, kept for ${plural(volume.snapshot_retention, "day")}`
+        : "manual snapshots only",
     ],
   ];
   return div(
