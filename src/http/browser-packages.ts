@@ -2,7 +2,7 @@
  * Serves npm packages to the browser: every module unbundled, with package names in its imports replaced by paths.
  * Resolved as bundlers do for browsers: by `exports` (browser, import), else `module`.
  */
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, realpathSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join, posix, relative } from "node:path";
 
@@ -88,10 +88,13 @@ function pick(exports: Exports): string | undefined {
   return undefined;
 }
 
-/** Finds the folder of a package like Node, but ignores its `exports`. */
+/**
+ * Finds the folder of a package like Node, but ignores its `exports`. Its real path, because package managers that link
+ * packages (pnpm) put their dependencies beside that.
+ */
 function folderOf(name: string, from: string): string {
   const folders = createRequire(from).resolve.paths(name) ?? [];
   const found = folders.map((folder) => join(folder, name)).find((folder) => existsSync(join(folder, "package.json")));
   if (!found) throw new Error(`the package ${name} is not installed`);
-  return found;
+  return realpathSync(found);
 }
