@@ -207,11 +207,32 @@ suite("recovery of a replicated database", () => {
     const { txid } = first.database.position;
     const info = first.database.drop();
     assert.deepEqual(info.position, { txid: txid + 1, checksum: NO_PAGES });
+    rmSync(join(dir, "db"));
     const next = new Application(join(dir, "db"), 1024);
     const again = open(dir, "db");
     assert.equal(again.database.position.txid, txid + 2);
+    assert.equal(again.database.page_size, 1024);
     assertTrue(again);
     again.database.close();
     next.close();
   });
+
+  for (const wal of ["removed", "left"] as const) {
+    test(`a file that is there again after its deletion was logged is the next transaction (WAL ${wal})`, () => {
+      // Without the time of the file, as after a power cut that undid its removal.
+      const { dir, app, first } = written(20, LATER);
+      const { txid } = first.database.position;
+      const copies = tempDir();
+      if (wal === "left") execFileSync("cp", [join(dir, "db-wal"), join(dir, "db-shm"), copies]);
+      else app.close();
+      first.database.drop();
+      if (wal === "left") execFileSync("cp", [join(copies, "db-wal"), join(copies, "db-shm"), dir]);
+      const again = open(dir, "db");
+      assert.equal(again.database.position.txid, txid + 2);
+      assert.equal(look(join(dir, "db")).entries, 20);
+      assertTrue(again);
+      again.database.close();
+      if (wal === "left") app.close();
+    });
+  }
 });

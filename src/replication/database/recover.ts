@@ -123,9 +123,16 @@ function* adopt(parts: RecoverParts): Steps<Found> {
   return { by: "nothing", position: position(1, table), table, cursor: cursorAt(parts, "end") };
 }
 
+/** A deletion is logged after the file is gone: whatever is here now came later. */
+function endsWithDeletion(log: TransactionLog): boolean {
+  const last = log.read(log.last);
+  return last !== undefined && decodeHeader(last).commit === 0;
+}
+
 /** Whether this file was put here after the last logged transaction. */
 function wasRestored({ files, log }: RecoverParts, kept: PersistedTable): boolean {
   if (kept.files && kept.files.database !== files.identities.database) return true;
+  if (endsWithDeletion(log)) return true;
   const last = log.read(log.last);
   const logged_ms = Math.max(log.written_ms, last ? decodeHeader(last).timestamp_ms : 0);
   return log.written_ms > 0 && files.databaseChangedMs() > logged_ms;
@@ -233,6 +240,8 @@ export function* recover(parts: RecoverParts): Steps<Found> {
     return yield* adopt(parts);
   }
   const same_file = !kept.files || kept.files.database === files.identities.database;
-  const found = same_file && kept.table.page_size === page_size ? yield* findByPlace(parts, kept) : undefined;
+  const same_size = kept.table.page_size === page_size;
+  const by_place = same_file && same_size && !endsWithDeletion(log);
+  const found = by_place ? yield* findByPlace(parts, kept) : undefined;
   return found ?? (yield* findByReading(parts, kept));
 }
