@@ -105,6 +105,11 @@ async function house(t: TestContext) {
   return { port: plane.port, later: plane.later, seen, honest };
 }
 
+const endless = (piece: Uint8Array) =>
+  function* (): Iterable<Uint8Array> {
+    for (;;) yield piece;
+  };
+
 /** Sends until the other side closes the connection; returns how much it took. */
 async function flood(attacker: Client, pieces: () => Iterable<Uint8Array>, most: number): Promise<number> {
   let sent = 0;
@@ -170,29 +175,14 @@ suite("hostile HTTP/2 clients of the edge proxy", () => {
     await attacker.send(frame(TYPE.headers, FLAG.end_stream, 1, REQUEST));
     const piece = frame(TYPE.continuation, 0, 1, plain("x-flood", "a".repeat(4000)));
     const most = 10_000;
-    const sent = await flood(
-      attacker,
-      function* () {
-        for (;;) yield piece;
-      },
-      most,
-    );
+    const sent = await flood(attacker, endless(piece), most);
     await attacker.closed;
     t.diagnostic(`cut after ${sent} frames of 4 KB, with code ${goodbye(attacker)}`);
     assert.ok(sent < most);
     const empty = await client(t, port);
     await empty.send(frame(TYPE.headers, FLAG.end_stream, 1, REQUEST));
     const nothing = Buffer.concat(Array.from({ length: 100 }, () => frame(TYPE.continuation, 0, 1)));
-    assert.ok(
-      (await flood(
-        empty,
-        function* () {
-          for (;;) yield nothing;
-        },
-        most,
-      )) < most,
-      "nor one of empty frames",
-    );
+    assert.ok((await flood(empty, endless(nothing), most)) < most, "nor one of empty frames");
     assert.equal(seen.requests, 1);
     await honest();
   });
@@ -230,14 +220,14 @@ suite("hostile HTTP/2 clients of the edge proxy", () => {
       const attacker = await client(t, port, { reads: false });
       const many = Buffer.concat(Array.from({ length: 1000 }, () => one));
       const before = process.memoryUsage().rss;
-      // Without cancellations nothing more is read, and a connection without requests is idle, whatever it sends.
-      const flooding = flood(attacker, () => Array.from({ length: 5000 }, () => many), 5000);
+      // A connection without requests is idle, whatever it sends. Endless, because a client that does not read notices
+      // the end of its connection only by writing, and a fast box discards much between GOAWAY and the disconnection.
+      const flooding = flood(attacker, endless(many), Number.POSITIVE_INFINITY);
       await honest();
       later(PROXY_LIMITS.client_idle_ms + 1);
       await attacker.closed;
       const grown = (process.memoryUsage().rss - before) / 2 ** 20;
       t.diagnostic(`ended after ${await flooding} thousand frames; memory grew by ${grown.toFixed(0)} MiB`);
-      assert.ok((await flooding) < 5000, "all of them were taken");
       assert.ok(grown < 256, `${grown} MiB`);
       await honest();
     });
