@@ -5,7 +5,7 @@ import type { TestContext } from "node:test";
 import { messageOf } from "#core/assert.ts";
 
 interface Load {
-  /** Failures, in words. */
+  /** Failures in words, with how long the request took and when the load had begun. */
   failures: string[];
   count: number;
   end(): Promise<void>;
@@ -15,12 +15,15 @@ interface Load {
 export function load(t: Pick<TestContext, "after">, port: number, clients: number): Load {
   const agent = new Agent({ keepAlive: true });
   const state = { failures: [] as string[], count: 0 };
+  const began = performance.now();
   let over = false;
   const client = async (n: number): Promise<void> => {
     while (!over) {
-      await ask(port, { post: n % 2 === 0, agent: n % 4 < 2 ? agent : false }).catch((error: unknown) =>
-        state.failures.push(messageOf(error)),
-      );
+      const asked = performance.now();
+      await ask(port, { post: n % 2 === 0, agent: n % 4 < 2 ? agent : false }).catch((error: unknown) => {
+        const [took, at] = [performance.now() - asked, asked - began].map((ms) => `${ms.toFixed(0)} ms`);
+        state.failures.push(`${messageOf(error)}, after ${took}, asked ${at} into the load`);
+      });
       state.count++;
     }
   };
