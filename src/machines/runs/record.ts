@@ -68,6 +68,8 @@ function kindOf({ schedule, metadata }: MachineConfig): RunKind {
   return metadata?.[RUN_KIND_KEY] === "release" ? "release" : "once";
 }
 
+export const EXIT_NOT_SEEN = "its exit was not seen: its host or container was lost";
+
 function exited({ exit_code, signal, oom_killed, requested_stop }: ExitEvent, timestamp: number): RunEnd {
   const known = exit_code >= 0;
   const well = exit_code === 0 && !oom_killed;
@@ -77,6 +79,6 @@ function exited({ exit_code, signal, oom_killed, requested_stop }: ExitEvent, ti
     exit_code: known ? exit_code : null,
     signal: signal > 0 ? signal : null,
     oom_killed,
-    error: known || requested_stop ? null : "its exit was not seen: its host or container was lost",
+    error: known || requested_stop ? null : EXIT_NOT_SEEN,
   };
 }

@@ -5,6 +5,7 @@ import { MACHINE_LIMITS } from "../limits.ts";
 import { change, inserting } from "../store.suite.ts";
 import type { MachineStore } from "../store.ts";
 import type { Machine } from "../types.ts";
+import { EXIT_NOT_SEEN } from "./record.ts";
 import type { Run } from "./types.ts";
 
 const RUN: Run = {
@@ -53,7 +54,7 @@ export function runStoreSuite(
         const states = async () => (await store.runs("a1", { page })).map(({ id, state, error }) => [id, state, error]);
         assert.deepEqual(await states(), [
           ["r2", "running", null],
-          ["r1", "failed", "its end was not seen"],
+          ["r1", "failed", EXIT_NOT_SEEN],
         ]);
         const end = {
           state: "failed",

@@ -1,4 +1,5 @@
 import { MACHINE_LIMITS } from "#machines/limits.ts";
+import { EXIT_NOT_SEEN } from "#machines/runs/record.ts";
 import type { Run, RunChange, RunEnd } from "#machines/runs/types.ts";
 import type { MachineStore } from "#machines/store.ts";
 import { type Database, readOne, type Step } from "../database.ts";
@@ -44,7 +45,7 @@ const UNSEEN = {
   exit_code: null,
   signal: null,
   oom_killed: false,
-  error: "its end was not seen",
+  error: EXIT_NOT_SEEN,
 } as const;
 
 const endStep = (machine_id: string, end: RunEnd): Step => ({
