@@ -27,7 +27,7 @@ type Env = Readonly<Record<string, string | undefined>>;
 
 export function createContext(options: GlobalOptions, env: Env, allVerbs: Context["allVerbs"]): Context {
   const data_dir = resolve(options.dataDir ?? env["HANGAR_DATA_DIR"] ?? usualDataDir());
-  const { url, token: known, because } = choose(options, env, data_dir);
+  const { url, token: known, because, own } = choose(options, env, data_dir);
   const say = printError;
   const client = new Client({
     base_url: url,
@@ -42,6 +42,7 @@ export function createContext(options: GlobalOptions, env: Env, allVerbs: Contex
     client,
     data_dir,
     chosen: because,
+    is_of_data_dir: own,
     say,
     token: () => known ?? noToken(data_dir),
     stdin: () => text(process.stdin),
@@ -63,6 +64,8 @@ interface Choice {
   token: string | undefined;
   /** Explanation for the user. */
   because: string;
+  /** Whether it is the platform of the data dir. */
+  own: boolean;
 }
 
 /**
@@ -89,7 +92,9 @@ function choose(options: GlobalOptions, env: Env, data_dir: string): Choice {
   if (!URL.canParse(url)) throw new UsageError(`${url} is not an address such as http://127.0.0.1:4280`);
   const token =
     options.token ?? environment["HANGAR_TOKEN"] ?? (place ? place.token : fileText(join(data_dir, "token")));
-  return { url, token, because };
+  const chosen_url = options.url ?? environment["HANGAR_URL"] ?? place?.url;
+  const own = chosen_url === undefined || chosen_url === recorded;
+  return { url, token, because, own };
 }
 
 const fileText = (file: string): string | undefined =>

@@ -53,6 +53,8 @@ export interface Context {
   /** The token in use; throws a usage error when there is none. */
   token(): string;
   data_dir: string;
+  /** Whether the chosen platform is that of the data dir, and not another one (HANGAR_URL, `--url`, a context). */
+  is_of_data_dir: boolean;
   /** Why this platform was chosen, for display. */
   chosen: string;
   /** Prints progress and notes on stderr, so that stdout stays clean. */

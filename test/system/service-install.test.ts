@@ -25,14 +25,19 @@ mount -t overlay overlay -o lowerdir=/etc,upperdir=/mnt/upper,workdir=/mnt/work 
 mount -t tmpfs tmpfs /run; mkdir -p /run/systemd/system /etc/systemd/system
 "${join(ROOT, "bin/hangar.mjs")}" service install --data-dir "${dir}/my data"
 cp /etc/systemd/system/hangar.service "${unit}"
-"${join(ROOT, "bin/hangar.mjs")}" doctor --data-dir "${dir}/my data" || true`;
+"${join(ROOT, "bin/hangar.mjs")}" doctor --data-dir "${dir}/my data" || true
+echo ELSEWHERE
+"${join(ROOT, "bin/hangar.mjs")}" doctor --data-dir "${dir}/my data" --url http://127.0.0.1:9 || true`;
   writeFileSync(join(dir, "script"), script);
   const env = { cwd: dir, HANGAR_SKIP_SYSTEM: "1", PATH: `${bin}:${process.env["PATH"]}` };
   // In a network of its own, too: a platform that somebody runs here is not the one that doctor looks for.
   const { status, stdout, stderr } = await shell(`unshare --mount --net sh "${join(dir, "script")}"`, env);
   assert.equal(status, 0, stderr);
   assert.match(stdout, /The platform runs as hangar\.service/);
-  assert.match(stdout, /platform +.*\n +to fix it: +systemctl start hangar/, "doctor says how this one is started");
+  const [here = "", elsewhere = ""] = stdout.split("ELSEWHERE");
+  assert.match(here, /platform +.*\n +to fix it: +systemctl start hangar/, "doctor says how this one is started");
+  assert.match(elsewhere, /platform +http:\/\/127\.0\.0\.1:9 \(--url\): there is no answer/);
+  assert.doesNotMatch(elsewhere, /my data|systemctl start/, "the data dir is not that of the platform elsewhere");
   const written = readFileSync(unit, "utf8");
   const [, node = "", program = ""] = /^ExecStart=(\S+) (\S+)$/m.exec(written) ?? assert.fail(written);
   assert.deepEqual([existsSync(node), program], [true, join(ROOT, "src/main.ts")]);

@@ -33,10 +33,7 @@ export const doctor: Verb = {
       program("mkfs.xfs", ["-V"], "copies of volumes share their blocks", "apt-get install xfsprogs"),
       program("gocryptfs", ["-version"], "volumes can be encrypted on any kernel", "apt-get install gocryptfs"),
       ...machineFindings(context.data_dir),
-      disk(context.data_dir),
-      dataDir(context.data_dir),
-      ...(await database(context)),
-      ...(await kernelObjects(context)),
+      ...(context.is_of_data_dir ? await dataFindings(context) : []),
       ...(await platform(context)),
     ];
     const failed = findings.some((finding) => finding.verdict === "fail");
@@ -88,6 +85,11 @@ function program(name: string, args: string[], gives: string, mend: string): Fin
   if (error) return { what: name, verdict: "warn", found: `not installed; with it ${gives}`, mend };
   const [first = ""] = `${stdout}${stderr}`.trim().split("\n");
   return { what: name, verdict: "ok", found: first };
+}
+
+async function dataFindings(context: Context): Promise<Finding[]> {
+  const { data_dir } = context;
+  return [disk(data_dir), dataDir(data_dir), ...(await database(context)), ...(await kernelObjects(context))];
 }
 
 function nearestExisting(path: string): string {
@@ -142,15 +144,20 @@ async function platform(context: Context): Promise<Finding[]> {
   const { client, data_dir } = context;
   try {
     const { version, checks } = await client.call("GET /readyz", {});
-    const found = `ready, version ${version} (${Object.keys(checks).join(", ")})`;
+    const where = context.is_of_data_dir ? "" : `${elsewhere(context)}: `;
+    const found = `${where}ready, version ${version} (${Object.keys(checks).join(", ")})`;
     return [{ what: "platform", verdict: "ok", found }, ...(await hosts(context)), ...(await diskIo(context))];
   } catch (thrown) {
+    if (!context.is_of_data_dir)
+      return [{ what: "platform", verdict: "fail", found: `${elsewhere(context)}: ${messageOf(thrown)}` }];
     if (thrown instanceof ClientError && thrown.body.status === "not_ready")
       return [{ what: "platform", verdict: "fail", found: thrown.message, mend: `tail ${data_dir}/hangar.log` }];
     const pid = existsSync(`${data_dir}/pid`) ? ` (last pid ${readFileSync(`${data_dir}/pid`, "utf8").trim()})` : "";
     return [{ what: "platform", verdict: "warn", found: `${messageOf(thrown)}${pid}`, mend: startCommand() }];
   }
 }
+
+const elsewhere = ({ client, chosen }: Context): string => `${client.base_url} (${chosen})`;
 
 /** Hosts of a multi-host platform that send no heartbeats. */
 async function hosts({ client }: Context): Promise<Finding[]> {
