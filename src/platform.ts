@@ -173,7 +173,7 @@ async function startOnce(
   const readiness = new Readiness([databaseCheck(database), ...machines.readiness], clock);
   const rows: Row[] = [
     ...platformRoutes({ facts, dashboard, readiness, rows: () => rows }),
-    ...authRoutes({ orgs, tokens, store: authStore, clock, codes: new SignInCodes(clock) }),
+    ...authRoutes({ orgs, tokens, store: authStore, apps: appStore, clock, codes: new SignInCodes(clock) }),
     ...appRoutes({ apps: machines.apps, secrets, orgs }),
     ...[releases.rows, machines.rows].flat(),
     ...registryRoutes(machines.registry, guard, clock),

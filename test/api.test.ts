@@ -215,6 +215,26 @@ suite("tokens", () => {
     assert.equal((await ask("POST /v1/tokens/authorize", { body: { action: "delete" } })).body.allowed, true);
   });
 
+  test("no token is allowed anything with an app of another organization", async (t) => {
+    const { ask } = await testPlatform(t);
+    await ask("POST /v1/orgs", { body: { name: "other" } });
+    for (const [app_name, org_slug] of [
+      ["web", "personal"],
+      ["theirs", "other"],
+    ])
+      await ask("POST /v1/apps", { body: { app_name, org_slug } });
+    const { token } = (await ask("POST /v1/orgs/personal/tokens", { body: { kind: "org" } })).body;
+    const may = async (body: object): Promise<unknown> =>
+      (await ask("POST /v1/tokens/authorize", { token, body: { action: "read", ...body } })).body;
+    const missing = { allowed: false, reason: 'Could not find App "theirs"' };
+    assert.deepEqual(await may({ app_name: "web" }), { allowed: true });
+    assert.deepEqual(await may({ app_name: "web", org_slug: "personal" }), { allowed: true });
+    assert.deepEqual(await may({ app_name: "theirs" }), missing);
+    assert.deepEqual(await may({ app_name: "theirs", org_slug: "personal" }), missing);
+    assert.deepEqual(await may({ app_name: "theirs", action: "create" }), missing);
+    assert.deepEqual(await may({ app_name: "new", action: "create" }), { allowed: true });
+  });
+
   test("a deploy token works for one app only", async (t) => {
     const { ask } = await testPlatform(t);
     for (const app_name of ["web", "api"]) await ask("POST /v1/apps", { body: { app_name } });

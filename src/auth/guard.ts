@@ -8,7 +8,7 @@ import type { AuthStore } from "./store.ts";
 import { type TokenService, tokenIdOf, unauthorized } from "./tokens.ts";
 
 /** Finds an app's organization. Implemented by the apps' store. */
-interface AppDirectory {
+export interface AppDirectory {
   findApp(name: string): Promise<{ id: string; name: string; org_id: string } | undefined>;
 }
 

@@ -6,8 +6,9 @@ import { LIMITS } from "#core/limits.ts";
 import { orgOf } from "#http/access.ts";
 import { inPages } from "#http/list-page.ts";
 import { type Row, route } from "#http/route.ts";
-import { principalOf } from "./guard.ts";
+import { type AppDirectory, principalOf } from "./guard.ts";
 import type { OrgService } from "./orgs.ts";
+import type { Principal } from "./principal.ts";
 import * as schema from "./schema.ts";
 import type { SignInCodes } from "./sign-in.ts";
 import type { AuthStore } from "./store.ts";
@@ -18,6 +19,7 @@ interface Parts {
   orgs: OrgService;
   tokens: TokenService;
   store: AuthStore;
+  apps: AppDirectory;
   clock: Clock;
   codes: SignInCodes;
 }
@@ -134,7 +136,8 @@ function tokenRoutes({ tokens, store, orgs }: Parts): Row[] {
   ];
 }
 
-function ownTokenRoutes({ tokens, clock }: Parts): Row[] {
+function ownTokenRoutes(parts: Parts): Row[] {
+  const { tokens, clock } = parts;
   return [
     route("GET /v1/tokens/current", {
       summary: "Show the caller's token and its rights",
@@ -163,10 +166,25 @@ function ownTokenRoutes({ tokens, clock }: Parts): Row[] {
           ...(body.app_name === undefined ? {} : { app: body.app_name }),
           ...(body.machine_id === undefined ? {} : { machine: body.machine_id }),
         });
-        return reason === undefined ? { allowed: true } : { allowed: false, reason };
+        const refusal = reason ?? (await missingApp(parts, principal, body));
+        return refusal === undefined ? { allowed: true } : { allowed: false, reason: refusal };
       },
     }),
   ];
+}
+
+/** As a request would find out: to a token, apps of other organizations do not exist. One that is created need not. */
+async function missingApp(
+  { apps, store }: Parts,
+  principal: Principal,
+  { app_name, org_slug, action }: { app_name?: string; org_slug?: string; action: string },
+): Promise<string | undefined> {
+  if (app_name === undefined) return undefined;
+  const app = await apps.findApp(app_name);
+  if (!app && action === "create") return undefined;
+  const org = app && (await store.findOrgById(app.org_id));
+  const found = org && principal.sees(org) && (org_slug ?? org.slug) === org.slug;
+  return found ? undefined : `Could not find App ${JSON.stringify(app_name)}`;
 }
 
 function signInRoutes({ codes }: Parts): Row[] {

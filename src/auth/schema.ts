@@ -71,8 +71,10 @@ export const Authorize = Type.Object({
     }),
   ),
   org_slug: Type.Optional(Type.String()),
-  app_name: Type.Optional(Type.String()),
-  machine_id: Type.Optional(Type.String()),
+  app_name: Type.Optional(Type.String({ description: "An app of another organization allows nothing." })),
+  machine_id: Type.Optional(
+    Type.String({ description: "Compared with the token's caveats; whether it exists is not checked." }),
+  ),
 });
 
 export const Authorized = Type.Object({
