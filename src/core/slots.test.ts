@@ -32,4 +32,22 @@ suite("concurrency slots", () => {
     ends.get("i")?.();
     await Promise.all(more);
   });
+
+  test("a waiting call that is aborted leaves the queue and takes no slot; a running one goes on", async () => {
+    const slots = new Slots(1);
+    const stop = new AbortController();
+    const { promise: first, resolve: end } = Promise.withResolvers<string>();
+    const running = slots.use(() => first, stop.signal);
+    const waiting = slots.use(() => assert.fail("it was aborted"), stop.signal);
+    const next = slots.use(() => Promise.resolve("next"));
+    stop.abort(new Error("revoked"));
+    await assert.rejects(waiting, /revoked/);
+    await assert.rejects(
+      slots.use(() => assert.fail("it was aborted before"), stop.signal),
+      /revoked/,
+    );
+    end("first");
+    assert.deepEqual(await Promise.all([running, next]), ["first", "next"]);
+    assert.equal(await slots.use(() => Promise.resolve("free again")), "free again");
+  });
 });

@@ -8,14 +8,10 @@ export class Slots {
     this.#limit = limit;
   }
 
-  async use<T>(work: () => Promise<T>): Promise<T> {
-    if (this.#busy >= this.#limit) {
-      await new Promise<void>((resolve) => {
-        this.#waiting.push(resolve);
-      });
-    } else {
-      this.#busy++;
-    }
+  /** With a signal, a call that still waits leaves the queue when it is aborted, with its reason. */
+  async use<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+    if (this.#busy >= this.#limit) await this.#wait(signal);
+    else this.#busy++;
     try {
       return await work();
     } finally {
@@ -24,5 +20,21 @@ export class Slots {
       if (first) first();
       else this.#busy--;
     }
+  }
+
+  async #wait(signal: AbortSignal | undefined): Promise<void> {
+    signal?.throwIfAborted();
+    await new Promise<void>((resolve, reject) => {
+      const leave = (): void => {
+        this.#waiting.splice(this.#waiting.indexOf(enter), 1);
+        reject(signal?.reason as Error);
+      };
+      const enter = (): void => {
+        signal?.removeEventListener("abort", leave);
+        resolve();
+      };
+      signal?.addEventListener("abort", leave, { once: true });
+      this.#waiting.push(enter);
+    });
   }
 }

@@ -39,6 +39,8 @@ interface Call {
   begin(type: string): ServerResponse;
   /** The client has disconnected, or its token was revoked. */
   aborted: AbortSignal;
+  /** The client has disconnected. */
+  closed: AbortSignal;
   /** Aborted when the token no longer allows it. */
   allowed: AbortSignal;
 }
@@ -96,7 +98,7 @@ export class GitHttp {
       return response;
     };
     const org_slug = admitted.org?.slug ?? "";
-    const call = { request, app, org_slug, service, caller, begin, aborted, allowed } as const;
+    const call = { request, app, org_slug, service, caller, begin, aborted, closed: closed.signal, allowed } as const;
     if (is_list) return await this.#list(call);
     await (service === "git-receive-pack" ? this.#push(call) : this.#fetch(call));
   }
@@ -150,7 +152,7 @@ export class GitHttp {
     }
   }
 
-  async #push({ request, app, org_slug, caller, begin, aborted, allowed }: Call): Promise<void> {
+  async #push({ request, app, org_slug, caller, begin, closed, allowed }: Call): Promise<void> {
     const { git, limits, deployToken } = this.#parts;
     this.#refuseBusy(git.pushes.running, limits.pushes_parallel);
     const [{ deploy_branch }, { enabled }] = await Promise.all([git.settings(app.id), git.previews.settings(app.id)]);
@@ -159,7 +161,7 @@ export class GitHttp {
     let speaks_packets = false;
     const send = async (chunk: Uint8Array | string): Promise<void> => {
       response ??= begin("application/x-git-receive-pack-result");
-      if (!aborted.aborted && !response.write(chunk)) await drained(response, aborted);
+      if (!closed.aborted && !response.write(chunk)) await drained(response, closed);
     };
     const watched = async function* (body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
       let is_first = true;
@@ -169,11 +171,12 @@ export class GitHttp {
         yield piece;
       }
     };
-    await git.pushes.receive({
+    const is_answered = await git.pushes.receive({
       app,
       deploy_branch,
       has_previews: enabled,
       token,
+      allowed,
       body: watched(this.#body(request, allowed)),
       output: send,
       remark: async (text) => {
@@ -181,6 +184,8 @@ export class GitHttp {
       },
     });
     response ??= begin("application/x-git-receive-pack-result");
+    // `git push` hangs when an answer ends well that Git has not ended.
+    if (!is_answered) return void response.destroy();
     // What is too much was not read: no other request can come after it.
     response.end(() => request.complete || request.socket.destroySoon());
   }

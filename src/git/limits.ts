@@ -30,6 +30,8 @@ export const GIT_LIMITS = {
   fetches_parallel: 8,
   /** Time limit of a push with its builds and deploys. Past it: the push is aborted, and no objects are stored. */
   push_ms: 90 * MINUTE,
+  /** Time for an aborted push to tell its client why. Past it: Git is killed. */
+  push_end_ms: 2000,
   /** Time limit of a fetch or clone. Past it: its connection is closed. */
   fetch_ms: 10 * MINUTE,
   /** Timeout of one Git step other than the transfer, such as the checkout. Past it: the push is rejected. */

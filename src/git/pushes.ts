@@ -29,6 +29,8 @@ export interface Push {
   has_previews: boolean;
   /** The token that deploys: the pusher's, narrowed to this app. */
   token: string;
+  /** Aborted when the pusher's token no longer allows it. */
+  allowed: AbortSignal;
   body: AsyncIterable<Uint8Array>;
   /** Takes the answer of Git as it comes. */
   output(chunk: Uint8Array): Promise<void>;
@@ -49,7 +51,7 @@ interface Parts {
 export class Pushes {
   readonly #parts: Parts;
   readonly #closing = new AbortController();
-  readonly #running = new Set<Promise<void>>();
+  readonly #running = new Set<Promise<boolean>>();
   #made = 0;
 
   constructor(parts: Parts) {
@@ -60,12 +62,14 @@ export class Pushes {
     return this.#running.size;
   }
 
-  /** Resolves when Git has ended; what went wrong is in the output. */
-  async receive(push: Push): Promise<void> {
+  /**
+   * Resolves when Git has ended; what went wrong is in the output. False when Git was killed before it had answered.
+   */
+  async receive(push: Push): Promise<boolean> {
     const running = this.#receive(push);
     this.#running.add(running);
     try {
-      await running;
+      return await running;
     } finally {
       this.#running.delete(running);
     }
@@ -77,18 +81,22 @@ export class Pushes {
     await Promise.allSettled(this.#running);
   }
 
-  async #receive(push: Push): Promise<void> {
+  async #receive(push: Push): Promise<boolean> {
     const { repositories, confinement, limits, log } = this.#parts;
     const { app } = push;
     const dir = await repositories.open(app, push.deploy_branch);
     const room = Math.min(limits.push_bytes, await repositories.room(app));
     const work = join(dir, "work", `${process.pid}-${++this.#made}`);
     openFolder(work);
-    const stop = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(limits.push_ms)]);
+    const stop = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(limits.push_ms), push.allowed]);
+    const kill = new AbortController();
+    // Git is asked to end first, by its hook: it completes its answer, without which a client hangs.
+    const killLater = (): void => void setTimeout(() => kill.abort(), limits.push_end_ms).unref();
+    stop.addEventListener("abort", killLater, { once: true });
     try {
       const git = startGit(
         confinement,
-        { dir, has_channel: true, signal: stop, args: ["receive-pack", "--stateless-rpc", REPOSITORY] },
+        { dir, has_channel: true, signal: kill.signal, args: ["receive-pack", "--stateless-rpc", REPOSITORY] },
         { "receive.maxInputSize": String(room) },
       );
       const ended = once(git, "close");
@@ -103,7 +111,9 @@ export class Pushes {
       await repositories
         .repackIfNeeded(app)
         .catch((error: unknown) => log.warn({ error, app: app.name }, "a Git repository could not be repacked"));
+      return git.exitCode !== null;
     } finally {
+      stop.removeEventListener("abort", killLater);
       await rm(work, { recursive: true, force: true });
     }
   }
@@ -121,15 +131,23 @@ export class Pushes {
           `A push deploys at most ${limits.deploys_per_push} branches (limit deploys_per_push): push them one by one.`,
         );
       const onWait = (): void => report(`Another push to ${push.app.name} is being deployed: waiting for it.`);
-      await this.#parts.turns.take(push.app.id, onWait, async () => {
-        await this.#refuseMoved(dir, announced.updates, signal);
-        for (const update of announced.updates)
-          await this.#apply(update, { push, dir, work, objects: announced.objects, say: report, signal });
-        channel.end(0);
-        await ended;
-      });
+      await this.#parts.turns.take(
+        push.app.id,
+        onWait,
+        async () => {
+          await this.#refuseMoved(dir, announced.updates, signal);
+          for (const update of announced.updates)
+            await this.#apply(update, { push, dir, work, objects: announced.objects, say: report, signal });
+          channel.end(0);
+          await ended;
+        },
+        signal,
+      );
     } catch (thrown) {
-      for (const line of problemLines(thrown, log)) report(line);
+      const lines = push.allowed.aborted
+        ? ["The token of this push was revoked or has expired: the push was ended."]
+        : problemLines(thrown, log);
+      for (const line of lines) report(line);
       report(`Nothing of this push is kept. \`hangar releases --app ${push.app.name}\` shows what runs.`);
       channel.end(1);
     }

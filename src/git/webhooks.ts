@@ -227,6 +227,7 @@ export class GitWebhooks {
       async () => {
         result = await this.#pull(app, { from, head, branch, deploy_branch, is_live, token, say, signal });
       },
+      signal,
     );
     return { result, git_commit: head };
   }

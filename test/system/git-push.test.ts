@@ -207,6 +207,38 @@ suite("git push", { skip }, () => {
       ["complete", "complete"],
     );
   });
+
+  test("a push whose token is revoked ends at once, whether it deploys or waits, and nothing of it is kept", async (t) => {
+    const here = await scene(t);
+    const { platform, work, url } = here;
+    const tokenOf = async (): Promise<{ id: string; url: string }> => {
+      const { id, token } = (await platform.ask("POST /v1/apps/web/deploy_token", { body: {} })).body;
+      return { id, url: repositoryUrl(platform.base_url, token) };
+    };
+    const [first, second] = [await tokenOf(), await tokenOf()];
+    const never = '[deploy]\nwait_timeout = "10m"\n[checks.never]\ntype = "tcp"\nport = 1\ninterval = "1s"\n';
+    work.commit("Never healthy", { "hangar.toml": `${APP_FILE}${never}` });
+    const other = new GitWork();
+    other.commit("Waits", { "hangar.toml": APP_FILE });
+    const deploys = work.run(`git push '${first.url}' main`);
+    await until("the first push deploys", async () => (await releasesOf(here)).length > 0 || undefined);
+    const waits = other.run(`git push '${second.url}' main 2>&1 | tee waits`);
+    const said = (): string =>
+      existsSync(join(other.dir, "waits")) ? readFileSync(join(other.dir, "waits"), "utf8") : "";
+    await until("the second one waits", () => Promise.resolve(/waiting for it/.test(said()) || undefined));
+    for (const [{ id }, push] of [
+      [second, waits],
+      [first, deploys],
+    ] as const) {
+      await platform.ask(`DELETE /v1/orgs/personal/tokens/${id}`);
+      const { text } = await push;
+      assert.match(text, /token[\s\S]*revoked[\s\S]*Nothing of this push is kept[\s\S]*remote rejected\] main -> main/);
+    }
+    assert.match((await work.run(`git ls-remote '${url}'`)).text, /^$/);
+    // It counts as interrupted when nothing was heard from its deployer for a minute (deploy-kill).
+    const [release, ...others] = await releasesOf(here);
+    assert.deepEqual([release.status === "complete", others], [false, []]);
+  });
 });
 
 const folderOf = async ({ platform }: Scene): Promise<string[]> => {
@@ -282,20 +314,20 @@ suite("limits of git push", { skip }, () => {
   });
 });
 
-suite("a platform killed during a push", { skip }, () => {
-  test("leaves nothing of it, the release is failed with the reason, and the next push is deployed", async (t) => {
+suite("a platform that ends during a push", { skip }, () => {
+  test("stopped: the push is rejected, and nothing of it is kept", async (t) => {
+    const { pushing, platform } = await pushInProgress(t, tempDir());
+    platform.child.signal("SIGTERM");
+    const { status, text } = await pushing;
+    assert.notEqual(status, 0);
+    assert.match(text, /Nothing of this push is kept[\s\S]*remote rejected\] main -> main/);
+    await platform.child.ended;
+  });
+
+  test("killed: leaves nothing of it, the release is failed with the reason, and the next push is deployed", async (t) => {
     const data_dir = tempDir();
-    const first = await startDaemon(t, data_dir);
-    await first.call("POST", "/v1/apps", { app_name: "web" });
-    const work = new GitWork();
-    work.commit("Begin", { "hangar.toml": APP_FILE });
-    const pushing = work.run(`git push '${repositoryUrl(first.base_url, first.token)}' main`);
-    const running = await until("the push deploys", async () => {
-      const { body } = await first.call("GET", "/v1/apps/web/releases");
-      return (body["releases"] as { status: string }[]).some(({ status }) => status === "running") || undefined;
-    });
-    assert.ok(running);
-    await first.child.kill();
+    const { work, pushing, platform } = await pushInProgress(t, data_dir);
+    await platform.child.kill();
     assert.notEqual((await pushing).status, 0);
     const second = await startDaemon(t, data_dir);
     const { body } = await second.call("GET", "/v1/apps/web/releases");
@@ -315,6 +347,19 @@ suite("a platform killed during a push", { skip }, () => {
     assert.match(again.text, /web runs release 2/);
   });
 });
+
+async function pushInProgress(t: TestContext, data_dir: string) {
+  const platform = await startDaemon(t, data_dir);
+  await platform.call("POST", "/v1/apps", { app_name: "web" });
+  const work = new GitWork();
+  work.commit("Begin", { "hangar.toml": APP_FILE });
+  const pushing = work.run(`git push '${repositoryUrl(platform.base_url, platform.token)}' main`);
+  await until("the push deploys", async () => {
+    const { body } = await platform.call("GET", "/v1/apps/web/releases");
+    return (body["releases"] as { status: string }[]).some(({ status }) => status === "running") || undefined;
+  });
+  return { platform, work, pushing };
+}
 
 /** Whether a process has a root of this data dir mounted. */
 const confined = (data_dir: string): boolean =>
