@@ -57,7 +57,8 @@ exec chroot "$root" "$@"`;
 /** The namespaces end with the first process in them, that one with `unshare`, and that with the platform. */
 const NAMESPACES = "--pdeathsig KILL unshare --mount --pid --ipc --uts --fork --kill-child --propagation private";
 
-const WITHOUT_RIGHTS = `setpriv --reuid=${NOBODY} --regid=${NOBODY} --clear-groups --no-new-privs --inh-caps=-all --bounding-set=-all`;
+/** The signal of `--kill-child` is asked for once more: the kernel forgets it when the user changes (prctl(2)). */
+const WITHOUT_RIGHTS = `setpriv --pdeathsig KILL --reuid=${NOBODY} --regid=${NOBODY} --clear-groups --no-new-privs --inh-caps=-all --bounding-set=-all`;
 
 export class NamespaceConfinement implements Confinement {
   readonly #parts: Parts;
