@@ -235,5 +235,5 @@ export const REPLICATION_LIMITS = {
 
 /** Limits that tests reduce, to reach in seconds what takes hours. */
 export type Sizes = Partial<
-  Record<"checkpoint_frames" | "segment_bytes" | "retention_bytes" | "table_every_bytes", number>
+  Record<"checkpoint_frames" | "segment_bytes" | "retention_bytes" | "table_every_bytes" | "difference_bytes", number>
 >;

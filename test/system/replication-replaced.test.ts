@@ -16,6 +16,11 @@ function aside(dir: string): number[] {
   return files.map((name) => notes(join(folder, name))?.rows ?? -1).toSorted((a, b) => a - b);
 }
 
+function pythonBackup(from: string, to: string): void {
+  const program = "import sqlite3, sys; sqlite3.connect(sys.argv[1]).backup(sqlite3.connect(sys.argv[2]))";
+  execFileSync("python3", ["-c", program, from, to]);
+}
+
 const metric = async (port: number, name: string): Promise<number> => {
   const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
   return Number(new RegExp(`^hangar_db_${name} (.*)$`, "m").exec(text)?.[1]);
@@ -102,6 +107,35 @@ suite("a file in place of a database", { timeout: 300_000, skip: appsMissing() }
     assert.ok(notes(pair.path("replica", "db"))?.whole);
     assert.deepEqual((await pair.info("primary"))?.states, {});
   });
+
+  // What programs of others write as a backup: equal to no transaction byte for byte.
+  for (const [by, copy, known] of [
+    ["sqlite3's .backup", (from: string, to: string) => sqlite(from, `.backup ${to}`), true],
+    ["Python's backup", pythonBackup, true],
+    ["VACUUM INTO", (from: string, to: string) => sqlite(from, `VACUUM INTO '${to}'`), false],
+  ] as const) {
+    test(`a copy by ${by}, restored while the node is stopped, reaches all nodes, and what it undoes is kept (R8)`, async (t) => {
+      const { pair, path, primary } = await notesOnBoth(t);
+      const backup = join(pair.stage.dir(), "backup");
+      // Free pages, so that a copy without them has others.
+      sqlite(path, "DELETE FROM notes WHERE n < 11");
+      await pair.caughtUp("db", 10);
+      copy(path, backup);
+      for (let i = 0; i < 5; i++) addNote(path, `later ${i}`);
+      await pair.caughtUp("db", 15);
+      await primary.end();
+      for (const end of ["-wal", "-shm"]) rmSync(path + end, { force: true });
+      renameSync(backup, path);
+      await pair.start("primary");
+      await pair.caughtUp("db", 10);
+      assert.deepEqual(aside(pair.dirs.primary), known ? [15] : []);
+      assert.deepEqual(aside(pair.dirs.replica), [15], "the replica keeps what it had");
+      assert.equal(await metric(pair.ports.primary, "transactions_dropped_total"), known ? 5 : 0);
+      addNote(path);
+      await pair.caughtUp("db", 11);
+      assert.ok(notes(pair.path("replica", "db"))?.whole);
+    });
+  }
 
   // While nodes run, and while the primary is stopped; by a copy over it and by a rename.
   for (const [when, how, skip] of [

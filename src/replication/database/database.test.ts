@@ -269,7 +269,7 @@ suite("replicated database", () => {
     const count = other.db.prepare("SELECT count(*) AS n FROM entry");
     assert.equal(count.get()?.["n"], 1);
     const snapshot = receive(primary.database, join(there, "incoming"));
-    replica.database.replace(receivedPages(snapshot), snapshot.table, snapshot.position, 0);
+    replica.database.replace(receivedPages(snapshot), snapshot);
     assert.equal(count.get()?.["n"], 1);
     other.db.exec("COMMIT");
     assert.equal(count.get()?.["n"], 300);

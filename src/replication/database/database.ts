@@ -30,6 +30,7 @@ import {
 } from "./capture.ts";
 import { FileCheck } from "./file-check.ts";
 import { find, isNewTransaction, settle, timestampOf } from "./opening.ts";
+import type { ReceivedSnapshot } from "./received-snapshot.ts";
 import type { Found, FoundBy, Undone } from "./recover.ts";
 import { DatabaseBusy, type DatabaseOptions, DatabaseState, PositionMismatch, type TransactionInfo } from "./state.ts";
 
@@ -104,6 +105,11 @@ export class ReplicatedDatabase {
     return this.#state.timestamp_ms;
   }
 
+  /** See `PersistedState.noteReplacement`. */
+  get replaced_at(): number {
+    return this.#state.kept.replaced_at;
+  }
+
   /** Frames in SQLite's log. */
   get wal_frames(): number {
     return this.#state.files.indexHeader()?.frame ?? 0;
@@ -156,7 +162,8 @@ export class ReplicatedDatabase {
   }
 
   /** See `Applier.replace`. */
-  replace(batches: Iterable<Page[]>, table: PageTable, position: Position, timestamp_ms: number): void {
+  replace(batches: Iterable<Page[]>, { table, position, timestamp_ms, replaced_at }: ReceivedSnapshot): void {
+    this.#state.kept.noteReplacement(replaced_at);
     this.#held().replace(batches, table, position);
     this.#state.timestamp_ms = timestamp_ms;
   }

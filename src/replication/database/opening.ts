@@ -21,8 +21,9 @@ export function timestampOf({ log, options }: DatabaseState, txid: number): numb
 }
 
 export function* find({ files, page_size, log, kept, options }: DatabaseState, header: IndexHeader): Steps<Found> {
-  const { node_id, clock } = options;
-  const parts = { files, page_size, header, log, kept, node_id, now_ms: clock.now() };
+  const { node_id, clock, sizes } = options;
+  const difference_bytes = sizes?.difference_bytes ?? REPLICATION_LIMITS.difference_bytes;
+  const parts = { files, page_size, header, log, kept, node_id, now_ms: clock.now(), difference_bytes };
   try {
     return yield* recover(parts);
   } catch (error) {

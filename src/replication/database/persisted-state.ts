@@ -3,8 +3,9 @@
  *
  *   pages       a line of JSON (position, place in the WAL), then the checksum of every page, 8 bytes each
  *   mark.json   "this file, with these times, without its log, was at this position"
+ *   replaced    the transaction at which another file took the database's place, if the log does not have it
  *
- * Both are hints. Anything that does not fit together is ignored, and the database is read instead.
+ * All are hints. Anything that does not fit together is ignored, and the database is read instead.
  */
 import { closeSync, existsSync, mkdirSync, openSync, readFileSync, readSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -38,12 +39,14 @@ export class PersistedState {
   readonly #pages: string;
   readonly #mark: string;
   readonly #replacing: string;
+  readonly #replaced: string;
 
   constructor(dir: string) {
     mkdirSync(dir, { recursive: true, mode: 0o700 });
     this.#pages = join(dir, "pages");
     this.#mark = join(dir, "mark.json");
     this.#replacing = join(dir, "replacing");
+    this.#replaced = join(dir, "replaced");
   }
 
   saveTable({ position, cursor, table, files }: PersistedTable): void {
@@ -117,6 +120,20 @@ export class PersistedState {
 
   forgetMark(): void {
     rmSync(this.#mark, { force: true });
+  }
+
+  /** The log does not lead to this transaction: earlier ones are not known to be part of the database. */
+  noteReplacement(txid: number): void {
+    if (txid > 0) replaceFile(this.#replaced, [String(txid)], true);
+  }
+
+  /** See `noteReplacement`; 0 when there was none. */
+  get replaced_at(): number {
+    try {
+      return Number(readFileSync(this.#replaced, "utf8")) || 0;
+    } catch {
+      return 0;
+    }
   }
 
   /** A snapshot is about to replace the database: until that is done, the content is unknown. */

@@ -19,6 +19,8 @@ export interface SnapshotHead {
   pages: number;
   position: Position;
   timestamp_ms: number;
+  /** The transaction at which another file took the database's place; 0: none. What is older is copied aside. */
+  replaced_at: number;
 }
 
 /** A snapshot that has come whole. */
@@ -103,6 +105,7 @@ export function createFromSnapshot(snapshot: ReceivedSnapshot, path: string, dir
   rmSync(join(dir, "log"), { recursive: true, force: true });
   const { position, table } = snapshot;
   const state = new PersistedState(dir);
+  state.noteReplacement(snapshot.replaced_at);
   state.saveTable({ position, table, cursor: undefined, files: undefined });
   const fd = openSync(snapshot.path, "r+");
   try {

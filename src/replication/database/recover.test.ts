@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { DatabaseSync } from "node:sqlite";
+import { backup, DatabaseSync } from "node:sqlite";
 import { suite, test } from "node:test";
 import { systemClock } from "#core/clock.ts";
 import { tempDir } from "../../../test/support.ts";
@@ -200,6 +200,43 @@ suite("recovery of a replicated database", () => {
       for (const { database } of [again, replica]) database.close();
     });
   }
+
+  for (const rows of [1, 400]) {
+    test(`a copy by SQLite's backup API of ${rows} rows is recognized: what it undoes is counted`, async () => {
+      const { dir, app, first } = written(rows);
+      const copy = join(tempDir(), "copy");
+      await backup(app.db, copy);
+      const { txid } = first.database.position;
+      for (let i = 0; i < 10; i++) app.write();
+      captureAll(first.database);
+      first.database.close();
+      app.close();
+      execFileSync("mv", [copy, join(dir, "db")]);
+      const again = open(dir, "db");
+      assert.equal(again.database.found_by, "restored");
+      assert.equal(again.database.position.txid, txid + 11);
+      assert.equal(again.database.undone?.after, txid);
+      assert.equal(look(join(dir, "db")).entries, rows);
+      assertTrue(again);
+      again.database.close();
+    });
+  }
+
+  test("a copy by SQLite's backup API of the last transaction undoes nothing", async () => {
+    const { dir, app, first } = written();
+    const copy = join(tempDir(), "copy");
+    await backup(app.db, copy);
+    const { txid } = first.database.position;
+    first.database.close();
+    app.close();
+    execFileSync("mv", [copy, join(dir, "db")]);
+    const again = open(dir, "db");
+    assert.equal(again.database.found_by, "difference");
+    assert.equal(again.database.undone, undefined);
+    assert.equal(again.database.position.txid, txid + 1);
+    assertTrue(again);
+    again.database.close();
+  });
 
   test("a deleted database is a transaction, and a new one of that name continues the count", () => {
     const { dir, app, first } = written();

@@ -6,16 +6,15 @@
  * 2. The WAL is new, and the database file is, by its times, the one that was marked when the old WAL ended:
  *    the position is the mark's.
  * 3. Otherwise the database is read, and its checksum looked up in the log.
- * 4. Nothing matches: it was written to while no node ran. That becomes one transaction of its own, made of the pages
- *    that differ; how many it was is unknown.
+ * 4. Nothing matches: it was written to while no node ran, or is another file. That becomes one transaction of its own,
+ *    made of the pages that differ; how many it was, or undoes, is unknown. Replicas copy what they have aside first.
  *
  * A database that is older than the log was either restored by an operator, or its machine lost power and with it the
  * end of SQLite's WAL. Only the first touches the database file after the last transaction was logged: a checkpoint
  * makes the WAL durable first. The restored content is authoritative from then on, as one more transaction.
  */
-import { REPLICATION_LIMITS } from "../limits.ts";
 import type { TransactionLog } from "../log/transaction-log.ts";
-import { decodeHeader, decodeLtx, encodeLtx } from "../ltx/codec.ts";
+import { decodeHeader, decodeLtx, encodeLtx, type LtxHeader } from "../ltx/codec.ts";
 import { type Page, PageTable } from "../ltx/page-table.ts";
 import { NOWHERE, type Position } from "../position.ts";
 import type { Steps } from "../steps.ts";
@@ -23,6 +22,7 @@ import type { DatabaseFiles } from "../wal/files.ts";
 import { sameGeneration, type WalCursor } from "../wal/frames.ts";
 import { type Moment, scan, scanningTable } from "../wal/scan.ts";
 import type { IndexHeader } from "../wal/wal-index.ts";
+import { copiedTransaction } from "./backup-copy.ts";
 import type { PersistedState, PersistedTable } from "./persisted-state.ts";
 
 export type FoundBy = "log" | "mark" | "scan" | "difference" | "restored" | "replaced" | "nothing";
@@ -50,9 +50,19 @@ export interface RecoverParts {
   kept: PersistedState;
   node_id: bigint;
   now_ms: number;
+  /** Maximum size of the transaction that another file becomes. */
+  difference_bytes: number;
 }
 
 const AT_ONCE = 100;
+
+/** The place of a transaction that no application has committed: the difference between two files. */
+const NOT_IN_WAL = { wal_offset: 0, wal_size: 0 };
+
+/** Whether a transaction is such a difference, which may undo others. */
+export function isDifference({ wal_offset, wal_size, commit, min_txid }: LtxHeader): boolean {
+  return wal_offset === NOT_IN_WAL.wal_offset && wal_size === NOT_IN_WAL.wal_size && commit > 0 && min_txid > 1;
+}
 
 /** The page table after `txid`: the stored one with the log applied. */
 function* replay(log: TransactionLog, kept: PersistedTable, txid: number): Steps<PageTable> {
@@ -152,8 +162,17 @@ function* findByReading(parts: RecoverParts, kept: PersistedTable): Steps<Found>
     return yield* replaceBy(parts, kept, table, txid);
   }
   const { txid, checksum } = kept.position;
-  if (checksum !== table.checksum) return yield* replaceBy(parts, kept, table);
+  if (checksum !== table.checksum) {
+    const after = restored ? yield* copiedTransaction({ log, kept, table, first_page: firstPage(parts) }) : undefined;
+    // A copy of the last transaction undoes nothing.
+    return yield* replaceBy(parts, kept, table, after === log.last ? undefined : after);
+  }
   return txid === log.last || !restored ? known(txid) : yield* replaceBy(parts, kept, table, txid);
+}
+
+function firstPage(parts: RecoverParts): Buffer {
+  for (const [page] of scan(parts.files, momentOf(parts, parts.header.frame))) if (page) return Buffer.from(page.data);
+  return Buffer.alloc(0);
 }
 
 /** Records the current content as one transaction after the log. `after`: the known state it equals. */
@@ -166,7 +185,10 @@ function* replaceBy(parts: RecoverParts, kept: PersistedTable, table: PageTable,
   const found = { position: position(log.last + 1, table), table, cursor: cursorAt(parts, "end") };
   const pages = before.page_size === page_size ? yield* differingPages(parts, before, table) : undefined;
   // Too large for one transaction, or another page size: replicas get a snapshot.
-  if (!pages) return { ...found, by: "replaced" };
+  if (!pages) {
+    parts.kept.noteReplacement(found.position.txid);
+    return { ...found, by: "replaced" };
+  }
   appendDifference(parts, pages, before, found);
   if (after === undefined) return { ...found, by: "difference" };
   return { ...found, by: "restored", undone: { after, last } };
@@ -174,7 +196,7 @@ function* replaceBy(parts: RecoverParts, kept: PersistedTable, table: PageTable,
 
 /** Undefined: too large for one transaction. */
 function* differingPages(parts: RecoverParts, before: PageTable, table: PageTable): Steps<Page[] | undefined> {
-  const most = REPLICATION_LIMITS.difference_bytes / parts.page_size;
+  const most = parts.difference_bytes / parts.page_size;
   const pages: Page[] = [];
   for (const batch of scan(parts.files, momentOf(parts, parts.header.frame))) {
     for (const { number, data } of batch) {
@@ -201,8 +223,7 @@ function appendDifference(
       max_txid: txid,
       timestamp_ms: now_ms,
       pre_checksum: before.checksum,
-      wal_offset: 0,
-      wal_size: 0,
+      ...NOT_IN_WAL,
       salt1: cursor.salt1,
       salt2: cursor.salt2,
       node_id,

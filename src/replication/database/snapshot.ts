@@ -67,7 +67,8 @@ export class Snapshot {
 
   get head(): SnapshotHead {
     const { page_size, pages } = this.#source.moment;
-    return { page_size, pages, position: this.position, timestamp_ms: this.timestamp_ms };
+    const { replaced_at } = this.#database;
+    return { page_size, pages, position: this.position, timestamp_ms: this.timestamp_ms, replaced_at };
   }
 
   /** The pages as they are sent, without blocks that the other side has; each run in memory that `memory` gives. */

@@ -35,6 +35,12 @@ function sumOf(page: Page): [high: number, low: number] {
   return [crc.high | 0x80000000, crc.low];
 }
 
+/** The checksum of one page. */
+export function pageSum(page: Page): bigint {
+  const [high, low] = sumOf(page);
+  return joined(high, low);
+}
+
 /**
  * The checksum of every page, and of the database: the exclusive or of all of them. So the checksum after a
  * transaction costs only the pages it wrote. Eight bytes per page in memory.
@@ -102,6 +108,11 @@ export class PageTable {
   /** True when `number` is known to have exactly the content whose checksum the other table has. */
   samePage(other: PageTable, number: number): boolean {
     return this.#high_of(number) === other.#high_of(number) && this.#low_of(number) === other.#low_of(number);
+  }
+
+  /** The checksum of a page; 0 when the database does not have it. */
+  sumOf(number: number): bigint {
+    return joined(this.#high_of(number), this.#low_of(number));
   }
 
   /** True when the page has the content that its checksum says. */

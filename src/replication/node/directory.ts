@@ -326,8 +326,7 @@ export class Directory {
   install(name: string, snapshot: ReceivedSnapshot): ReplicatedDatabase {
     const database = this.#databases.get(name);
     if (database && database.page_size === snapshot.page_size) {
-      const { table, position, timestamp_ms } = snapshot;
-      database.replace(receivedPages(snapshot), table, position, timestamp_ms);
+      database.replace(receivedPages(snapshot), snapshot);
       return database;
     }
     if (database) {

@@ -93,11 +93,13 @@ export class Incoming {
  * no sense.
  */
 export function readSnapshotHead(message: Record<string, unknown>): { head: SnapshotHead; kept: Set<number> } {
-  const { page_size, pages, timestamp_ms, kept } = message;
+  const { page_size, pages, timestamp_ms, kept, replaced_at } = message;
   const position = parsePosition(String(message["position"]));
   if (!position || !isPageSize(page_size) || !Number.isSafeInteger(pages) || Number(pages) < 1) {
     throw new PositionMismatch("the primary sent a snapshot without position, page size or pages");
   }
-  const head = { page_size, pages: Number(pages), position, timestamp_ms: Number(timestamp_ms) };
+  // An older primary does not say whether the database was replaced.
+  const replaced = Number.isSafeInteger(replaced_at) ? Number(replaced_at) : 0;
+  const head = { page_size, pages: Number(pages), position, timestamp_ms: Number(timestamp_ms), replaced_at: replaced };
   return { head, kept: new Set(Array.isArray(kept) ? kept.map(Number) : []) };
 }

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { messageOf } from "#core/assert.ts";
 import { ReplicatedDatabase } from "../database/database.ts";
 import { PersistedState } from "../database/persisted-state.ts";
+import type { FoundBy } from "../database/recover.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
 import { NO_PAGES } from "../position.ts";
 import { type Steps, WAIT } from "../steps.ts";
@@ -24,6 +25,9 @@ interface Place {
   readonly problems: Problems;
   stateDir(name: string): string;
 }
+
+/** Ways of finding the position in which earlier transactions may be undone without a trace in the log. */
+const UNKNOWN_HISTORY: ReadonlySet<FoundBy> = new Set(["difference", "replaced"]);
 
 export class Openings {
   readonly #place: Place;
@@ -222,7 +226,12 @@ export class Openings {
   }
 
   *#keepUndone(database: ReplicatedDatabase): Steps<void> {
-    const { name, undone } = database;
+    const { name, undone, found_by, position } = database;
+    if (!undone && UNKNOWN_HISTORY.has(found_by)) {
+      this.#options.log(
+        `${name}: another file took its place, or it was written to while no node ran: this is transaction ${position.txid}; replicas copy what they had before to their .replication/aside`,
+      );
+    }
     if (!undone) return;
     const count = undone.last.txid - undone.after;
     this.#options.onUndone(count);

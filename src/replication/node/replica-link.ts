@@ -3,10 +3,13 @@
  * database to which a frame cannot be applied is reopened and reports its position again; the others continue.
  */
 import { messageOf } from "#core/assert.ts";
+import type { ReplicatedDatabase } from "../database/database.ts";
+import type { SnapshotHead } from "../database/received-snapshot.ts";
 import { PositionMismatch, type TransactionInfo } from "../database/state.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
 import { decodeHeader, LtxError } from "../ltx/codec.ts";
 import { formatPosition, NO_PAGES, parsePosition } from "../position.ts";
+import { applyKeeping } from "./apply-keeping.ts";
 import { isDatabaseName } from "./database-name.ts";
 import type { Directory } from "./directory.ts";
 import { type Divergence, findDivergences } from "./divergence.ts";
@@ -257,7 +260,7 @@ export class ReplicaLink {
     }
     try {
       const drop = with_drop ? files.pop() : undefined;
-      database.apply(files, this.#term);
+      applyKeeping(database, files, this.#term, () => this.#keepReplaced(database));
       if (drop) {
         const { info, kept_at } = this.#directory.applyDrop(database, drop, this.#term);
         events.log(`${name}: deleted on the primary; moved to ${kept_at}`);
@@ -277,6 +280,13 @@ export class ReplicaLink {
     }
   }
 
+  #keepReplaced(database: ReplicatedDatabase): void {
+    const kept_at = this.#directory.aside.copy(database);
+    this.#options.events.log(
+      `${database.name}: on the primary another file took its place, or it was written to while no node ran; what was here is copied to ${kept_at}`,
+    );
+  }
+
   #beginSnapshot(name: string, message: Record<string, unknown>): void {
     this.#incoming.interrupt();
     // What is here and cannot be used now must not be overwritten.
@@ -290,7 +300,7 @@ export class ReplicaLink {
     const { name } = this.#incoming;
     const snapshot = this.#incoming.verify();
     if (!snapshot || name === undefined) return;
-    this.#keepIfDiverged(name);
+    this.#keepBefore(name, snapshot);
     this.#directory.install(name, snapshot);
     this.#placed(name);
     this.#dropIncoming();
@@ -299,11 +309,18 @@ export class ReplicaLink {
     events.transaction(name, { position, page_size, commit, timestamp_ms });
   }
 
-  /** Copies diverged transactions before they are overwritten. */
-  #keepIfDiverged(name: string): void {
+  /** Copies what the primary's snapshot does not continue before it is overwritten. */
+  #keepBefore(name: string, { replaced_at, page_size }: SnapshotHead): void {
     const database = this.#directory.get(name);
+    if (!database || database.half_replaced) return;
     const divergence = this.#divergences.get(name);
-    if (!database || database.half_replaced || !divergence) return;
+    if (divergence) this.#keepDiverged(database, divergence);
+    // One of another page size is moved aside anyway.
+    else if (database.position.txid < replaced_at && database.page_size === page_size) this.#keepReplaced(database);
+  }
+
+  #keepDiverged(database: ReplicatedDatabase, divergence: Divergence): void {
+    const { name } = database;
     const kept_at = this.#directory.aside.copy(database);
     this.#divergences.delete(name);
     this.#options.events.healed(name, divergence, kept_at);
