@@ -12,6 +12,33 @@ const PARTS = 20;
 const found = (database: ReplicatedDatabase): boolean =>
   Array.from({ length: PARTS }, (_, part) => database.hasForeignPage(part === 0)).includes(true);
 
+test("a page is compared as soon as its last frame is copied, also when every page is in the WAL", async (t) => {
+  const dir = tempDir();
+  const path = join(dir, "db");
+  const app = new Application(path);
+  t.after(() => app.close());
+  const { database } = open(dir, "db");
+  database.release();
+  // A writer's own connection keeps the WAL, of which nothing is copied yet.
+  app.db.exec("PRAGMA wal_autocheckpoint = 0");
+  for (let n = 0; n < 10; n++) app.write();
+  captureAll(database);
+  await database.durable();
+  const fd = openSync(path, "r+");
+  const before = readFileSync(path);
+  writeSync(fd, Buffer.from([(before[200] ?? 0) ^ 1]), 0, 1, 200);
+  assert.equal(found(database), false, "the WAL has a newer page 1");
+  writeSync(fd, Buffer.from([before[200] ?? 0]), 0, 1, 200);
+  database.capture();
+  app.db.exec("PRAGMA wal_checkpoint(PASSIVE)");
+  assert.equal(found(database), false, "as it was copied");
+  const copied = readFileSync(path);
+  writeSync(fd, Buffer.from([(copied[4096 + 500] ?? 0) ^ 1]), 0, 1, 4096 + 500);
+  assert.equal(found(database), true);
+  database.abandon();
+  closeSync(fd);
+});
+
 test("a page written past SQLite is found wherever it is, and no page that SQLite wrote", async (t) => {
   const dir = tempDir();
   const path = join(dir, "db");

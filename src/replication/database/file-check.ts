@@ -15,8 +15,8 @@ export class FileCheck {
   /** Pages still to compare, from `#next` on and then from the first. */
   #left = 0;
   #next = 1;
-  /** Pages in this generation of the WAL: the file may have older ones. */
-  readonly #in_wal = new Set<number>();
+  /** The last frame of each page in this generation of the WAL: until that is copied, the file has an older page. */
+  readonly #last_frame = new Map<number, number>();
   #generation = "";
   #frames = 0;
 
@@ -45,8 +45,10 @@ export class FileCheck {
       number: this.#next + i,
       data: bytes.subarray(i * page_size, (i + 1) * page_size),
     }));
+    const { copied } = files.checkpointed();
+    const isCurrent = (page: number): boolean => (this.#last_frame.get(page) ?? 0) <= copied;
     const foreign = pages.some(
-      (page) => page.number !== lockPage(page_size) && !this.#in_wal.has(page.number) && !table.holds(page),
+      (page) => page.number !== lockPage(page_size) && isCurrent(page.number) && !table.holds(page),
     );
     // Something was written meanwhile: the same part again.
     if (place !== this.#place()) return false;
@@ -70,10 +72,13 @@ export class FileCheck {
     const frames = files.indexHeader()?.frame ?? 0;
     const generation = `${cursor.salt1} ${cursor.salt2}`;
     if (generation !== this.#generation || frames < this.#frames) {
-      this.#in_wal.clear();
+      this.#last_frame.clear();
       this.#frames = 0;
     }
     this.#generation = generation;
-    while (this.#frames < frames) this.#in_wal.add(files.frameHeader(++this.#frames, page_size).readUInt32BE(0));
+    while (this.#frames < frames) {
+      const page = files.frameHeader(++this.#frames, page_size).readUInt32BE(0);
+      this.#last_frame.set(page, this.#frames);
+    }
   }
 }

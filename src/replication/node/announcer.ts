@@ -12,23 +12,28 @@ export interface AnnouncerOptions {
 
 export class Announcer {
   readonly #options: AnnouncerOptions;
-  #waiting: [name: string, infos: readonly TransactionInfo[]][] = [];
+  #waiting: (() => void)[] = [];
 
   constructor(options: AnnouncerOptions) {
     this.#options = options;
   }
 
   transactions(name: string, infos: readonly TransactionInfo[]): void {
+    this.announce(() => this.#options.publish(name, infos));
+  }
+
+  /** Runs `work` in its turn, once this node may say it. */
+  announce(work: () => void): void {
     const when = this.#options.may();
     if (when === "never") return;
-    this.#waiting.push([name, infos]);
+    this.#waiting.push(work);
     if (when === "now") this.flush();
   }
 
   /** Publishes what waits, if allowed now. */
   flush(): void {
     if (this.#waiting.length === 0 || this.#options.may() !== "now") return;
-    for (const [name, infos] of this.#waiting.splice(0)) this.#options.publish(name, infos);
+    for (const work of this.#waiting.splice(0)) work();
   }
 
   /** Discards what waits. */

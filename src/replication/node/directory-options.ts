@@ -6,7 +6,7 @@ export interface DirectoryOptions
   dir: string;
   onTransactions(name: string, infos: readonly TransactionInfo[]): void;
   onOpened?(database: ReplicatedDatabase): void;
-  /** An older file was restored; this many transactions are undone. */
-  onUndone(count: number): void;
+  /** Another file took a database's place: so many transactions are known to be undone, on all nodes if this is the primary. */
+  onUndone(count: number, message: string): void;
   log(message: string): void;
 }

@@ -40,6 +40,16 @@ export class NodeMetrics {
     this.#node = node;
   }
 
+  /**
+   * Counts transactions that a restored file undoes. Returns false on a replica: there the primary's transactions stay,
+   * and the file is a divergence.
+   */
+  countUndone(count: number): boolean {
+    if (this.#node.role.kind !== "primary") return false;
+    this.dropped += count;
+    return true;
+  }
+
   text(): string {
     return this.#all().map(render).join("");
   }

@@ -81,9 +81,10 @@ export class ReplicationNode {
         this.#files.position(name, position);
         this.waits.notify(name);
       },
-      onUndone: (count) => {
-        this.metrics.dropped += count;
-      },
+      onUndone: (count, message) =>
+        this.#announcer.announce(() => {
+          if (this.metrics.countUndone(count)) log(message);
+        }),
       checkpointer: this.#checkpointer,
       ...(sizes === undefined ? {} : { sizes }),
       ...(max_lag_ms === undefined ? {} : { max_lag_ms }),

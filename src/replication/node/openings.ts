@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { messageOf } from "#core/assert.ts";
 import { ReplicatedDatabase } from "../database/database.ts";
 import { PersistedState } from "../database/persisted-state.ts";
-import type { FoundBy } from "../database/recover.ts";
+import type { FoundBy, Undone } from "../database/recover.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
 import { NO_PAGES } from "../position.ts";
 import { type Steps, WAIT } from "../steps.ts";
@@ -225,26 +225,32 @@ export class Openings {
     return yield* this.steps(name);
   }
 
+  /** Keeps what the file undoes, and reports it. */
   *#keepUndone(database: ReplicatedDatabase): Steps<void> {
     const { name, undone, found_by, position } = database;
-    if (!undone && UNKNOWN_HISTORY.has(found_by)) {
-      this.#options.log(
-        `${name}: another file took its place, or it was written to while no node ran: this is transaction ${position.txid}; replicas copy what they had before to their .replication/aside`,
+    const { onUndone } = this.#options;
+    if (undone) {
+      const count = undone.last.txid - undone.after;
+      const where = yield* this.#copyUndone(database, undone);
+      onUndone(
+        count,
+        `${name}: an older file was restored, as transaction ${undone.after} left it; ${count} transactions are undone on all nodes${where}`,
+      );
+    } else if (UNKNOWN_HISTORY.has(found_by)) {
+      onUndone(
+        0,
+        `${name}: another file took its place, or it was written to while no node ran: that is transaction ${position.txid}; replicas copy what they had before to their .replication/aside`,
       );
     }
-    if (!undone) return;
-    const count = undone.last.txid - undone.after;
-    this.#options.onUndone(count);
-    let where: string;
+  }
+
+  *#copyUndone(database: ReplicatedDatabase, undone: Undone): Steps<string> {
+    // An undone deletion leaves nothing to keep.
+    if (undone.last.checksum === NO_PAGES) return "";
     try {
-      // An undone deletion leaves nothing to keep.
-      if (undone.last.checksum === NO_PAGES) return;
-      where = `copied to ${yield* this.#place.aside.copyingUndone(database, undone)}`;
+      return `, copied to ${yield* this.#place.aside.copyingUndone(database, undone)}`;
     } catch (error) {
-      where = `which could not be copied aside: ${messageOf(error)}`;
+      return `, which could not be copied aside: ${messageOf(error)}`;
     }
-    this.#options.log(
-      `${name}: an older file was restored, as transaction ${undone.after} left it; ${count} transactions are undone on all nodes, ${where}`,
-    );
   }
 }

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { readdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { backup, DatabaseSync } from "node:sqlite";
 import { suite } from "node:test";
 import type { RunningNode } from "../commands.ts";
 import { Application, look } from "../database/fixtures.ts";
@@ -55,6 +56,35 @@ suite("a database that is replaced while its primary is stopped", () => {
       const { dirs, primary } = await replaced(scene, 0);
       assert.equal(sent(primary), 1, "a snapshot");
       assert.deepEqual(aside(dirs[1]), [5]);
+    },
+  );
+
+  story(
+    "on a replica: the primary's database comes back, and nothing is said to be undone on all nodes",
+    async (scene) => {
+      const [here, there] = [scene.dir(), scene.dir()];
+      const primary = await scene.start(here, { kind: "primary" });
+      const app = await scene.app(here);
+      for (let n = 0; n < 5; n++) await app.write();
+      const replica = await scene.start(there, { kind: "join", url: primary.url });
+      await until("the replica has it", () => same(primary, replica)() && look(join(there, "db")).entries === 5);
+      await replica.close();
+      const older = join(scene.dir(), "older");
+      const source = new DatabaseSync(join(there, "db"));
+      await backup(source, older);
+      source.close();
+      const next = await scene.start(there, { kind: "join", url: primary.url });
+      for (let n = 0; n < 3; n++) await app.write();
+      await until("three more", () => same(primary, next)() && look(join(there, "db")).entries === 8);
+      await next.close();
+      for (const end of ["-wal", "-shm"]) rmSync(join(there, `db${end}`), { force: true });
+      renameSync(older, join(there, "db"));
+      const again = await scene.start(there, { kind: "join", url: primary.url });
+      await until("the primary's is back", () => same(primary, again)() && look(join(there, "db")).entries === 8);
+      assert.deepEqual(
+        scene.said.filter((line) => /undone on all nodes|took its place/.test(line)),
+        [],
+      );
     },
   );
 
