@@ -101,6 +101,21 @@ suite("recovery of a replicated database", () => {
     for (const { database } of [again, replica]) database.close();
   });
 
+  test("transactions in a WAL that was begun anew while no node ran are captured one by one", () => {
+    const { dir, app, first } = written();
+    const { txid } = first.database.position;
+    // A long WAL that the next node has no cursor in.
+    first.database.abandon();
+    app.db.exec("PRAGMA wal_checkpoint(PASSIVE)");
+    for (let i = 0; i < 3; i++) app.write();
+    const again = open(dir, "db");
+    assert.equal(again.database.found_by, "scan");
+    assert.equal(again.database.position.txid, txid + 3);
+    assertTrue(again);
+    again.database.close();
+    app.close();
+  });
+
   test("without its mark the database is scanned", () => {
     const { dir, app, first } = written();
     app.close();

@@ -5,7 +5,7 @@
  *    transaction's. Frames after it are transactions that were not captured yet.
  * 2. The WAL is new, and the database file is, by its times, the one that was marked when the old WAL ended:
  *    the position is the mark's.
- * 3. Otherwise the database is read, and its checksum looked up in the log.
+ * 3. Otherwise the database is read, first without its WAL, and its checksum looked up in the log.
  * 4. Nothing matches: it was written to while no node ran, or is another file. That becomes one transaction of its own,
  *    made of the pages that differ; how many it was, or undoes, is unknown. Replicas copy what they have aside first.
  *
@@ -148,9 +148,21 @@ function wasRestored({ files, log }: RecoverParts, kept: PersistedTable): boolea
   return log.written_ms > 0 && files.databaseChangedMs() > logged_ms;
 }
 
+/** The file alone is at the last transaction: an application checkpointed it, then began the WAL anew while no node ran. */
+function* findBehindFile(parts: RecoverParts, kept: PersistedTable): Steps<Found | undefined> {
+  const { files, log, header } = parts;
+  if (header.frame === 0 || files.copiedBack() > 0) return undefined;
+  const table = yield* scanningTable(files, momentOf(parts, 0));
+  const last = log.last === kept.position.txid ? kept.position.checksum : log.checksumAt(log.last);
+  if (files.copiedBack() > 0 || table.checksum !== last) return undefined;
+  return { by: "scan", position: position(log.last, table), table, cursor: cursorAt(parts, "start") };
+}
+
 /** Reads the database and searches for its checksum among the known ones. */
 function* findByReading(parts: RecoverParts, kept: PersistedTable): Steps<Found> {
   const { log } = parts;
+  const behind = yield* findBehindFile(parts, kept);
+  if (behind) return behind;
   const table = yield* scanningTable(parts.files, momentOf(parts, parts.header.frame));
   const cursor = cursorAt(parts, "end");
   const known = (txid: number): Found => ({ by: "scan", position: position(txid, table), table, cursor });

@@ -21,7 +21,7 @@ const REMEDIES: Record<string, string> = {
     "replace it by an intact file: hangar db export it from a replica and import it, or hangar db restore --into",
   missing: "hangar db export it from a replica, and import it",
   replaced: "restart the programs named in the reason",
-  kept: "nothing; delete it yourself if it is not needed",
+  kept: "nothing while the primary cannot open it; delete it only if it is gone there for good",
 };
 
 const LAG_MS = 1000;
