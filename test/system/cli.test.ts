@@ -100,6 +100,11 @@ suite("hangar command", () => {
     const prepare = async (words: string): Promise<void> => {
       // A machine that runs is what every verb about machines can do something with.
       if (words.startsWith("machines")) await platform.ask(`POST /v1/apps/machinery/machines/${machine}/start`);
+      // The lease that an example has taken is over after a second.
+      if (words === "machines destroy") {
+        const lease = `GET /v1/apps/machinery/machines/${machine}/lease`;
+        await until("the lease is over", async () => (await platform.ask(lease)).status === 404);
+      }
       if (words === "alerts try") await run("hangar alerts receivers receivers.yml", env);
       if (words.startsWith("previews ")) {
         await platform.ask("POST /v1/apps", { body: { app_name: "web" } });

@@ -73,7 +73,7 @@ app.listen(process.env.PORT);
   },
   go: {
     base: "go",
-    is: /Go: go\.mod asks for Go 1\.19/,
+    is: /Go: go\.mod requires Go 1\.19/,
     files: {
       "go.mod": "module example.com/shop\n\ngo 1.19\n",
       "main.go": `package main
