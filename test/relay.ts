@@ -18,6 +18,11 @@ export interface Relay {
    * for a while. That one side has closed the connection waits with it.
    */
   hold(...directions: readonly Direction[]): void;
+  /**
+   * Nothing more is read from clients until `restore`: what they send fills the buffers of the kernel, and then waits in
+   * them, as on a link that was cut.
+   */
+  stall(): void;
   /** The end of flights to PostgreSQL that contain `text` is never sent: the server has done it all, and waits. */
   holdSync(text: string): void;
   /** Forwards again what comes from now on; what was swallowed stays lost, so old connections stay silent. */
@@ -28,6 +33,8 @@ export interface Relay {
   delay_ms: number;
   /** Replies that were waited for since the last call: what a caller sends at once is one trip. */
   trips(): number;
+  /** Called with every piece from a client, before it is forwarded or held back. */
+  onSent: (piece: Buffer) => void;
   close(): Promise<void>;
 }
 
@@ -59,6 +66,7 @@ export async function startRelay(to: number | string): Promise<Relay> {
   const pairs = new Set<Pair>();
   const held = new Map<Direction, PromiseWithResolvers<void>>();
   let silent = false;
+  let stalled = false;
   let withheld = "";
   let trips = 0;
   /** The client has said something that nobody answered yet. */
@@ -68,6 +76,7 @@ export async function startRelay(to: number | string): Promise<Relay> {
     const pair: Pair = { client, server: upstream, silent: false };
     pairs.add(pair);
     if (silent) fallSilent(pair);
+    if (stalled) client.pause();
     const end = (): void => {
       // A silent pair hides that the other side has gone, too.
       if (pair.silent) return;
@@ -75,7 +84,7 @@ export async function startRelay(to: number | string): Promise<Relay> {
       client.destroy();
       upstream.destroy();
     };
-    const forward = (direction: Direction, from: Socket, into: Socket, onPiece: () => void): void => {
+    const forward = (direction: Direction, from: Socket, into: Socket, onPiece: (piece: Buffer) => void): void => {
       let turn = Promise.resolve();
       let waiting = 0;
       const inTurn = (wait_ms: number, act: () => void): void => {
@@ -91,7 +100,7 @@ export async function startRelay(to: number | string): Promise<Relay> {
       from.setNoDelay(true).on("error", () => {});
       from.on("data", (piece: Buffer) => {
         if (pair.silent) return;
-        onPiece();
+        onPiece(piece);
         if (withheld && direction === "out" && piece.includes(withheld) && piece.subarray(-SYNC.length).equals(SYNC)) {
           into.write(piece.subarray(0, -SYNC.length));
           pair.silent = true;
@@ -102,7 +111,8 @@ export async function startRelay(to: number | string): Promise<Relay> {
       });
       from.on("close", () => inTurn(0, end));
     };
-    forward("out", client, upstream, () => {
+    forward("out", client, upstream, (piece) => {
+      relay.onSent(piece);
       if (!asked) trips++;
       asked = true;
     });
@@ -115,6 +125,7 @@ export async function startRelay(to: number | string): Promise<Relay> {
   const relay: Relay = {
     port: (server.address() as AddressInfo).port,
     delay_ms: 0,
+    onSent: () => {},
     silence() {
       silent = true;
       for (const pair of pairs) fallSilent(pair);
@@ -122,11 +133,17 @@ export async function startRelay(to: number | string): Promise<Relay> {
     hold(...directions) {
       for (const direction of directions) if (!held.has(direction)) held.set(direction, Promise.withResolvers());
     },
+    stall() {
+      stalled = true;
+      for (const { client } of pairs) client.pause();
+    },
     holdSync(text) {
       withheld = text;
     },
     restore() {
       silent = false;
+      if (stalled) for (const { client } of pairs) client.resume();
+      stalled = false;
       withheld = "";
       for (const { resolve } of held.values()) resolve();
       held.clear();

@@ -329,7 +329,8 @@ export const CATALOGUE = {
   storage_failed: {
     http: 503,
     retryable: true,
-    meaning: "The database cannot be reached or failed; whether the write happened is unknown.",
+    meaning:
+      "The database cannot be reached or failed. Unless the text says that nothing was changed, it is unknown whether the write happened.",
   },
   overloaded: {
     http: 503,

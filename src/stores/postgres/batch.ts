@@ -1,5 +1,6 @@
 import pg from "pg";
 import type { Value } from "../database.ts";
+import { type Deadline, DeadlineError, timeLeft } from "./deadline.ts";
 import type { Statement } from "./statements.ts";
 
 /** All stored numbers fit a double; the driver would return BIGINT as strings. */
@@ -15,22 +16,24 @@ interface Column {
 
 /** The part of the driver's connection that a batch uses. */
 interface ProtocolConnection {
-  stream: { cork(): void; uncork(): void };
+  stream: { cork(): void; uncork(): void; write(bytes: Buffer, onWritten: (error?: Error | null) => void): void };
   parse(message: { name: string; text: string; types: number[] }): void;
   bind(message: { portal: string; statement: string; values: unknown[]; binary: boolean }): void;
   describe(message: { type: "P"; name: string }): void;
   execute(message: { portal: string; rows: number }): void;
-  sync(): void;
   on(event: "parseComplete", listener: () => void): void;
   off(event: "parseComplete", listener: () => void): void;
 }
+
+/** Ends a batch; without it the server commits nothing. */
+const SYNC = Buffer.from([0x53, 0, 0, 0, 4]);
 
 /** How a batch failed: the error, and how many statements had completed. */
 export class BatchError extends Error {
   override readonly name = "BatchError";
   override readonly cause: Error;
   readonly completed: number;
-  /** `unsent`: the server received nothing. `refused`: the server reported an error. `lost`: the connection broke. */
+  /** `unsent`: the server did not receive all of it. `refused`: the server reported an error. `lost`: the connection broke. */
   readonly how: "unsent" | "refused" | "lost";
 
   constructor(cause: Error, completed: number, how: BatchError["how"]) {
@@ -50,20 +53,25 @@ export class Batch implements pg.Submittable {
   readonly #statements: readonly Statement[];
   /** Statements prepared on this connection. */
   readonly #parsed: Set<string>;
+  readonly #deadline: Deadline;
   readonly #results: Rows[] = [];
   #rows: Rows = [];
   #columns: { name: string; read: (text: string) => Value }[] = [];
   #end = Promise.withResolvers<Rows[]>();
+  /** The kernel has all of it. */
   #sent = false;
   #over: () => void = () => {};
 
-  constructor(statements: readonly Statement[], parsed: Set<string>) {
+  constructor(statements: readonly Statement[], parsed: Set<string>, deadline: Deadline) {
     this.#statements = statements;
     this.#parsed = parsed;
+    this.#deadline = deadline;
     this.done = this.#end.promise;
   }
 
-  submit(given: pg.Connection): void {
+  /** Sends nothing past the deadline: until now this process may have been stopped, or the connection busy. */
+  submit(given: pg.Connection): Error | undefined {
+    if (timeLeft(this.#deadline) === 0) return new DeadlineError("connection");
     const connection = given as unknown as ProtocolConnection;
     const parsing: string[] = [];
     const onParsed = (): void => {
@@ -74,7 +82,6 @@ export class Batch implements pg.Submittable {
     this.#over = () => connection.off("parseComplete", onParsed);
     // In one write: the kernel has all or nothing, even if this process is stopped right after.
     connection.stream.cork();
-    this.#sent = true;
     const requested = new Set<string>();
     for (const { name, text, values } of this.#statements) {
       if (name === "" || !(this.#parsed.has(name) || requested.has(name))) {
@@ -86,8 +93,11 @@ export class Batch implements pg.Submittable {
       connection.describe({ type: "P", name: "" });
       connection.execute({ portal: "", rows: 0 });
     }
-    connection.sync();
+    connection.stream.write(SYNC, (error) => {
+      this.#sent = !error;
+    });
     connection.stream.uncork();
+    return undefined;
   }
 
   // Called by the driver, by these names.
@@ -123,8 +133,8 @@ export class Batch implements pg.Submittable {
   handleError(error: Error): void {
     this.#over();
     // Only the server's own errors have a severity; others concern the connection.
-    const how = "severity" in error ? "refused" : "lost";
-    this.#end.reject(new BatchError(error, this.#results.length, this.#sent ? how : "unsent"));
+    const broken = this.#sent ? "lost" : "unsent";
+    this.#end.reject(new BatchError(error, this.#results.length, "severity" in error ? "refused" : broken));
   }
 
   handleReadyForQuery(): void {

@@ -2,15 +2,10 @@ import pg from "pg";
 import { LIMITS } from "#core/limits.ts";
 import type { PostgresAddress } from "#core/postgres-url.ts";
 import { Batch, type Rows } from "./batch.ts";
+import { type Deadline, DeadlineError, deadlineIn, timeLeft } from "./deadline.ts";
 import { type Statement, statement, unnamed } from "./statements.ts";
 import { OldPrimaryError, TIMELINE, TIMELINES, type Timeline, type Timelines } from "./timelines.ts";
-import { DeadlineError, NoHostError } from "./trouble.ts";
-
-/** Deadline of a call, on the monotonic clock. */
-export type Deadline = number;
-
-export const deadlineIn = (ms: number): Deadline => performance.now() + ms;
-const left = (deadline: Deadline): number => Math.max(0, deadline - performance.now());
+import { NoHostError } from "./trouble.ts";
 
 interface Sockets {
   connection: { stream: { destroy(): void; unref(): void } };
@@ -61,7 +56,7 @@ export class PostgresConnection {
       connectionString: url,
       application_name: name,
       // The driver's timer is unreferenced; a connecting socket still keeps the process alive.
-      connectionTimeoutMillis: Math.max(1, Math.min(LIMITS.postgres_connect_ms, left(deadline))),
+      connectionTimeoutMillis: Math.max(1, Math.min(LIMITS.postgres_connect_ms, timeLeft(deadline))),
       keepAlive: true,
       keepAliveInitialDelayMillis: LIMITS.postgres_keepalive_ms,
     });
@@ -90,14 +85,13 @@ export class PostgresConnection {
 
   /** Runs all statements as one transaction, in one round trip. Without statements it is a probe. */
   async run(statements: readonly Statement[], deadline: Deadline): Promise<Rows[]> {
-    const batch = new Batch(statements, this.#parsed);
-    const ms = left(deadline);
+    const batch = new Batch(statements, this.#parsed, deadline);
     let late = false;
     const timer = setTimeout(() => {
       late = true;
       this.destroy();
-      batch.handleError(new DeadlineError("connection", Math.round(ms)));
-    }, ms);
+      batch.handleError(new DeadlineError("connection"));
+    }, timeLeft(deadline));
     try {
       this.#client.query(batch);
       const results = await batch.done;
@@ -191,7 +185,7 @@ export class Connector {
         const says_more = problem instanceof NoHostError && !(problem instanceof OldPrimaryError);
         if (problem === undefined || says_more) problem = thrown;
       }
-      if (left(deadline) === 0) break;
+      if (timeLeft(deadline) === 0) break;
     }
     throw problem;
   }

@@ -4,12 +4,13 @@ import { parsePostgresUrl } from "#core/postgres-url.ts";
 import { forgetPrefetched } from "#core/prefetched.ts";
 import type { Database, Outcome, Query, Step, Value, WriteOptions } from "../database.ts";
 import { BatchError, type Rows } from "./batch.ts";
-import { Connector, type Deadline, deadlineIn, PATIENT, type PostgresConnection, SHORT } from "./connection.ts";
+import { Connector, PATIENT, type PostgresConnection, SHORT } from "./connection.ts";
+import { type Deadline, deadlineIn } from "./deadline.ts";
 import { Pool } from "./pool.ts";
 import { guardedStatement, type Statement, statement, unguarded, unnamed, wrongRows } from "./statements.ts";
 import { StuckSessions } from "./stuck.ts";
 import { TIMELINES, type TimelineFile } from "./timelines.ts";
-import { isUndone, storeError, troubleOf, unknownOutcome } from "./trouble.ts";
+import { isUndone, storeError, type Trouble, troubleOf, unknownOutcome } from "./trouble.ts";
 
 export interface PostgresOptions {
   /** Maximum number of connections. */
@@ -82,7 +83,7 @@ class PostgresDatabase implements Database {
 
   async readAll(queries: readonly Query[]): Promise<Rows[]> {
     const statements = queries.map(({ sql, args }) => statement(sql, args));
-    return await this.#again(deadlineIn(this.#call_ms), async (connection, deadline) => {
+    return await this.#again(this.#call_ms, async (connection, deadline) => {
       const until = connection.fresh ? deadline : Math.min(deadline, deadlineIn(this.#probe_ms));
       return await connection.run(this.#named(statements), until);
     });
@@ -90,8 +91,8 @@ class PostgresDatabase implements Database {
 
   async write(steps: readonly Step[], { patient = false }: WriteOptions = {}): Promise<Outcome> {
     forgetPrefetched();
-    const deadline = deadlineIn(patient ? LIMITS.postgres_patient_ms : this.#call_ms);
-    return await this.#again(deadline, async (connection) => {
+    const began = performance.now();
+    return await this.#again(patient ? LIMITS.postgres_patient_ms : this.#call_ms, async (connection, deadline) => {
       if (!connection.fresh) await this.#probe(connection, deadline);
       const bounds = patient ? [PATIENT] : this.#own_sessions ? [] : [SHORT];
       const statements = this.#named([...bounds, ...steps.map(guardedStatement)]);
@@ -101,7 +102,7 @@ class PostgresDatabase implements Database {
       } catch (thrown) {
         const refused = refusedStep(thrown, bounds.length);
         if (refused) return refused;
-        if (!isUndone(thrown, statements.length)) throw unknownOutcome(thrown);
+        if (!isUndone(thrown, statements.length)) throw unknownOutcome(thrown, performance.now() - began);
         throw thrown;
       }
     });
@@ -159,9 +160,11 @@ class PostgresDatabase implements Database {
 
   /** Retries `work`, if needed on another connection, when nothing was done. */
   async #again<T>(
-    deadline: Deadline,
+    call_ms: number,
     work: (connection: PostgresConnection, deadline: Deadline) => Promise<T>,
   ): Promise<T> {
+    const began = performance.now();
+    const deadline = began + call_ms;
     for (let attempt = 1; ; attempt++) {
       try {
         return await this.#once(deadline, work);
@@ -171,10 +174,10 @@ class PostgresDatabase implements Database {
           this.#own_sessions = false;
           this.#onPooler();
         }
-        const again = trouble === "again" || trouble === "elsewhere" || trouble === "pooler";
         const pause_ms = RETRY_MS * 2 ** (attempt - 1);
-        if (!again || attempt >= LIMITS.write_retries || performance.now() + pause_ms >= deadline)
-          throw storeError(thrown, trouble);
+        const now = performance.now();
+        if (!RETRIED.has(trouble) || attempt >= LIMITS.write_retries || now + pause_ms >= deadline)
+          throw storeError(thrown, trouble, now - began);
         await delay(pause_ms);
       }
     }
@@ -200,6 +203,7 @@ class PostgresDatabase implements Database {
   }
 }
 
+const RETRIED: ReadonlySet<Trouble> = new Set(["again", "raced", "elsewhere", "pooler"]);
 /** First delay before a retry, doubled each time. */
 const RETRY_MS = 20;
 

@@ -4,7 +4,8 @@ import { LIMITS } from "#core/limits.ts";
 import type { Log } from "#core/log.ts";
 import type { NotificationChannel, Notifier } from "#core/notifier.ts";
 import { parsePostgresUrl } from "#core/postgres-url.ts";
-import { Connector, deadlineIn, type PostgresConnection } from "./connection.ts";
+import { Connector, type PostgresConnection } from "./connection.ts";
+import { deadlineIn } from "./deadline.ts";
 import { type Statement, statement, unnamed } from "./statements.ts";
 import { storeError, troubleOf } from "./trouble.ts";
 
@@ -17,11 +18,12 @@ const NAME = "hangar";
  */
 export async function openPostgresNotifier(url: string, parts: { clock: Clock; log: Log }): Promise<Notifier> {
   const wire = new PostgresNotifier(url, parts);
+  const began = performance.now();
   try {
     await wire.connect();
   } catch (thrown) {
     // As for every other call: a start waits for an unreachable database, or fails with one line.
-    throw storeError(thrown, troubleOf(thrown));
+    throw storeError(thrown, troubleOf(thrown), performance.now() - began);
   }
   return wire;
 }

@@ -1,7 +1,8 @@
 import { StoreError } from "#core/errors.ts";
 import { LIMITS } from "#core/limits.ts";
-import type { Connector, Deadline, PostgresConnection } from "./connection.ts";
-import { DeadlineError, troubleOf } from "./trouble.ts";
+import type { Connector, PostgresConnection } from "./connection.ts";
+import { type Deadline, DeadlineError, timeLeft } from "./deadline.ts";
+import { troubleOf } from "./trouble.ts";
 
 interface Waiter {
   deadline: Deadline;
@@ -40,11 +41,10 @@ export class Pool {
   async acquire(deadline: Deadline): Promise<PostgresConnection> {
     if (this.#closed) throw shuttingDown();
     const { promise, resolve, reject } = Promise.withResolvers<PostgresConnection>();
-    const ms = Math.max(0, deadline - performance.now());
     const timer = setTimeout(() => {
       this.#waiting = this.#waiting.filter((one) => one !== waiter);
-      reject(new DeadlineError(this.#used.size < this.#size ? "connection" : "pool", Math.round(ms)));
-    }, ms);
+      reject(new DeadlineError(this.#used.size < this.#size ? "connection" : "pool"));
+    }, timeLeft(deadline));
     const waiter: Waiter = { deadline, timer, resolve, reject };
     this.#waiting.push(waiter);
     this.#serve();
@@ -76,7 +76,7 @@ export class Pool {
     }
     for (const connection of this.#idle.splice(0)) connection.close();
     if (this.#used.size === 0) return;
-    const timer = setTimeout(() => this.#emptied.resolve(), Math.max(0, deadline - performance.now()));
+    const timer = setTimeout(() => this.#emptied.resolve(), timeLeft(deadline));
     await this.#emptied.promise;
     clearTimeout(timer);
     for (const connection of this.#used) connection.destroy();

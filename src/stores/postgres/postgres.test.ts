@@ -1,63 +1,11 @@
 /** Failure modes of PostgreSQL: unresponsive, locked, full, slow. A real server behind a TCP relay. */
 import assert from "node:assert/strict";
-import { after, suite, test } from "node:test";
+import { suite, test } from "node:test";
 import pg from "pg";
-import { ApiError } from "#core/errors.ts";
 import { postgresMissing, startPostgres } from "../../../test/postgres.ts";
-import { type Relay, startRelay } from "../../../test/relay.ts";
 import { within } from "../../../test/support.ts";
-import type { Database } from "../database.ts";
 import { openPostgres } from "./database.ts";
-
-const CALL_MS = 1500;
-
-let server: ReturnType<typeof startPostgres> | undefined;
-after(async () => await (await server)?.stop());
-
-interface Scene extends AsyncDisposable {
-  relay: Relay;
-  database: Database;
-  /** A session of another client, without the relay. */
-  other: pg.Client;
-}
-
-async function scene(options: Parameters<typeof openPostgres>[1] = { call_ms: CALL_MS }): Promise<Scene> {
-  server ??= startPostgres();
-  const url = new URL((await (await server).database()).replace("@/", "@localhost/"));
-  const folder = url.searchParams.get("host") ?? assert.fail("the test server has a socket");
-  const relay = await startRelay(`${folder}/.s.PGSQL.5432`);
-  const name = url.pathname.slice(1);
-  const other = new pg.Client({ host: folder, database: name, user: "hangar" });
-  other.on("error", () => {});
-  await other.connect();
-  const database = await openPostgres(`postgres://hangar@127.0.0.1:${relay.port}/${name}`, options);
-  await database.write([{ sql: "CREATE TABLE things (id TEXT PRIMARY KEY, n BIGINT NOT NULL)" }]);
-  return {
-    relay,
-    database,
-    other,
-    async [Symbol.asyncDispose]() {
-      await database.close();
-      await other.end();
-      await relay.close();
-    },
-  };
-}
-
-const add = (id: string, n = 0) => ({ sql: "INSERT INTO things (id, n) VALUES (?, ?)", args: [id, n], rows: 1 });
-const set = (id: string, n: number) => ({ sql: "UPDATE things SET n = ? WHERE id = ?", args: [n, id], rows: 1 });
-
-/** Duration and error of a failing call. */
-async function failing(work: () => Promise<unknown>): Promise<{ ms: number; error: ApiError }> {
-  const began = performance.now();
-  try {
-    await work();
-  } catch (thrown) {
-    assert.ok(thrown instanceof ApiError, String(thrown));
-    return { ms: performance.now() - began, error: thrown };
-  }
-  return assert.fail("it did not fail");
-}
+import { add, CALL_MS, failing, idsOf, scene, set, waitUntilBlocked } from "./fixtures.ts";
 
 suite("PostgreSQL", { skip: postgresMissing() }, () => {
   test("a write of many guarded steps is one round trip, and so is a read", async () => {
@@ -143,8 +91,7 @@ suite("PostgreSQL", { skip: postgresMissing() }, () => {
     const { error } = await unanswered;
     assert.match(error.message, /whether it happened is not known/);
     assert.match(error.extras.hint ?? "", /Idempotency-Key/);
-    const { rows } = await other.query("SELECT id FROM things ORDER BY id");
-    assert.deepEqual(rows, [{ id: "a" }, { id: "b" }, { id: "c" }]);
+    assert.deepEqual(await idsOf(other), ["a", "b", "c"]);
   });
 
   test("calls over the pool size wait for a connection, and the timeout names the setting", async () => {
@@ -193,10 +140,3 @@ suite("PostgreSQL without free connections", { skip: postgresMissing() }, () => 
     await (await openPostgres(url)).close();
   });
 });
-
-async function waitUntilBlocked(other: pg.Client): Promise<void> {
-  for (;;) {
-    const { rows } = await other.query("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'");
-    if (rows.length > 0) return;
-  }
-}

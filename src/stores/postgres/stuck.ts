@@ -1,5 +1,6 @@
 import { LIMITS } from "#core/limits.ts";
-import { type Connector, deadlineIn } from "./connection.ts";
+import type { Connector } from "./connection.ts";
+import { deadlineIn } from "./deadline.ts";
 import { statement, unnamed } from "./statements.ts";
 
 /**
