@@ -10,8 +10,8 @@ import { Palette, palette } from "./palette.ts";
 import { empty, loading, pageHead, problem, Toasts } from "./parts/basics.ts";
 import { Questions } from "./parts/dialog.ts";
 import { icon } from "./parts/icon.ts";
-import { NotReadyBanner } from "./parts/readiness.ts";
-import { watchReadiness } from "./readiness.ts";
+import { NotReadyBanner, StaleNotice } from "./parts/readiness.ts";
+import { isStale, readiness, watchReadiness } from "./readiness.ts";
 import { place, to } from "./router.ts";
 import { chooseOrg, isReadOnly, resume, type Session, session, signOut } from "./session.ts";
 import { SignIn } from "./sign-in.ts";
@@ -86,6 +86,7 @@ function Side({ now, page }: { now: Session; page: Page | undefined }): VNode {
         icon(open ? "close" : "menu"),
       ),
     ),
+    h(StaleNotice, {}),
     div(
       { class: "drawer" },
       h(OrgChoice, { now }),
@@ -143,11 +144,13 @@ function Who({ now }: { now: Session }): VNode {
   );
 }
 
-const LINKS = { connecting: "connecting", live: "live", broken: "no connection" } as const;
+const LINKS = { connecting: "connecting", live: "live", broken: "no connection", stale: "out of date" } as const;
 
 /** Whether the data shown is current. */
 function LinkState(): VNode {
-  const { link } = useCell(fleet);
+  const stream = useCell(fleet).link;
+  const stale = isStale(useCell(readiness));
+  const link = stream === "live" && stale ? "stale" : stream;
   return span({ class: `link ${link}`, role: "status", title: `Events: ${LINKS[link]}` }, LINKS[link]);
 }
 

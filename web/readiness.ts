@@ -12,9 +12,17 @@ interface Readiness {
   /** Parts that were checked and are ready. */
   ready: readonly string[];
   missing: readonly NotReady[];
+  /** When the database last answered, by the browser's clock; undefined before the first time. */
+  current_at: number | undefined;
 }
 
-export const readiness = new Cell<Readiness>({ ready: [], missing: [] });
+export const readiness = new Cell<Readiness>({ ready: [], missing: [], current_at: undefined });
+/** How often the database came back: what failed meanwhile is asked for again. */
+export const returns = new Cell(0);
+
+/** Without its database the platform shows what it knew last. */
+export const isStale = ({ missing }: Pick<Readiness, "missing">): boolean =>
+  missing.some(({ part }) => part === "database");
 
 /** Without retries: what is missing is to be shown at once. */
 const client = new Client({ base_url: location.origin, token: undefined });
@@ -29,7 +37,7 @@ export function watchReadiness(): () => void {
     clearTimeout(timer);
     const found = await ask(ending.signal);
     if (ending.signal.aborted) return;
-    if (found) readiness.set(found);
+    if (found) update(found);
     clearTimeout(timer);
     timer = setTimeout(() => void look(), readiness.value.missing.length > 0 ? MISSING_MS : READY_MS);
   };
@@ -47,8 +55,15 @@ export function watchReadiness(): () => void {
   };
 }
 
+function update(found: Pick<Readiness, "ready" | "missing">): void {
+  const before = readiness.value;
+  const stale = isStale(found);
+  readiness.set({ ...found, current_at: stale ? before.current_at : Date.now() });
+  if (isStale(before) && !stale) returns.set(returns.value + 1);
+}
+
 /** Undefined when there was no answer, or another one: then nothing is known. */
-async function ask(signal: AbortSignal): Promise<Readiness | undefined> {
+async function ask(signal: AbortSignal): Promise<Pick<Readiness, "ready" | "missing"> | undefined> {
   try {
     const { checks } = await client.call("GET /readyz", { signal });
     return { ready: Object.keys(checks), missing: [] };

@@ -40,6 +40,8 @@ if (await ownNetwork(import.meta.filename)) {
       const { page } = await visit(t, await openBrowser(t), platform);
       await page.getByText("live", { exact: true }).waitFor();
       const body = JSON.stringify(errorBody(thrown as ApiError, "r"));
+      const away = JSON.stringify({ error: "the database cannot be reached", retryable: false });
+      await page.route("**/v1/platform/facts", (route) => route.fulfill({ status: 503, body: away }));
       await page.route("**/readyz", (route) => route.fulfill({ status: 503, contentType: "application/json", body }));
       await page.reload();
       const said = await bannerOf(page);
@@ -47,11 +49,15 @@ if (await ownNetwork(import.meta.filename)) {
       assert.match(said, /Database: .*Nothing can be read or changed.*Executor: .*Edge proxy: .*Host lease: /);
       await page.evaluate('location.hash = "#/settings"');
       await page.getByText("Not ready: Database, Executor, Edge proxy, Host lease.").waitFor();
+      await page.getByText("the database cannot be reached").waitFor();
       await page.setViewportSize(NARROW.viewport);
       assert.equal(await bannerOf(page), said);
+      await page.unroute("**/v1/platform/facts");
       await page.unroute("**/readyz");
       await page.locator("main .not-ready").waitFor({ state: "detached" });
       await page.getByText(/^Ready: Database, /).waitFor();
+      // What failed meanwhile is asked for again.
+      await page.getByText("Started", { exact: true }).waitFor();
     });
 
     test("says that the database is away while it is, and nothing once it is back", { skip: postgresMissing() }, (t) =>
@@ -69,11 +75,24 @@ async function databaseAway(t: Parameters<typeof visit>[0]): Promise<void> {
   const HANGAR_DATABASE_URL = `postgres://hangar@127.0.0.1:${relay.port}${near.pathname}`;
   const platform = await testPlatform(t, { HANGAR_DATABASE_URL });
   const browser: Browser = await openBrowser(t);
+  const opened = Date.now();
   const { page } = await visit(t, browser, platform, NARROW);
   await page.getByText("live", { exact: true }).waitFor();
   assert.equal(await page.locator("main .not-ready").count(), 0);
   relay.silence();
   assert.match(await bannerOf(page), /Database: it /);
+  const notice = page.getByRole("banner").locator(".out-of-date");
+  assert.match(
+    (await notice.textContent()) ?? "",
+    /^Out of date since \d\d:\d\d:\d\d: the database is away\. What you see here may have changed\.$/,
+  );
+  const since = Date.parse((await notice.locator("time").getAttribute("datetime")) ?? "");
+  assert.ok(since >= opened && since <= Date.now(), "it is when the database last answered");
+  assert.equal(await page.getByText("live", { exact: true }).count(), 0);
+  await page.setViewportSize({ width: 1280, height: 860 });
+  assert.match(await bannerOf(page), /Database: it /);
   relay.restore();
   await page.locator("main .not-ready").waitFor({ state: "detached" });
+  await notice.waitFor({ state: "detached" });
+  await page.getByText("live", { exact: true }).waitFor();
 }

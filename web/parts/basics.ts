@@ -29,6 +29,7 @@ import {
   tr,
   ul,
 } from "../html.ts";
+import { isStale, readiness, returns } from "../readiness.ts";
 import { ago, exactTime } from "./format.ts";
 import { type IconName, icon } from "./icon.ts";
 
@@ -218,10 +219,13 @@ interface Loaded<T> {
   again: () => void;
 }
 
-/** Loads when rendered, and again when one of `keys` changes. The last result stays meanwhile. */
+/**
+ * Loads when rendered, and again when one of `keys` changes or the database came back. The last result stays meanwhile.
+ */
 export function useAnswer<T>(ask: (signal: AbortSignal) => Promise<T>, keys: readonly unknown[]): Loaded<T> {
   const [state, setState] = useState<{ value?: T; error?: unknown }>({});
   const [round, setRound] = useState(0);
+  const back = useCell(returns);
   useEffect(() => {
     const ending = new AbortController();
     ask(ending.signal).then(
@@ -229,12 +233,15 @@ export function useAnswer<T>(ask: (signal: AbortSignal) => Promise<T>, keys: rea
         if (!ending.signal.aborted) setState({ value });
       },
       (error: unknown) => {
-        if (!ending.signal.aborted) setState((last) => ({ ...last, error }));
+        if (ending.signal.aborted) return;
+        // The header says that what is shown is out of date: better than nothing.
+        const outdated = isStale(readiness.value);
+        setState((last) => (outdated && last.value !== undefined ? last : { ...last, error }));
       },
     );
     return () => ending.abort();
     // The function differs at each render; `keys` are the dependencies.
-  }, [...keys, round]);
+  }, [...keys, round, back]);
   return { value: state.value, error: state.error, again: () => setRound((n) => n + 1) };
 }
 
