@@ -82,6 +82,13 @@ suite("hosts and placement", () => {
     assert.equal((await wait(standby.id, "started")).status, 200);
     assert.equal((await on(`GET ${main.id}`)).body.host_status, "unreachable");
     assert.equal((await on(`POST ${main.id}/stop`)).body.status, "host_unreachable");
+    const list = async (status: string) => await ask(`GET /v1/orgs/personal/machines?host_status=${status}`);
+    assert.deepEqual(
+      (await list("unknown,unreachable")).body.machines.map(({ id }: { id: string }) => id),
+      [main.id],
+    );
+    assert.deepEqual((await list("unknown")).body.machines, []);
+    assert.equal((await list("lost")).body.details[0].allowed, "ok, unknown, unreachable");
     const status = (await ask("GET /v1/apps/web/status")).body;
     assert.deepEqual([status.state, status.machines], ["degraded", { unreachable: 1, started: 1 }]);
     assert.match(status.reason, new RegExp(`its host ${main.host} is unreachable`));
@@ -89,6 +96,8 @@ suite("hosts and placement", () => {
     await ask(`POST /v1/platform/hosts/${main.host}/recover`);
     assert.equal((await on(`POST ${main.id}/stop`)).status, 200);
     assert.equal((await ask("POST /v1/platform/hosts/ffff/fail")).status, 404);
+    const own = await ask("DELETE /v1/platform/hosts/0f01");
+    assert.deepEqual([own.status, own.body.status], [409, "conflict"], "it is declared in the config");
   });
 
   test("regions and hosts can be read", async (t) => {

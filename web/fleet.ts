@@ -18,7 +18,7 @@ export interface FleetMachine {
   region: string;
   version: string;
   private_ip: string;
-  /** As of the last request: events do not include it. */
+  /** Requested now and then: no event announces that a host fell silent. */
   host_status: string;
   config: Record<string, unknown>;
   created_at: string;
@@ -56,6 +56,9 @@ const EVENTS_BEFORE = 300;
 const PAGE = 1000;
 /** Changes that events do not carry are batched for this long, then requested together. */
 const GATHER_MS = 250;
+/** Pause between two requests for the machines whose host does not report. */
+const HOSTS_MS = 5000;
+const NOT_OK = ["unknown", "unreachable"];
 
 export const fleet = new Cell<Fleet>(EMPTY);
 
@@ -75,6 +78,10 @@ export const STATES = [
   "destroyed",
 ];
 
+/** The state to show: on a host that does not report, the last one is not known to be true. */
+export const shownState = ({ state, host_status }: Pick<FleetMachine, "state" | "host_status">): string =>
+  host_status === "ok" ? state : host_status;
+
 /** Follows one organization until stopped. */
 export class Follower {
   readonly #org_slug: string;
@@ -89,6 +96,7 @@ export class Follower {
   #problem: ClientError | undefined;
   readonly #drawing = oncePerFrame(() => this.#publish());
   #gathering: ReturnType<typeof setTimeout> | undefined;
+  #watching: ReturnType<typeof setTimeout> | undefined;
   /** The newest `updated_at` seen; later changes are requested from here. */
   #seen = "";
 
@@ -106,6 +114,7 @@ export class Follower {
     this.#ending.abort();
     this.#drawing.stop();
     clearTimeout(this.#gathering);
+    clearTimeout(this.#watching);
   }
 
   async #follow(): Promise<void> {
@@ -146,6 +155,7 @@ export class Follower {
     try {
       await this.#sync();
       this.#loaded = true;
+      this.#watchHosts();
     } catch (thrown) {
       if (!this.#over) this.#fail(thrown);
     }
@@ -154,19 +164,44 @@ export class Follower {
 
   /** Requests everything changed since the last time; at first, everything. */
   async #sync(): Promise<void> {
+    for await (const machine of this.#list(this.#seen ? { updated_after: this.#seen } : {})) {
+      this.#machines.set(machine.id, machine);
+      if (machine.updated_at > this.#seen) this.#seen = machine.updated_at;
+    }
+  }
+
+  async *#list(filter: { updated_after?: string; host_status?: string[] }): AsyncGenerator<FleetMachine> {
     let cursor: string | undefined;
     do {
       const { machines, next_cursor } = await call("GET /v1/orgs/:org_slug/machines", {
         params: { org_slug: this.#org_slug },
-        query: { limit: PAGE, ...(cursor ? { cursor } : this.#seen ? { updated_after: this.#seen } : {}) },
+        query: { limit: PAGE, ...filter, ...(cursor ? { cursor } : {}) },
         signal: this.#signal,
       });
-      for (const machine of machines) {
-        this.#machines.set(machine.id, machine);
-        if (machine.updated_at > this.#seen) this.#seen = machine.updated_at;
-      }
+      yield* machines;
       cursor = next_cursor;
     } while (cursor);
+  }
+
+  #watchHosts(): void {
+    this.#watching = setTimeout(() => {
+      (document.hidden ? Promise.resolve() : this.#readHosts()).then(
+        () => this.#over || this.#watchHosts(),
+        () => this.#over || this.#watchHosts(),
+      );
+    }, HOSTS_MS);
+  }
+
+  /** Most often no machine is listed. */
+  async #readHosts(): Promise<void> {
+    const found = new Map<string, string>();
+    for await (const { id, host_status } of this.#list({ host_status: NOT_OK })) found.set(id, host_status);
+    for (const machine of this.#machines.values()) {
+      const host_status = found.get(machine.id) ?? "ok";
+      if (host_status === machine.host_status) continue;
+      this.#machines.set(machine.id, { ...machine, host_status });
+      this.#changed();
+    }
   }
 
   #changed(): void {

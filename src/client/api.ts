@@ -231,16 +231,16 @@ export interface Api {
     params: Record<string, never>;
     query: { limit?: number | undefined; cursor?: string | undefined };
     body: undefined;
-    answer: { hosts: ({ id: string; region: string; zone: string; cpus: number; memory_mb: number; state: string; used_cpus: number; used_memory_mb: number; cordoned: boolean; draining: boolean; held: boolean; lease_seconds: number; address: string; driver: string; builds: string; version: string; last_seen: string })[]; next_cursor?: string | undefined };
+    answer: { hosts: ({ id: string; region: string; zone: string; cpus: number; memory_mb: number; state: string; used_cpus: number; used_memory_mb: number; cordoned: boolean; draining: boolean; held: boolean; lease_seconds: number; lease_ends_at: string; address: string; driver: string; builds: string; version: string; last_seen: string })[]; next_cursor?: string | undefined };
   };
   /** One host. */
   "GET /v1/platform/hosts/:host_id": {
     params: { host_id: string };
     query: Record<string, never>;
     body: undefined;
-    answer: { id: string; region: string; zone: string; cpus: number; memory_mb: number; state: string; used_cpus: number; used_memory_mb: number; cordoned: boolean; draining: boolean; held: boolean; lease_seconds: number; address: string; driver: string; builds: string; version: string; last_seen: string };
+    answer: { id: string; region: string; zone: string; cpus: number; memory_mb: number; state: string; used_cpus: number; used_memory_mb: number; cordoned: boolean; draining: boolean; held: boolean; lease_seconds: number; lease_ends_at: string; address: string; driver: string; builds: string; version: string; last_seen: string };
   };
-  /** Delete a host without machines whose process has stopped. */
+  /** Delete a host without machines whose lease has ended. */
   "DELETE /v1/platform/hosts/:host_id": {
     params: { host_id: string };
     query: Record<string, never>;
@@ -411,7 +411,7 @@ export interface Api {
   /** List an organization's machines in pages, the one changed longest ago first. */
   "GET /v1/orgs/:org_slug/machines": {
     params: { org_slug: string };
-    query: { include_deleted?: boolean | undefined; region?: string | undefined; state?: string[] | undefined; summary?: boolean | undefined; updated_after?: string | undefined; limit?: number | undefined; cursor?: string | undefined };
+    query: { include_deleted?: boolean | undefined; region?: string | undefined; state?: string[] | undefined; summary?: boolean | undefined; host_status?: string[] | undefined; updated_after?: string | undefined; limit?: number | undefined; cursor?: string | undefined };
     body: undefined;
     answer: { machines: ({ id: string; name: string; app_name: string; state: string; region: string; version: string; private_ip: string; host_status: string; config: Record<string, unknown>; created_at: string; updated_at: string })[]; next_cursor?: string | undefined; last_machine_id?: string | undefined; last_updated_at?: string | undefined; error_regions: string[] };
   };

@@ -6,6 +6,7 @@ import assert from "node:assert/strict";
 import { DatabaseSync } from "node:sqlite";
 import { suite, test } from "node:test";
 import type { Clock } from "#core/clock.ts";
+import { ApiError } from "#core/errors.ts";
 import { type VirtualClock, virtualClock } from "#core/fixtures.ts";
 import { silentLog } from "#core/log.ts";
 import type { Notifier } from "#core/notifier.ts";
@@ -249,5 +250,37 @@ suite("host lease", () => {
     await here.clock.advance(LEASE_MS);
     assert.ok(here.lease.valid);
     assert.equal((await here.store.find(HOST.id))?.state, "ok");
+  });
+
+  test("a host is removed once its lease has ended; before, the refusal names that time, also for one marked as failed", async (t) => {
+    const here = await stage();
+    t.after(() => here.watch.close());
+    await here.lease.start();
+    const refusal = async (): Promise<ApiError> => {
+      try {
+        await here.hosts.forget(HOST.id);
+      } catch (thrown) {
+        assert.ok(thrown instanceof ApiError);
+        assert.equal(thrown.code, "conflict");
+        return thrown;
+      }
+      return assert.fail("it was removed");
+    };
+    assert.match((await refusal()).message, /its lease is not known yet/);
+    here.watch.start();
+    await here.clock.advance(5 * LEASE_MS);
+    const renewed = Date.parse(String((await refusal()).extras.facts?.["lease_ends_at"]));
+    assert.ok(renewed > here.clock.now() && renewed <= here.clock.now() + 1.25 * LEASE_MS);
+    here.lease.close();
+    await here.hosts.setState(HOST.id, "failed");
+    await here.clock.advance(LEASE_MS / 2);
+    const left = await refusal();
+    const ends_at = Date.parse(String(left.extras.facts?.["lease_ends_at"]));
+    assert.match(left.message, /cannot be removed yet: its lease runs until \d{4}-/);
+    assert.equal(here.hosts.leaseEndsAt(HOST.id), ends_at);
+    // As seen by the next check.
+    await here.clock.advance(ends_at - here.clock.now() + LEASE_MS / 4);
+    await here.hosts.forget(HOST.id);
+    assert.equal(await here.store.find(HOST.id), undefined);
   });
 });

@@ -12,7 +12,10 @@ const HostResponse = Type.Object({
   zone: Type.String(),
   cpus: Type.Integer({ description: "0: unlimited." }),
   memory_mb: Type.Integer({ description: "0: unlimited." }),
-  state: Type.String({ description: "`ok`, `unknown` without a recent heartbeat, or `failed`." }),
+  state: Type.String({
+    description:
+      "`ok`; `unknown` without a recent heartbeat: machines that another host may start are frozen there, or its box is down; `failed` when its lease has ended, or an operator said so.",
+  }),
   used_cpus: Type.Integer(),
   used_memory_mb: Type.Integer(),
   cordoned: Type.Boolean({ description: "No new machines are placed there." }),
@@ -20,6 +23,9 @@ const HostResponse = Type.Object({
   held: Type.Boolean({ description: "Held by an operator: it does not return by itself." }),
   lease_seconds: Type.Integer({
     description: "Lease duration in seconds: without a renewal the host counts as lost; 0: never.",
+  }),
+  lease_ends_at: Type.String({
+    description: "When it counts as lost unless it renews its lease, and can be removed; empty after that.",
   }),
   address: Type.String({ description: "Where other processes reach it; empty when it does not listen." }),
   driver: Type.String(),
@@ -91,7 +97,8 @@ export function hostRoutes(parts: HostRouteParts): Row[] {
       handle: async ({ params }) => hostResponse(await hosts.find(params.host_id), hosts),
     }),
     route("DELETE /v1/platform/hosts/:host_id", {
-      summary: "Delete a host without machines whose process has stopped",
+      summary: "Delete a host without machines whose lease has ended",
+      description: "While the lease runs it is 409, with the time at which it ends in `lease_ends_at`.",
       part: "platform",
       access: "control account",
       response: { status: 200, schema: Done },
@@ -150,16 +157,20 @@ function operatorRoutes({ hosts, onState, drain, joinToken }: HostRouteParts): R
   ];
 }
 
-function hostResponse(host: Host, hosts: Pick<HostService, "status">) {
-  const state = host.state === "ok" && hosts.status(host.id) === "unknown" ? "unknown" : host.state;
+function hostResponse(host: Host, hosts: Pick<HostService, "isSilent" | "leaseEndsAt">) {
+  const state = host.state === "ok" && hosts.isSilent(host.id) ? "unknown" : host.state;
+  const ends_at = hosts.leaseEndsAt(host.id);
   const { id, region, zone, cpus, memory_mb, used_cpus, used_memory_mb, cordoned, draining, held } = host;
   const { address, facts } = host;
   const { driver = "", builds = "", version = "" } = facts;
   const wishes = { cordoned, draining, held };
   const last_seen = host.lease_ms > 0 ? isoTime(host.seen_at) : "";
   const size = { cpus, memory_mb, used_cpus, used_memory_mb };
-  const lease_seconds = Math.round(host.lease_ms / 1000);
-  return { id, region, zone, ...size, state, ...wishes, lease_seconds, address, driver, builds, version, last_seen };
+  const lease = {
+    lease_seconds: Math.round(host.lease_ms / 1000),
+    lease_ends_at: ends_at === undefined ? "" : isoTime(ends_at),
+  };
+  return { id, region, zone, ...size, state, ...wishes, ...lease, address, driver, builds, version, last_seen };
 }
 
 /** The smallest machine, with one CPU. */

@@ -1,7 +1,8 @@
+import { isoTime } from "#core/clock.ts";
 import { fail } from "#core/errors.ts";
 import type { Notifier } from "#core/notifier.ts";
 import type { HostStore } from "./store.ts";
-import type { Host, HostStatus, Placing } from "./types.ts";
+import type { Host, HostStatus, Placing, WatchedHost } from "./types.ts";
 
 /** The default when none is declared: one unlimited host for every region. */
 const DEFAULT_HOST: Placing = { id: "0001", region: "local", zone: "0001", cpus: 0, memory_mb: 0 };
@@ -40,7 +41,7 @@ export class HostService {
   readonly #parts: HostParts;
   /** All hosts, as last read or written; reachability is checked before every operation. */
   #known: readonly Host[] = [];
-  #silent: ReadonlySet<string> = new Set();
+  #watched: ReadonlyMap<string, WatchedHost> = new Map();
   /** Round robin among equally empty hosts. */
   #turn = 0;
 
@@ -84,12 +85,27 @@ export class HostService {
   /** `unknown`: silent for so long that its movable machines have been fenced. */
   status(id: string): HostStatus {
     if (!this.reachable(id)) return "unreachable";
-    return this.#silent.has(id) ? "unknown" : "ok";
+    return this.isSilent(id) ? "unknown" : "ok";
   }
 
-  /** Hosts without a recent heartbeat, reported by the host watch. */
-  setSilent(ids: Iterable<string>): void {
-    this.#silent = new Set(ids);
+  /** Without a recent heartbeat: it has fenced its movable machines, or does not run. */
+  isSilent(id: string): boolean {
+    return this.#watched.get(id)?.silent ?? false;
+  }
+
+  /** When its lease ends unless it is renewed; undefined when it has ended or there is none. */
+  leaseEndsAt(id: string): number | undefined {
+    return this.#watched.get(id)?.lease_ends_at;
+  }
+
+  /** Hosts with this status, as far as is known here. */
+  withStatus(statuses: readonly string[]): string[] {
+    return this.#known.map(({ id }) => id).filter((id) => statuses.includes(this.status(id)));
+  }
+
+  /** Reported by the host watch at each check. */
+  setWatched(watched: ReadonlyMap<string, WatchedHost>): void {
+    this.#watched = watched;
   }
 
   /** Whether machines must leave it: it is lost or being drained. */
@@ -137,12 +153,11 @@ export class HostService {
     await this.#changed(await this.#parts.store.setCordoned(id, { cordoned: true, draining: true }), id);
   }
 
-  /** Deletes a host without machines. */
+  /** Deletes a host without machines whose lease has ended: a process that still has it would go on without a host. */
   async forget(id: string): Promise<void> {
     const host = await this.find(id);
-    if (host.state === "ok" && host.lease_ms > 0) {
-      fail("conflict", `host ${id} still runs; stop its process first`);
-    }
+    if (this.own.includes(id)) fail("conflict", `host ${id} is the host of this process`);
+    if (host.lease_ms > 0) refuseLeased(host, this.#watched.get(id));
     if (!(await this.#parts.store.forget(id)))
       fail("conflict", `host ${id} still has machines or volumes; move or destroy them first`);
     await this.#changed(true, id);
@@ -169,6 +184,17 @@ export class HostService {
     // An empty list has no element to pick.
     return level[this.#turn++ % level.length] ?? full(region, wanted, near, all);
   }
+}
+
+function refuseLeased({ id, state }: Host, watched: WatchedHost | undefined): void {
+  // Without an end it has ended; a process that has just begun to watch does not know yet.
+  if (watched ? watched.lease_ends_at === undefined : state === "failed") return;
+  const ends_at = watched?.lease_ends_at;
+  const until = ends_at === undefined ? "is not known yet" : `runs until ${isoTime(ends_at)}`;
+  fail("conflict", `host ${id} cannot be removed yet: its lease ${until}, or longer if its process still renews it`, {
+    hint: "stop its process, if it runs, and remove the host when its lease has ended",
+    ...(ends_at === undefined ? {} : { facts: { lease_ends_at: isoTime(ends_at) } }),
+  });
 }
 
 function unknownHost(id: string): never {

@@ -38,6 +38,14 @@ export interface Host {
 /** Status of a machine's host. */
 export type HostStatus = "ok" | "unknown" | "unreachable";
 
+/** What the host watch of this process knows of a host. */
+export interface WatchedHost {
+  /** Without a recent heartbeat. */
+  silent: boolean;
+  /** When it counts as lost unless it renews its lease, by this process's wall clock; undefined after that. */
+  lease_ends_at: number | undefined;
+}
+
 /** Facts that a host reports. */
 export interface HostFacts {
   driver?: string;

@@ -91,7 +91,14 @@ export class HostWatch {
       if (this.#blind || moved) this.#seen.set(host.id, { beat: host.beat, at: now, heard: moved });
     }
     this.#blind = false;
-    hosts.setSilent(all.filter((host) => this.#isSilent(host, now)).map(({ id }) => id));
+    hosts.setWatched(
+      new Map(
+        all.map((host) => [
+          host.id,
+          { silent: this.#isSilent(host, now), lease_ends_at: this.#leaseEndsAt(host, now) },
+        ]),
+      ),
+    );
     if (!onLost) return;
     for (const host of all) await this.#judge(host, begun, onLost);
     // Whether nothing runs there any more.
@@ -108,11 +115,16 @@ export class HostWatch {
     return !seen.heard || now - seen.at >= lease_ms * (1 - HOST_LIMITS.fence_part);
   }
 
+  #leaseEndsAt({ id, lease_ms }: Host, now: number): number | undefined {
+    const left = (this.#seen.get(id)?.at ?? now) + lostAfter(lease_ms) - now;
+    return left > 0 ? this.#parts.clock.now() + left : undefined;
+  }
+
   async #judge(host: Host, now: number, onLost: (host: Host) => Promise<void>): Promise<void> {
     const { store, hosts, notifier, log } = this.#parts;
     const { id, beat, lease_ms, state } = host;
     const silent = now - (this.#seen.get(id)?.at ?? now);
-    if (lease_ms === 0 || silent < lease_ms * (1 + HOST_LIMITS.margin_part)) return;
+    if (lease_ms === 0 || silent < lostAfter(lease_ms)) return;
     if (state === "ok" && (await store.lose(id, beat))) {
       log.warn({ host: id, silent_ms: Math.round(silent) }, "a host is lost");
       notifier.send("hosts", id);
@@ -123,3 +135,6 @@ export class HostWatch {
     await store.handled(id, lost.epoch);
   }
 }
+
+/** Time without a renewal after which a host is lost. Zero without a lease, which cannot be lost. */
+const lostAfter = (lease_ms: number): number => lease_ms * (1 + HOST_LIMITS.margin_part);

@@ -177,6 +177,7 @@ export class MachineModule {
       relocation,
       responses: new MachineResponses({ leases, hosts, driver }),
       store,
+      hosts,
       driver,
     };
   }

@@ -341,9 +341,10 @@ export function machineStoreSuite(
           );
         assert.deepEqual(await page(), ["m3", "m1"]);
         assert.deepEqual(await page([7, "m1"]), ["m2", "m4"]);
-        assert.deepEqual(await page(undefined, { states: ["stopped"] }), []);
-        assert.deepEqual(await page([7, "m1"], { region: "local" }), ["m2", "m4"]);
-        assert.deepEqual(await page(undefined, { region: "elsewhere" }), []);
+        for (const there of [{ region: "local" }, { host_ids: ["ffff", aMachine().host_id] }])
+          assert.deepEqual(await page([7, "m1"], there), ["m2", "m4"]);
+        for (const none of [{ states: ["stopped"] }, { region: "elsewhere" }, { host_ids: ["ffff"] }, { host_ids: [] }])
+          assert.deepEqual(await page(undefined, none), []);
       }));
 
     test("versions are kept up to the limit; destroyed machines are pruned with everything they had", () =>

@@ -60,6 +60,8 @@ export interface ListFilter {
 }
 
 export interface OrgListFilter extends Omit<ListFilter, "metadata" | "page"> {
+  /** Only machines on these hosts. */
+  host_ids?: readonly string[];
   page: PageRequest<readonly [updated_at: number, id: string]>;
 }
 

@@ -139,3 +139,15 @@ export async function machinesOf(daemon: Daemon): Promise<Machine[]> {
   if (status !== 200) throw new Error(`machines cannot be listed: ${status}`);
   return body as unknown as Machine[];
 }
+
+/** The command, on this platform: its exit code, and all that it said. */
+export async function hangar(
+  t: Pick<TestContext, "after">,
+  { base_url, token }: Daemon,
+  ...words: string[]
+): Promise<{ code: number | null; said: string }> {
+  const env = { HANGAR_URL: base_url, HANGAR_TOKEN: token, HANGAR_DATA_DIR: tempDir() };
+  const child = startProgram(t, "src/cli/main.ts", words, env);
+  const { code } = await child.ended;
+  return { code, said: [...child.lines, child.complaints].join("\n") };
+}

@@ -5,17 +5,15 @@ import { postgresMissing } from "../postgres.ts";
 import { tempDir } from "../support.ts";
 import { startProgram } from "./child.ts";
 import type { Daemon } from "./daemon.ts";
-import { insist, type Machine, machinesOf, startCluster, until } from "./hosts-support.ts";
+import { insist, type Machine, machinesOf, hangar as runHangar, startCluster, until } from "./hosts-support.ts";
 
 const MACHINES = "/v1/apps/web/machines";
 const CONFIG = { image: "web:1", guest: { cpus: 1, memory_mb: 256 } };
 
-async function hangar(t: TestContext, { base_url, token }: Daemon, ...words: string[]): Promise<string> {
-  const env = { HANGAR_URL: base_url, HANGAR_TOKEN: token, HANGAR_DATA_DIR: tempDir() };
-  const child = startProgram(t, "src/cli/main.ts", words, env);
-  const { code } = await child.ended;
-  assert.equal(code, 0, `hangar ${words.join(" ")}: ${child.lines.join("\n")} ${child.complaints}`);
-  return child.lines.join("\n");
+async function hangar(t: TestContext, daemon: Daemon, ...words: string[]): Promise<string> {
+  const { code, said } = await runHangar(t, daemon, ...words);
+  assert.equal(code, 0, `hangar ${words.join(" ")}: ${said}`);
+  return said;
 }
 
 async function show(daemon: Daemon, id: string): Promise<Machine> {
@@ -106,6 +104,10 @@ suite("several hosts, one platform", { skip: postgresMissing() }, () => {
     assert.deepEqual([early.status, early.body["status"]], [409, "conflict"], "a host that runs is not forgotten");
     await first.child.kill();
     assert.match(await hangar(t, control, "hosts", "fail", first.id), /marked as failed/);
+    await until("its lease has ended", async () => {
+      const { body } = await control.call("GET", `/v1/platform/hosts/${first.id}`);
+      return body["lease_ends_at"] === "";
+    });
     // Nor is one with a machine or a volume: neither has come here since it was drained.
     assert.match(await hangar(t, control, "hosts", "remove", first.id), /is forgotten/);
     assert.equal((await control.call("GET", `/v1/platform/hosts/${first.id}`)).status, 404);

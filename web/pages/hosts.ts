@@ -1,12 +1,15 @@
 import type { VNode } from "preact";
 import { useCell } from "../cell.ts";
 import { fleet } from "../fleet.ts";
-import { code, div, h, p } from "../html.ts";
+import { code, div, h, p, span } from "../html.ts";
 import { Action, badge, card, pageHead, sheet, useAnswer, when } from "../parts/basics.ts";
+import { useRounds } from "../parts/controls.ts";
 import { confirmed } from "../parts/dialog.ts";
 import { figure, megabytes } from "../parts/format.ts";
 import { call, isFull, session } from "../session.ts";
 import { share } from "./overview.ts";
+
+const EVERY_MS = 5000;
 
 type Act = "fail" | "recover" | "drain" | "uncordon";
 
@@ -22,11 +25,21 @@ const QUESTIONS: Partial<Record<Act, { ask: string; words: string }>> = {
   },
 };
 
+/** What a state means for the host's machines, where that is not what one expects. */
+const MEANINGS: Record<string, string> = {
+  unknown: " no heartbeat: machines that another host may start are frozen",
+  failed: " its lease has ended: machines that another host may start start there",
+};
+
+const stateOf = ({ state, cordoned }: { state: string; cordoned: boolean }): VNode =>
+  span(badge(cordoned && state === "ok" ? "cordoned" : state), span({ class: "dim" }, MEANINGS[state] ?? ""));
+
 /** Hosts and their usage. */
 export function Page(): VNode {
   const full = isFull(useCell(session));
   const { machines } = useCell(fleet);
-  const answer = useAnswer((signal) => call("GET /v1/platform/hosts", { signal }), [machines.size]);
+  const round = useRounds(EVERY_MS);
+  const answer = useAnswer((signal) => call("GET /v1/platform/hosts", { signal }), [machines.size, round]);
   const regions = useAnswer((signal) => call("GET /v1/platform/regions", { signal }), []);
   const act = (route: Act, host_id: string) => async (): Promise<void> => {
     const question = QUESTIONS[route];
@@ -55,7 +68,7 @@ export function Page(): VNode {
             code(host.id),
             host.region,
             host.zone,
-            badge(host.cordoned && host.state === "ok" ? "cordoned" : host.state),
+            stateOf(host),
             share(host.used_cpus, host.cpus, figure, "CPUs"),
             share(host.used_memory_mb, host.memory_mb, megabytes, "memory"),
             ...(full ? [buttons(host)] : []),

@@ -2,7 +2,7 @@ import type { VNode } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { ACTIONS, perform } from "../actions.ts";
 import { useCell } from "../cell.ts";
-import { type FleetMachine, fleet } from "../fleet.ts";
+import { type FleetMachine, fleet, shownState } from "../fleet.ts";
 import { a, button, code, div, h, input, p, span } from "../html.ts";
 import type { PageProps } from "../page-props.ts";
 import { Action, Ago, badge, block, empty, loading, pageHead, problem } from "../parts/basics.ts";
@@ -32,8 +32,8 @@ const COLUMNS: readonly Column<FleetMachine>[] = [
   {
     name: "State",
     class: "state",
-    cell: ({ state, host_status }) => badge(host_status === "ok" ? state : host_status),
-    order: ({ state }) => state,
+    cell: (machine) => badge(shownState(machine)),
+    order: shownState,
   },
   {
     name: "Name",
@@ -76,7 +76,7 @@ interface Filter {
 function matching(all: readonly FleetMachine[], { text, state }: Filter): FleetMachine[] {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   return all.filter((machine) => {
-    if (state !== "" && machine.state !== state) return false;
+    if (state !== "" && shownState(machine) !== state) return false;
     if (words.length === 0) return true;
     const { name, id, app_name, region, private_ip } = machine;
     const hay = `${name} ${id} ${app_name} ${region} ${private_ip} ${imageOf(machine)}`.toLowerCase();
@@ -165,7 +165,7 @@ function choiceColumn(
 function Filters(props: { all: readonly FleetMachine[]; filter: Filter; change: (filter: Filter) => void }): VNode {
   const { all, filter, change } = props;
   const by = new Map<string, number>();
-  for (const { state } of all) by.set(state, (by.get(state) ?? 0) + 1);
+  for (const state of all.map(shownState)) by.set(state, (by.get(state) ?? 0) + 1);
   const chip = (state: string, count: number, title: string): VNode =>
     button(
       {

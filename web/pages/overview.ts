@@ -1,10 +1,11 @@
 import type { VNode } from "preact";
 import { useMemo } from "preact/hooks";
 import { useCell } from "../cell.ts";
-import { type FleetMachine, fleet } from "../fleet.ts";
+import { type FleetMachine, fleet, shownState } from "../fleet.ts";
 import { a, code, div, h, li, meter, ol, p, span, strong } from "../html.ts";
 import { FiringAlerts } from "../parts/alerts.ts";
 import { Ago, badge, card, loading, pageHead, problem, sheet, useAnswer, when } from "../parts/basics.ts";
+import { useRounds } from "../parts/controls.ts";
 import { machineLink } from "../parts/event.ts";
 import { figure, megabytes } from "../parts/format.ts";
 import { icon } from "../parts/icon.ts";
@@ -12,6 +13,9 @@ import { to } from "../router.ts";
 import { call, isReadOnly, session } from "../session.ts";
 import { AppRows } from "./overview-apps.ts";
 import { StartPage } from "./start-page.ts";
+
+/** Pause between two requests for the hosts. */
+const EVERY_MS = 5000;
 
 /** Every app with its state, what fails on top, hosts and recent activity. */
 export function Page(): VNode {
@@ -51,7 +55,7 @@ export function Page(): VNode {
 /** Machines by state, linked to the filtered table. */
 function counts(all: readonly FleetMachine[]): VNode {
   const by = new Map<string, number>();
-  for (const { state } of all) by.set(state, (by.get(state) ?? 0) + 1);
+  for (const state of all.map(shownState)) by.set(state, (by.get(state) ?? 0) + 1);
   const shown = [...by].sort(([, x], [, y]) => y - x);
   return div(
     { class: "tiles" },
@@ -63,7 +67,8 @@ function counts(all: readonly FleetMachine[]): VNode {
 }
 
 function Hosts(): VNode {
-  const answer = useAnswer((signal) => call("GET /v1/platform/hosts", { signal }), []);
+  const round = useRounds(EVERY_MS);
+  const answer = useAnswer((signal) => call("GET /v1/platform/hosts", { signal }), [round]);
   return card(
     "Hosts",
     when(answer, ({ hosts }) =>

@@ -9,10 +9,26 @@ type Host = Api["GET /v1/platform/hosts/:host_id"]["answer"];
 
 const size = (used: number, all: number, unit: string): string => `${used} of ${all === 0 ? "any" : all}${unit}`;
 
+/** What a host's state means for its machines. */
+const MACHINES_THERE: Record<string, string> = {
+  ok: "run",
+  unknown: "those that another host may start are frozen; the others keep running, unless its box is down",
+  failed: "unreachable; those that another host may start start there",
+};
+
 const stateOf = ({ state, cordoned, draining, held }: Host): string =>
-  [state, ...(draining ? ["draining"] : cordoned ? ["cordoned"] : []), ...(held ? ["held"] : [])].join(", ");
+  [
+    state === "unknown" ? "unknown (frozen)" : state,
+    ...(draining ? ["draining"] : cordoned ? ["cordoned"] : []),
+    ...(held ? ["held"] : []),
+  ].join(", ");
 
 const seen = ({ last_seen }: Host): string => (last_seen === "" ? "-" : ago(last_seen, systemClock.now()));
+
+function leaseOf({ lease_seconds, lease_ends_at }: Host): string {
+  if (lease_seconds === 0) return "none: it is this process";
+  return `${lease_seconds} s, ${lease_ends_at === "" ? "ended" : `ends at ${lease_ends_at} unless renewed`}`;
+}
 
 const hostsList: Verb = {
   words: "hosts list",
@@ -49,12 +65,13 @@ const hostsShow: Verb = {
         ["region", host.region],
         ["zone", host.zone],
         ["state", stateOf(host)],
+        ["machines", MACHINES_THERE[host.state] ?? "-"],
         ["cpus", size(host.used_cpus, host.cpus, "")],
         ["memory", size(host.used_memory_mb, host.memory_mb, " MB")],
         ["driver", host.driver || "-"],
         ["builds images", host.builds || "-"],
         ["version", host.version || "-"],
-        ["lease", host.lease_seconds === 0 ? "none: it is this process" : `${host.lease_seconds} s`],
+        ["lease", leaseOf(host)],
         ["last heartbeat", seen(host)],
         ["address", host.address || "-"],
       ]),
@@ -129,7 +146,7 @@ const hostsDrain: Verb = {
 
 const hostsRemove: Verb = {
   words: "hosts remove",
-  summary: "Remove an empty host whose process has stopped",
+  summary: "Remove an empty host whose process has stopped and whose lease has ended",
   arguments: [["<host>", "four hex digits"]],
   examples: ["hangar hosts remove 00aa"],
   async run({ client }, input) {

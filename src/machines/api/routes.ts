@@ -1,3 +1,4 @@
+import type { HostStatus } from "#hosts/types.ts";
 import { type Admitted, appOf, orgOf } from "#http/access.ts";
 import { idleFields } from "#http/field-support.ts";
 import { inPages } from "#http/list-page.ts";
@@ -55,7 +56,7 @@ const IMAGE_ERRORS = [
 const configOf = (body: unknown): unknown => (body as { config?: unknown } | null)?.config;
 const check = (body: unknown) => configProblems(configOf(body), "body.config");
 
-function listRoutes({ machines, responses, store }: RouteParts): Row[] {
+function listRoutes({ machines, responses, store, hosts }: RouteParts): Row[] {
   return [
     route("GET /v1/apps/:app_name/machines", {
       summary: "List an app's machines",
@@ -89,10 +90,12 @@ function listRoutes({ machines, responses, store }: RouteParts): Row[] {
       async handle({ query, page, ...admitted }) {
         const states = statesOf(query.state);
         const after = page.after ?? timeOf(query.updated_after);
+        const host_ids = query.host_status && hosts.withStatus(hostStatusesOf(query.host_status));
         const found = await store.listOrg(orgOf(admitted).id, {
           include_deleted: query.include_deleted ?? false,
           ...(query.region ? { region: query.region } : {}),
           ...(states.length > 0 ? { states } : {}),
+          ...(host_ids ? { host_ids } : {}),
           page: { ...page.request, ...(after ? { after } : {}) },
         });
         const list = page.take(found, ({ updated_at, id }) => [updated_at, id]);
@@ -266,6 +269,16 @@ function statesOf(given: readonly string[] | undefined): string[] {
   const unknown = states.find((state) => !known.includes(state));
   if (unknown !== undefined) bad("query.state", `${JSON.stringify(unknown)} is not a state`, STATES.join(", "));
   return states;
+}
+
+const HOST_STATUSES: readonly string[] = ["ok", "unknown", "unreachable"] satisfies HostStatus[];
+
+function hostStatusesOf(given: readonly string[]): string[] {
+  const statuses = listOf(given);
+  const strange = statuses.find((status) => !HOST_STATUSES.includes(status));
+  if (strange !== undefined)
+    bad("query.host_status", `${JSON.stringify(strange)} is not a status of a host`, HOST_STATUSES.join(", "));
+  return statuses;
 }
 
 function metadataFilter(query: Record<string, unknown>): [string, string][] {

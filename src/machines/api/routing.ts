@@ -5,6 +5,7 @@ import type { Clock } from "#core/clock.ts";
 import { parseDuration } from "#core/durations.ts";
 import { fail } from "#core/errors.ts";
 import type { Ids } from "#core/ids.ts";
+import type { HostService } from "#hosts/service.ts";
 import { type Admitted, appOf, type Caller } from "#http/access.ts";
 import { ALL_SIGNALS } from "../config/config-schema.ts";
 import type { Events } from "../events/events.ts";
@@ -30,6 +31,7 @@ export interface RouteParts {
   relocation: Relocation;
   responses: MachineResponses;
   store: MachineStore;
+  hosts: Pick<HostService, "withStatus">;
   driver: RuntimeDriver;
 }
 

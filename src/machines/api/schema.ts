@@ -117,6 +117,7 @@ export const OrgListQuery = Type.Object({
   region: Type.Optional(text),
   state: Type.Optional(Type.Array(text)),
   summary: Type.Optional(flag),
+  host_status: Type.Optional(Type.Array(text, { description: "Only machines on hosts with one of these statuses." })),
   updated_after: Type.Optional(Type.String({ description: "A time: only machines changed since." })),
 });
 

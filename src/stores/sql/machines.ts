@@ -152,7 +152,12 @@ async function oldestOfEach(
 function orgListQuery(org_id: string, filter: OrgListFilter): [string, Value[]] {
   const kind = kindCondition(filter);
   const page = keyset(["m.updated_at", "m.id"], filter.page);
-  return [`${SELECT} WHERE m.org_id = ?${kind.sql}${page.after}${page.order}`, [org_id, ...kind.args, ...page.args]];
+  const { host_ids } = filter;
+  const hosts = host_ids ? ` AND m.host_id IN (${placeholders(host_ids)})` : "";
+  return [
+    `${SELECT} WHERE m.org_id = ?${kind.sql}${hosts}${page.after}${page.order}`,
+    [org_id, ...kind.args, ...(host_ids ?? []), ...page.args],
+  ];
 }
 
 /** Filters by state and place. */
