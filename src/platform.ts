@@ -56,6 +56,7 @@ import { openDeployments } from "#wiring/deployments.ts";
 import type { Emulated } from "#wiring/emulated.ts";
 import { type FlyPart, openFlyListener } from "#wiring/fly.ts";
 import { openGit } from "#wiring/git.ts";
+import { serveHostStatus } from "#wiring/host-status.ts";
 import { openIdentity } from "#wiring/identity.ts";
 import { openMachines } from "#wiring/machines.ts";
 import { openReleases } from "#wiring/releases.ts";
@@ -167,7 +168,6 @@ async function startOnce(
   const alerts = openAlerts(database, settings, { ...kept, ...machines, dir, clock, log });
   const { deployments, rows: deployment_rows } = openDeployments(database, { ...kept, orgs, dir, clock, log });
   const { git, rows: git_rows } = openGit(database, settings, { ...kept, ...machines, orgs, dir, clock, log });
-
   const releases = openReleases(database, { clock, log });
   const dashboard = new Dashboard();
   const readiness = new Readiness([databaseCheck(database), ...machines.readiness], clock);
@@ -193,6 +193,7 @@ async function startOnce(
   for (const part of [machines, git, deployments, alerts, releases.leases]) await part.start();
   await wait.leaveApi();
   const fly_url = await openApi(server, settings, { dir, facts, database, emulated: options.emulated, fly, git });
+  opened.defer(await serveHostStatus(settings, { ...machines, dir, log, readiness, facts }));
   opened.defer(keepSweeping([idempotency, tokens, inside, git], clock, log));
   opened.defer(() => database.hurry?.(LIMITS.shutdown_ms));
   log.info({ base_url: facts.base_url, driver: choice.name }, "ready");

@@ -34,6 +34,10 @@ export class Readiness {
     this.#clock = clock;
   }
 
+  get parts(): string[] {
+    return this.#checks.map(({ part }) => part);
+  }
+
   /** What is not ready, and why; empty when everything is. */
   async problems(): Promise<NotReady[]> {
     if (!this.#looked || this.#clock.monotonic() > this.#fresh_until) {

@@ -98,6 +98,7 @@ interface MachineNeeds {
 interface MachinesPart {
   apps: AppService;
   host_ids: readonly string[];
+  hosts: HostService;
   proxy: ProxyModule;
   registry: Registry;
   images: ImageCatalog;
@@ -162,7 +163,7 @@ export async function openMachines(database: Database, settings: Settings, needs
     volumes: async () =>
       (await volumes.measurements()).map(({ app_name: app, host_id: host, ...facts }) => ({ app, host, ...facts })),
   });
-  const services = { apps, proxy, images, builds, registry: registry.registry };
+  const services = { apps, hosts, proxy, images, builds, registry: registry.registry };
   return {
     ...services,
     host_ids: hosts.own,

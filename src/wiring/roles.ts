@@ -2,9 +2,10 @@
  * One process among several on one database, put together: which hosts it is, what wakes it, how it keeps its leases
  * and watches those of others. With SQLite there is none of this: one process is everything.
  */
-import { existsSync, statfsSync } from "node:fs";
+import { existsSync, rmSync, statfsSync } from "node:fs";
 import { arch, availableParallelism, totalmem } from "node:os";
 import type { Clock } from "#core/clock.ts";
+import { HOST_FILES, type HostPlace } from "#core/host-status.ts";
 import type { Log } from "#core/log.ts";
 import type { Notifier } from "#core/notifier.ts";
 import type { Sealer } from "#core/sealer.ts";
@@ -101,6 +102,7 @@ async function ownHosts(
   { role, hosts, host }: Settings,
   { clock, dir }: { clock: Clock; dir: DataDir },
 ): Promise<readonly Placing[]> {
+  if (role !== "host") rmSync(dir.file(HOST_FILES.place), { force: true });
   if (role === "control") return [];
   if (role === "all") return declaredHosts(hosts);
   const { region, zone, cpus, memory_mb, join_token: token } = host;
@@ -110,7 +112,10 @@ async function ownHosts(
     cpus: cpus || SHARE * availableParallelism(),
     memory_mb: memory_mb || Math.floor(totalmem() / MIB),
   };
-  return [await joinHost({ store, clock, node_id: dir.node_id }, { ...size, token })];
+  const own = await joinHost({ store, clock, node_id: dir.node_id }, { ...size, token });
+  const place: HostPlace = { id: own.id, region: own.region, zone: own.zone };
+  writeFileDurably(dir.file(HOST_FILES.place), `${JSON.stringify(place)}\n`);
+  return [own];
 }
 
 /** Shares the API's URL: a control process stores it; a host reads it, because its machines' tokens contain it. */

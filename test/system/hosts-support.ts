@@ -17,6 +17,7 @@ interface HostProcess {
 }
 
 export interface Cluster {
+  postgres: Awaited<ReturnType<typeof startPostgres>>;
   /** Settings that all its processes share. */
   flags: readonly string[];
   controls: Daemon[];
@@ -52,6 +53,7 @@ export async function startCluster(
   const flags = ["--database", database, "--host-lease", String(lease_s), "--log-level", "warn"];
   const first = await startDaemon(t, tempDir(), ["--role", "control", ...flags]);
   const cluster: Cluster = {
+    postgres,
     flags,
     controls: [first],
     hosts: [],

@@ -9,6 +9,7 @@ import { count } from "#core/words.ts";
 import { collect } from "../lists.ts";
 import { styled } from "../terminal-text.ts";
 import type { Context, Verb } from "../verb.ts";
+import { hostFindings, isHost } from "./doctor-host.ts";
 import { machineFindings, run } from "./doctor-machines.ts";
 import type { Finding } from "./finding.ts";
 import { kernelFindings } from "./kernel.ts";
@@ -34,7 +35,9 @@ export const doctor: Verb = {
       program("gocryptfs", ["-version"], "volumes can be encrypted on any kernel", "apt-get install gocryptfs"),
       ...machineFindings(context.data_dir),
       ...(context.is_of_data_dir ? await dataFindings(context) : []),
-      ...(await platform(context)),
+      ...(context.is_of_data_dir && isHost(context.data_dir)
+        ? await hostFindings(context.data_dir)
+        : await platform(context)),
     ];
     const failed = findings.some((finding) => finding.verdict === "fail");
     return { data: findings, text: findings.map(line).join("\n"), exit: failed ? 1 : 0 };
