@@ -62,6 +62,10 @@ export async function joinHost(
   const placed = (id: string): Placing => ({ ...size, id, zone: size.zone || id });
   const known = (await store.hosts()).find((host) => host.node_id === node_id);
   if (known) return placed(known.id);
+  if (token === "")
+    throw new SettingsError(
+      "role host: this data dir is no host of the platform, or was removed from it; it joins as a new one with --join-token, which `hangar hosts join-token` makes",
+    );
   const [, token_id = ""] = TOKEN.exec(token) ?? [];
   await keyFromToken(token, parts);
   const ids = randomIds(clock);

@@ -103,13 +103,16 @@ export class NetworkListeners {
       [...directory.all()].some(
         (one) => this.#here(one.host_id) && gatewayAddress(one.private_ip) === address && one.state !== "stopped",
       );
+    let reported = "";
     while (!signal.aborted && needed()) {
       try {
         await service.listen(address, private_ip);
         return true;
       } catch (thrown) {
-        const { code } = thrown as NodeJS.ErrnoException;
-        if (code !== "EADDRNOTAVAIL") log.warn({ address, code }, `${service.what} cannot listen`);
+        const { code = "" } = thrown as NodeJS.ErrnoException;
+        // Once: it is tried again twice a second.
+        if (code !== "EADDRNOTAVAIL" && code !== reported) log.warn({ address, code }, `${service.what} cannot listen`);
+        reported = code;
         await clock.sleep(RETRY_MS, signal).catch(() => {});
       }
     }

@@ -1,5 +1,6 @@
 /** Several processes that are one platform: joining, reading each other's writes, reaching in, moving, draining. */
 import assert from "node:assert/strict";
+import { dirname } from "node:path";
 import { suite, type TestContext, test } from "node:test";
 import { postgresMissing } from "../postgres.ts";
 import { tempDir } from "../support.ts";
@@ -111,6 +112,10 @@ suite("several hosts, one platform", { skip: postgresMissing() }, () => {
     // Nor is one with a machine or a volume: neither has come here since it was drained.
     assert.match(await hangar(t, control, "hosts", "remove", first.id), /is forgotten/);
     assert.equal((await control.call("GET", `/v1/platform/hosts/${first.id}`)).status, 404);
+    const own_dir = ["--role", "host", "--driver", "sim", "--data-dir", dirname(first.journal)];
+    const removed = startProgram(t, "src/main.ts", [...own_dir, ...flags]);
+    assert.equal((await removed.ended).code, 1);
+    assert.match(removed.complaints, /was removed from it; it joins as a new one with --join-token/);
     await until("all run on", () => all(({ host }) => host === second.id));
   });
 });
