@@ -3,6 +3,7 @@ import { once } from "node:events";
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
+import { messageOf } from "#core/assert.ts";
 import type { Clock } from "#core/clock.ts";
 import { fail } from "#core/errors.ts";
 import type { ObjectStore } from "#core/objects.ts";
@@ -68,6 +69,8 @@ export interface RunningNode {
   elector: Elector | undefined;
   proxy: HttpProxy | undefined;
   close(): Promise<void>;
+  /** Closes it, after a replica has taken over what was written last. Without one it only closes. */
+  retire(): Promise<void>;
 }
 
 export async function startNode(options: StartOptions): Promise<RunningNode> {
@@ -134,8 +137,26 @@ export async function startNode(options: StartOptions): Promise<RunningNode> {
       }
       await node.close();
     },
+    retire: () => retire(running, options),
   };
   return running;
+}
+
+/** The next primary has everything, and clients do not wait until the lease expires. */
+async function retire(running: RunningNode, { clock, log }: StartOptions): Promise<void> {
+  const { node, elector } = running;
+  const successor = isPrimary(node) && elector?.lease ? node.streams.replicas.find((one) => one.candidate) : undefined;
+  if (successor) {
+    try {
+      await handOff(running, successor.node);
+      log(`handed over to ${successor.hostname}`);
+      const until_ms = clock.monotonic() + REPLICATION_LIMITS.retire_ms;
+      while (node.role.kind !== "replica" && clock.monotonic() < until_ms) await clock.sleep(5);
+    } catch (error) {
+      log(`not handed over to ${successor.hostname}: ${messageOf(error)}`);
+    }
+  }
+  await running.close();
 }
 
 async function startProxy(node: ReplicationNode, options: ProxyPlace & ProxyOptions): Promise<HttpProxy> {

@@ -10,6 +10,12 @@ export const REPLICATION_LIMITS = {
   /** Readers of /events. One more: 503. */
   event_readers: 10_000,
 
+  // Starting.
+  /** Time for which applications wait for a node that finds no primary, with `--ready-fd`. Past it: they start. */
+  ready_ms: 30 * SECOND,
+  /** Interval at which a node looks whether it is ready. */
+  ready_look_ms: 10,
+
   // Waiting for transactions.
   /** Requests that wait for a transaction. One more: 503. */
   waits: 10_000,
@@ -231,6 +237,8 @@ export const REPLICATION_LIMITS = {
   lease_margin: 1 / 4,
   /** Time for which a chosen successor is preferred at a handover. */
   handoff_ms: 5 * SECOND,
+  /** Time a node that is being stopped waits until the replica it handed over to is primary. Then: it ends anyway. */
+  retire_ms: 2 * SECOND,
 } as const;
 
 /** Limits that tests reduce, to reach in seconds what takes hours. */

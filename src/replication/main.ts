@@ -9,7 +9,9 @@ import { LEASE_FORMS, openLeases } from "./election/open-leases.ts";
 import { ackIn, backupAt, CREDENTIAL_OPTIONS, credentialsFrom, nodeAddress } from "./flags.ts";
 import type { InMachine } from "./in-machine.ts";
 import { REPLICATION_LIMITS } from "./limits.ts";
+import { prepareDirectory } from "./prepare-directory.ts";
 import { PROXY_OPTIONS, proxyIn } from "./proxy/flags.ts";
+import { notifyWhenReady } from "./ready.ts";
 
 const USAGE = `usage: main.ts --dir DIR [--listen 127.0.0.1:20202] [--primary | --join http://host:port | --lease WHERE | --machine]
   --dir DIR                the databases are the files in DIR
@@ -40,6 +42,7 @@ const USAGE = `usage: main.ts --dir DIR [--listen 127.0.0.1:20202] [--primary | 
   --identity-subject SUB   … whose subject is this: org:app:machine, or org:app:*
   --identity-jwks URL      … with its keys at this URL, instead of the one in the issuer's configuration
   --identity-socket PATH   where this machine gets its own tokens (default: /.svc/api)
+  --ready-fd N             write a line to this descriptor once applications may start
   --trust-network          allow a non-loopback address without a key or an identity
 `;
 
@@ -61,6 +64,7 @@ const OPTIONS = {
   "cluster-size": { type: "string" },
   "max-unacked": { type: "string" },
   ...PROXY_OPTIONS,
+  "ready-fd": { type: "string" },
   "trust-network": { type: "boolean", default: false },
   ...CREDENTIAL_OPTIONS,
 } as const;
@@ -104,6 +108,12 @@ function ttlIn(text: string): number {
   );
 }
 
+function descriptorIn(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  if (/^\d{1,4}$/.test(text) && Number(text) > 2) return Number(text);
+  throw new Error(`--ready-fd is the number of an open descriptor, at least 3, not ${JSON.stringify(text)}`);
+}
+
 /** The minimum: a transaction is captured at the next poll, and applied together with others. */
 const LEAST_LAG_MS = 100;
 
@@ -122,12 +132,15 @@ async function main(): Promise<void> {
   const [, host, port] = /^(.*):(\d+)$/.exec(listen) ?? [];
   if (flags.dir === undefined || host === undefined)
     throw new Error(`--dir is needed, --listen is HOST:PORT\n${USAGE}`);
+  const ready_fd = descriptorIn(flags["ready-fd"]);
+  const dir = resolve(flags.dir);
+  prepareDirectory(dir);
   const machine = flags.machine ? await asMachine(flags["identity-socket"]) : undefined;
   const credentials = (await credentialsFrom(flags)) ?? machine?.credentials;
   const advertise = flags.advertise ?? machine?.url(Number(port));
   const running = await startNode({
-    // Others read it at /info, and stand elsewhere.
-    dir: resolve(flags.dir),
+    // Absolute, because others read it at /info.
+    dir,
     host: host.replace(/^\[|\]$/g, ""),
     port: Number(port),
     ...(advertise === undefined ? {} : { advertise }),
@@ -149,7 +162,7 @@ async function main(): Promise<void> {
   });
   log(`node ${running.node.id} listens on ${running.url}`);
   const end = (): void => {
-    running.close().then(
+    running.retire().then(
       () => process.exit(0),
       (error: unknown) => {
         log(`stopping: ${messageOf(error)}`);
@@ -161,6 +174,7 @@ async function main(): Promise<void> {
   process.once("SIGINT", end);
   // `hangar db node` was killed: its supervisor assumes that the node has stopped, so it must stop.
   if (process.connected) process.once("disconnect", end);
+  if (ready_fd !== undefined) await notifyWhenReady(ready_fd, running.node, { clock: systemClock, log });
 }
 
 main().catch((error: unknown) => {

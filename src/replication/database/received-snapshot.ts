@@ -7,6 +7,7 @@ import { dirname, join } from "node:path";
 import { syncDirectory, writeAll } from "../durable.ts";
 import { type Page, PageTable } from "../ltx/page-table.ts";
 import type { Position } from "../position.ts";
+import { giveToOwner } from "../prepare-directory.ts";
 import { stampAt } from "../wal/files.ts";
 import { type PageRun, pagesOf } from "../wal/scan.ts";
 import { PersistedState } from "./persisted-state.ts";
@@ -110,6 +111,7 @@ export function createFromSnapshot(snapshot: ReceivedSnapshot, path: string, dir
   const fd = openSync(snapshot.path, "r+");
   try {
     fchmodSync(fd, 0o644);
+    giveToOwner(snapshot.path, path);
     fsyncSync(fd);
   } finally {
     closeSync(fd);

@@ -5,6 +5,11 @@ import { request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { suite, test } from "node:test";
+import { systemClock } from "#core/clock.ts";
+import type { Election } from "../commands.ts";
+import { look } from "../database/fixtures.ts";
+import { RowLeases } from "../election/row-leases.ts";
+import { SqliteRows } from "../election/sqlite-rows.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
 import { story, until } from "./fixtures.ts";
 import { StatusFiles } from "./status-files.ts";
@@ -61,6 +66,28 @@ suite("closing a node", () => {
         assert.deepEqual(names(dir), [".lag", ".primary", ".replication"]);
       }),
     );
+  });
+
+  story("a primary that retires hands over first: the next one has what was written last", async (scene) => {
+    const dirs = [scene.dir(), scene.dir()] as const;
+    const path = join(scene.dir(), "lease.db");
+    const elected = (): Election => {
+      const leases = new RowLeases(new SqliteRows(path), systemClock);
+      scene.later(() => leases.close());
+      // Longer than the test would wait for a lease that is not given back.
+      return { kind: "lease", leases, candidate: true, ttl_ms: 60_000, renew_ms: 60 };
+    };
+    const first = await scene.start(dirs[0], elected());
+    await until("the first is primary", () => first.node.role.kind === "primary");
+    const app = await scene.app(dirs[0]);
+    await app.write();
+    const second = await scene.start(dirs[1], elected());
+    await until("the second has everything", () => second.node.complete_term === first.node.term);
+    for (let i = 0; i < 20; i++) await app.write();
+    app.close();
+    await first.retire();
+    assert.equal(second.node.role.kind, "primary");
+    assert.equal(look(join(dirs[1], "db")).entries, 21);
   });
 
   story("a closed node takes no role any more, and a running import is aborted", async (scene) => {
