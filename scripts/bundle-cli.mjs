@@ -71,7 +71,7 @@ export function bundleCli(root, main, place) {
   }
 }
 
-function esbuild(root, args) {
+export function esbuild(root, args) {
   const program = require.resolve(`@esbuild/${process.platform}-${process.arch}/bin/esbuild`);
   const { status, stderr, error } = spawnSync(program, args, { cwd: root, encoding: "utf8" });
   if (status !== 0) throw new Error(`esbuild failed: ${error?.message ?? stderr}`);

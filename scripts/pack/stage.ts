@@ -9,6 +9,7 @@ import { stripTypeScriptTypes } from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, join, relative } from "node:path";
 import { bundleCli } from "../bundle-cli.mjs";
+import { bundleNode } from "../bundle-node.mjs";
 
 export const root = join(import.meta.dirname, "../..");
 
@@ -106,7 +107,8 @@ export function fillStage(stage: string, file: Package): void {
   cpSync(join(root, "docs/grafana"), join(stage, "docs/grafana"), { recursive: true });
   for (const text of ["README.md", "LICENSE", "NOTICE"]) cpSync(join(root, text), join(stage, text));
   declare([...new Set(Object.values(ownPackage().exports))], stage);
-  mkdirSync(join(stage, "dist"));
+  mkdirSync(join(stage, "dist/db-node"), { recursive: true });
+  for (const [name, code] of Object.entries(bundleNode(root))) writeFileSync(join(stage, "dist/db-node", name), code);
   const { text } = bundleCli(root, "src/cli/main.ts", "../src/cli/main.js");
   // The programs that the command starts have lost their types, too.
   writeFileSync(join(stage, "dist/cli.cjs"), renamed(text));

@@ -1685,6 +1685,7 @@ export interface MachineConfig {
   schedule?: "hourly" | "daily" | "weekly" | "monthly" | undefined;
   services?: MachineService[] | undefined;
   size?: string | undefined;
+  sqlite?: { dir: string; backup?: string | undefined; ack?: "none" | "one" | "quorum" | undefined; cluster_size?: number | undefined } | undefined;
   standbys?: string[] | undefined;
   statics?: { guest_path: string; url_prefix: string; tigris_bucket?: string | undefined; index_document?: string | undefined } | ({ guest_path: string; url_prefix: string; tigris_bucket?: string | undefined; index_document?: string | undefined })[] | undefined;
   stop_config?: { signal?: "SIGHUP" | "SIGINT" | "SIGQUIT" | "SIGKILL" | "SIGUSR1" | "SIGUSR2" | "SIGTERM" | undefined; timeout?: number | string | undefined } | undefined;

@@ -55,6 +55,8 @@ export interface HostFacts {
   builds?: string;
   /** Whether machines can have swap, or why not. */
   swap?: string;
+  /** `yes` when machines can have a SQLite node, or why not. Hosts of older versions do not say it. */
+  sqlite?: string;
   disk_gb?: number;
   version?: string;
   arch?: string;

@@ -2,6 +2,7 @@
 import type { AppStore } from "#apps/store.ts";
 import type { App } from "#apps/types.ts";
 import type { Clock } from "#core/clock.ts";
+import { SQLITE_PORT } from "#core/sqlite-node.ts";
 import type { Row } from "#http/route.ts";
 import type { MachineStore } from "#machines/store.ts";
 import type { MetricsEngine } from "#metrics/engine/engine.ts";
@@ -40,9 +41,10 @@ export function databaseRoutes({ clock, apps, machines, engine, reach }: Databas
   const running = async (app: App, instances: ReadonlySet<string>): Promise<NodePlace[]> =>
     (await machines.list(app.id, { states: ["started"] })).flatMap((machine) => {
       const { id, name, instance_id, config } = machine;
-      const { metrics } = config;
-      const address = metrics && !metrics.https ? reach(machine, metrics.port) : undefined;
-      if (!address || !instances.has(instance_id)) return [];
+      const { metrics, sqlite } = config;
+      const port = sqlite ? SQLITE_PORT : metrics?.https ? undefined : metrics?.port;
+      const address = port === undefined ? undefined : reach(machine, port);
+      if (!address || !(sqlite || instances.has(instance_id))) return [];
       return [{ app_name: app.name, machine_id: id, machine_name: name, instance_id, address }];
     });
   return observedRoutes({ clock, nodes });

@@ -11,6 +11,7 @@ import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
 import { SettingsError } from "#core/setting-values.ts";
 import type { Settings } from "#core/settings.ts";
+import { SQLITE_PORT } from "#core/sqlite-node.ts";
 import type { DriverChoice } from "#drivers/choice.ts";
 import { type Denied, readDenied } from "#drivers/net/denied.ts";
 import { simDatabases } from "#drivers/runtime/sim/database.ts";
@@ -304,6 +305,12 @@ const labelsOf = ({ org_id, app_name, region, host_id, instance_id }: Machine) =
   instance: instance_id,
 });
 
+/** A SQLite node's own are read where the machine's programs have none. */
+function metricsOf({ metrics, sqlite }: Machine["config"]): Pick<MeasuredMachine, "metrics"> {
+  const found = metrics ?? (sqlite ? { port: SQLITE_PORT, path: "/metrics" } : undefined);
+  return found ? { metrics: found } : {};
+}
+
 /** Undefined when it is not running. */
 function measuredOf(machine: Machine): MeasuredMachine | undefined {
   const { id, app_id, private_ip, private_ipv4, boot, handle, started_at, cpus, memory_mb, config, state } = machine;
@@ -324,7 +331,7 @@ function measuredOf(machine: Machine): MeasuredMachine | undefined {
     memory_mb,
     serves: (config.services ?? []).length > 0,
     ...(mount?.volume ? { mount: { path: mount.path, volume_id: mount.volume } } : {}),
-    ...(config.metrics ? { metrics: config.metrics } : {}),
+    ...metricsOf(config),
     ...(Number.isInteger(port) && port > 0 && port < 65_536 ? { postgres_port: port } : {}),
   };
 }

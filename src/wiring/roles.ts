@@ -277,12 +277,13 @@ export class Duty {
 }
 
 function factsOf(driver: RuntimeDriver, dir: DataDir): HostFacts {
-  const { suspend, suspend_reason, swap_problem } = driver.capabilities();
+  const { suspend, suspend_reason, swap_problem, sqlite_problem } = driver.capabilities();
   const { bavail, bsize } = statfsSync(dir.path);
   return {
     driver: driver.name,
     suspend: suspend === "snapshot" ? "yes" : `${suspend || "no"}: ${suspend_reason}`,
     swap: swap_problem ?? "yes",
+    sqlite: sqlite_problem ?? "yes",
     disk_gb: Math.floor((bavail * bsize) / 1024 ** 3),
     version: VERSION,
     arch: arch(),

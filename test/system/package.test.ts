@@ -1,7 +1,7 @@
 /** The package as others have it: packed, unpacked into an empty project, run there and checked against its types. */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { before, suite, test } from "node:test";
 import { shell, tempDir } from "../support.ts";
@@ -112,6 +112,15 @@ suite("npm package", () => {
     );
     assert.equal(status, 0, stderr);
     assert.match(stdout, /Backed up/);
+  });
+
+  test("the SQLite node for machines is in the package, and needs no other file of it", async (t) => {
+    const folder = join(tempDir(), "db");
+    cpSync(join(project, HOME, "dist/db-node"), folder, { recursive: true });
+    const args = [join(folder, "main.cjs"), "--dir", join(folder, "data"), "--listen", "127.0.0.1:0", "--primary"];
+    const node = new Child(process.execPath, args, { cwd: folder });
+    t.after(() => node.kill());
+    assert.match(await node.until(/listens on/), /http:\/\/127\.0\.0\.1:\d+/);
   });
 
   test("on a Node that is too old the command prints one line and exits", { skip: noOldNode }, async () => {

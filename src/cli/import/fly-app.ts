@@ -64,6 +64,8 @@ const CARRIED: Record<keyof MachineConfig, boolean> = {
   size: true,
   // Ids of machines, which change.
   standbys: false,
+  // Fly has none: LiteFS is a part of the image.
+  sqlite: false,
   statics: true,
   stop_config: true,
   containers: false,

@@ -229,6 +229,29 @@ export const Service = Type.Object(
   { title: "MachineService" },
 );
 
+const Sqlite = Type.Object({
+  dir: acts(absolute, "Directory of the databases, on the machine's volume. Each file in it is one."),
+  backup: Type.Optional(
+    acts(
+      Type.String({
+        pattern: "^https?://[!-~]+/[!-~]+$",
+        maxLength: 1024,
+        description: "An URL: https://host/bucket[/path].",
+      }),
+      "Where the primary stores backups: `https://host/bucket[/path]`. Credentials are the app's secrets HANGAR_OBJECTS_ACCESS_KEY and HANGAR_OBJECTS_SECRET_KEY, which only the node gets.",
+    ),
+  ),
+  ack: Type.Optional(
+    acts(
+      literals(["none", "one", "quorum"]),
+      "Replicas that must have a transaction before it is acknowledged; none by default.",
+    ),
+  ),
+  cluster_size: Type.Optional(
+    acts(Type.Integer({ minimum: 2, maximum: 99 }), "The number of machines with a node, for ack: quorum."),
+  ),
+});
+
 const Statics = Type.Object({
   guest_path: acts(text, "The folder in the image, or in the bucket."),
   url_prefix: acts(text, "URL path prefix of the files."),
@@ -306,6 +329,9 @@ export const Config = Type.Object(
     ),
     services: Type.Optional(acts(Type.Array(Service), "Services that the edge proxy publishes.")),
     size: Type.Optional(acts(text, "A named size such as `shared-cpu-2x`; instead of guest.")),
+    sqlite: Type.Optional(
+      acts(Sqlite, "A node of replicated SQLite beside the machine's programs, whatever the image; needs a volume."),
+    ),
     standbys: Type.Optional(acts(texts, "Machines of the app to stand by for, by their ids; only without services.")),
     statics: Type.Optional(
       acts(Type.Union([Statics, Type.Array(Statics)]), "Static files that the edge proxy serves."),

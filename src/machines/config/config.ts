@@ -10,6 +10,7 @@ import { problems } from "#http/validate.ts";
 import { rejectInvalid } from "../lifecycle/rules.ts";
 import { MACHINE_LIMITS } from "../limits.ts";
 import { Config, type MachineConfig, type ServiceConfig } from "./config-schema.ts";
+import { sqliteProblems } from "./sqlite-config.ts";
 
 type Loose = Record<string, unknown>;
 const isObject = (value: unknown): value is Loose =>
@@ -33,6 +34,7 @@ const RULES: readonly Rule[] = [
   services,
   environment,
   metadata,
+  sqliteProblems,
   function standbys(config, path) {
     const served = Array.isArray(config["services"]) && config["services"].length > 0;
     const stands = Array.isArray(config["standbys"]) && config["standbys"].length > 0;

@@ -99,6 +99,8 @@ export interface Capabilities {
   suspend_reason?: string;
   /** Why `init.swap_size_mb` gives no swap on this host; absent when it does. */
   swap_problem?: string;
+  /** Why no SQLite node runs in machines with `sqlite`; absent when it does. */
+  sqlite_problem?: string;
 }
 
 export interface Ref {

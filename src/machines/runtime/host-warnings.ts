@@ -9,7 +9,19 @@ export function hostWarnings(
   facts: HostFacts | undefined,
   driver: Pick<RuntimeDriver, "capabilities">,
 ): string[] {
-  const swap = facts?.swap ?? driver.capabilities().swap_problem ?? "yes";
-  if (!config.init?.swap_size_mb || swap === "yes") return [];
-  return [`config.init.swap_size_mb: the machine gets no swap: ${swap}`];
+  const { swap_problem = "yes", sqlite_problem = "yes" } = driver.capabilities();
+  const swap = facts?.swap ?? swap_problem;
+  const sqlite = facts?.sqlite ?? olderHost(facts) ?? sqlite_problem;
+  return [
+    ...(config.init?.swap_size_mb && swap !== "yes"
+      ? [`config.init.swap_size_mb: the machine gets no swap: ${swap}`]
+      : []),
+    ...(config.sqlite && sqlite !== "yes"
+      ? [`config.sqlite: no node runs in the machine, so its databases are not replicated: ${sqlite}`]
+      : []),
+  ];
 }
+
+/** A host that tells its version, and nothing of SQLite. */
+const olderHost = (facts: HostFacts | undefined): string | undefined =>
+  facts?.version === undefined ? undefined : `its host runs Hangar ${facts.version}, which has none`;

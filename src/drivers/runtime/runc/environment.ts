@@ -1,5 +1,6 @@
 /** The environment variables of a machine's processes. */
 
+import { SQLITE_SECRETS } from "#core/sqlite-node.ts";
 import { sizeOf } from "#machines/config/config.ts";
 import type { Launch } from "#machines/runtime/driver.ts";
 import type { ImageConfig } from "#machines/runtime/image-source.ts";
@@ -46,7 +47,7 @@ export function environmentOf(launch: Launch, image: ImageConfig, process: Proce
     ...(config.init?.tty ? { TERM: "xterm" } : {}),
     ...image.env,
     ...config.env,
-    ...(process.ignore_app_secrets ? {} : launch.secrets),
+    ...(process.ignore_app_secrets ? {} : ownSecrets(launch)),
     ...process.env,
     ...referred(launch, process),
     ...chosen(launch, process),
@@ -57,6 +58,12 @@ export function environmentOf(launch: Launch, image: ImageConfig, process: Proce
       ]),
     ),
   };
+}
+
+/** Credentials of backups are the node's alone. */
+function ownSecrets({ config, secrets }: Launch): Record<string, string> {
+  if (config.sqlite?.backup === undefined) return secrets;
+  return Object.fromEntries(Object.entries(secrets).filter(([name]) => !SQLITE_SECRETS.includes(name)));
 }
 
 function referred(launch: Launch, { env_from }: Process): Record<string, string> {

@@ -7,8 +7,9 @@ import { aLaunch, aMachine } from "#machines/fixtures.ts";
 import type { Launch } from "#machines/runtime/driver.ts";
 import type { ImageConfig } from "#machines/runtime/image-source.ts";
 import { tempDir } from "../../../../test/support.ts";
+import { bootFile } from "./boot-file.ts";
 import { parseLog } from "./logs/logs.ts";
-import { bootFile, processesOf } from "./processes.ts";
+import { processesOf } from "./processes.ts";
 import { preflight } from "./rootfs/preflight.ts";
 import { userOf } from "./rootfs/users.ts";
 import { UidBlocks } from "./uid-blocks.ts";
@@ -85,10 +86,35 @@ suite("processes of a machine", () => {
     assert.throws(() => variables({ processes: [{ secrets: [{ env_var: "NONE" }] }] }), /secret NONE/);
   });
 
+  test("a SQLite node comes after the programs, and alone gets the credentials of its backups", () => {
+    const secrets = { HANGAR_OBJECTS_ACCESS_KEY: "key", HANGAR_OBJECTS_SECRET_KEY: "hidden", OTHER: "o" };
+    const sqlite = { dir: "/data", ack: "one" as const };
+    const made = (more: object) => processesOf(launch({ sqlite: { ...sqlite, ...more } }, secrets), held(), tree);
+    const [program, node, ...none] = made({ backup: "https://s3.example.com/b" });
+    assert.deepEqual([program?.argv, program?.sidecar, none], [["/entry", "serve"], undefined, []]);
+    const has = (process: typeof node, text: string): boolean => process?.variables.includes(text) === true;
+    const key = "HANGAR_OBJECTS_SECRET_KEY=hidden";
+    assert.deepEqual(
+      [has(program, key), has(node, key), has(program, "OTHER=o"), has(node, "OTHER=o")],
+      [false, true, true, false],
+    );
+    assert.equal(node?.sidecar, true);
+    assert.deepEqual(node?.user, { uid: 0, gid: 0, groups: [], home: "/" });
+    assert.match(
+      node?.argv.join(" ") ?? "",
+      /^\/\.svc\/db\/ld\.so .* --machine --dir \/data .*--backup https:.* --ack one$/,
+    );
+    const [own, plain] = made({});
+    assert.deepEqual([has(own, key), has(plain, key)], [true, false], "without a backup they are the program's");
+  });
+
   test("the boot file for process 1 is a list of NUL-terminated strings", () => {
     const user = { uid: 1, gid: 2, groups: [3], home: "/" };
     const file = bootFile([{ argv: ["a", "b c"], variables: ["X=1"], folder: "/w", user }]);
-    assert.deepEqual(file.toString().split("\0"), ["1", "2", "1", "3", "/w", "2", "a", "b c", "1", "X=1", ""]);
+    const strings = ["1", "2", "1", "3", "/w", "2", "a", "b c", "1", "X=1", ""];
+    assert.deepEqual(file.toString().split("\0"), ["0", ...strings]);
+    const sidecar = bootFile([{ argv: ["a", "b c"], variables: ["X=1"], folder: "/w", user, sidecar: true }]);
+    assert.deepEqual(sidecar.toString().split("\0"), ["1", ...strings]);
   });
 });
 

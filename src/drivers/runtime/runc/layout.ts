@@ -24,6 +24,8 @@ export interface Layout {
   logs: string;
   /** Prepared empty root disks. */
   ready: string;
+  /** Files that run SQLite nodes in machines. */
+  sqlite_node: string;
   /** runc's own state. */
   runc: string;
   /** Where monitors write exit files. */
@@ -58,6 +60,8 @@ export interface MachinePaths {
   lower: string;
   volume: string;
   svc: string;
+  /** Where the files of its SQLite node are mounted. */
+  sqlite_node: string;
   /** The memory images, as CRIU sees them. */
   images: string;
   pid: string;
@@ -89,6 +93,7 @@ export function layoutOf(data_dir: string, node_id: string): Layout {
     containers: join(run, "m"),
     logs: join(data_dir, "logs"),
     ready: join(data_dir, "ready"),
+    sqlite_node: join(data_dir, "sqlite-node"),
     runc: join(run, "runc"),
     exits: join(run, "exits"),
     memory: join(run, "memory"),
@@ -193,6 +198,7 @@ export function pathsOf(layout: Layout, id: string): MachinePaths {
     lower: join(run, "lower"),
     volume: join(run, "volume"),
     svc: join(run, "svc"),
+    sqlite_node: join(run, "sqlite-node"),
     images: join(layout.memory, id),
     pid: join(run, "pid"),
     monitor_pid: join(run, "monitor.pid"),

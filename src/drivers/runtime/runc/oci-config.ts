@@ -9,6 +9,7 @@ import type { MachinePaths } from "./layout.ts";
 import { RUNC_LIMITS } from "./limits.ts";
 import { LXCFS_FILES } from "./lxcfs.ts";
 import { seccomp } from "./seccomp.ts";
+import { NODE_FOLDER } from "./sqlite/node-process.ts";
 import { BLOCK } from "./uid-blocks.ts";
 
 export interface Confinement {
@@ -27,6 +28,8 @@ export interface Confinement {
   /** lxcfs files that are mounted over those of its /proc. */
   lxcfs?: string | undefined;
   volume?: { path: string };
+  /** Has a SQLite node of the platform. */
+  sqlite_node: boolean;
   sandbox?: "build" | undefined;
   hook: NetworkHook;
 }
@@ -130,7 +133,7 @@ export function guestProcess(args: readonly string[], env: readonly string[], cw
   };
 }
 
-function binds({ paths, volume, lxcfs, sandbox }: Confinement): object[] {
+function binds({ paths, volume, lxcfs, sqlite_node, sandbox }: Confinement): object[] {
   const bind = (destination: string, source: string, more: string[]) => ({
     destination,
     type: "bind",
@@ -139,6 +142,7 @@ function binds({ paths, volume, lxcfs, sandbox }: Confinement): object[] {
   });
   return [
     bind("/.svc", paths.svc, ["ro"]),
+    ...(sqlite_node ? [bind(NODE_FOLDER, paths.sqlite_node, ["ro"])] : []),
     // Over files of the kernel's own /proc and /sys, which are already mounted, so the image cannot interfere.
     ...(lxcfs === undefined ? [] : LXCFS_FILES.map((file) => bind(file, `${lxcfs}${file}`, ["ro", "noexec"]))),
     ...(volume ? [bind(volume.path, paths.volume, sandbox ? ["rw", "suid", "dev"] : ["rw"])] : []),

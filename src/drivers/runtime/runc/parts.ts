@@ -18,6 +18,7 @@ import { RUNC_LIMITS } from "./limits.ts";
 import { Lxcfs } from "./lxcfs.ts";
 import { BundleBuilder } from "./rootfs/bundle-builder.ts";
 import { RootDisks } from "./rootfs/root-disk.ts";
+import { SqliteNodeFiles } from "./sqlite/node-files.ts";
 import type { Timings } from "./timings.ts";
 import { UidBlocks } from "./uid-blocks.ts";
 
@@ -81,6 +82,7 @@ export function openParts(options: RuncOptions): Parts {
     lxcfs,
     clock,
     io_limits: options.io_limits ?? NO_IO_LIMITS,
+    sqlite_files: new SqliteNodeFiles(layout.sqlite_node),
     ...ports,
   });
   const notifications = {

@@ -2,15 +2,10 @@
 import type { Launch } from "#machines/runtime/driver.ts";
 import type { HeldImage, ImageConfig } from "#machines/runtime/image-source.ts";
 import type { GuestTree } from "../../linux/guest-tree.ts";
+import type { GuestProcess } from "./boot-file.ts";
 import { environmentOf } from "./environment.ts";
-import { type User, userOf } from "./rootfs/users.ts";
-
-export interface GuestProcess {
-  argv: string[];
-  variables: string[];
-  folder: string;
-  user: User;
-}
+import { userOf } from "./rootfs/users.ts";
+import { sqliteNode } from "./sqlite/node-process.ts";
 
 export function processesOf(
   launch: Launch,
@@ -19,7 +14,7 @@ export function processesOf(
 ): GuestProcess[] {
   const { config } = launch;
   const wanted = config.processes?.length ? config.processes : [{}];
-  return wanted.map((process) => {
+  const own = wanted.map((process): GuestProcess => {
     const user = userOf(tree, process.user ?? image.user);
     const variables: Record<string, string> = { HOME: user.home, ...environmentOf(launch, image, process) };
     return {
@@ -30,6 +25,8 @@ export function processesOf(
       user,
     };
   });
+  // Last in the list, because the first process has the machine's terminal.
+  return config.sqlite ? [...own, sqliteNode(config.sqlite, launch)] : own;
 }
 
 interface Command {
@@ -51,19 +48,3 @@ function argvOf(init: Command, process: Command, image: ImageConfig): string[] {
 }
 
 const some = (list: readonly string[] | undefined): readonly string[] | undefined => (list?.length ? list : undefined);
-
-/** The file from which process 1 reads what to start; native/init.c describes its format. */
-export function bootFile(processes: readonly GuestProcess[]): Buffer {
-  const texts = processes.flatMap(({ user, folder, argv, variables }) => [
-    String(user.uid),
-    String(user.gid),
-    String(user.groups.length),
-    ...user.groups.map(String),
-    folder,
-    String(argv.length),
-    ...argv,
-    String(variables.length),
-    ...variables,
-  ]);
-  return Buffer.from(texts.map((text) => `${text.replaceAll("\0", "")}\0`).join(""));
-}

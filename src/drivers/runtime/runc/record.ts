@@ -55,6 +55,8 @@ export interface MachineRecord {
   enclosed?: boolean;
   /** Booted with lxcfs files over those of its /proc. */
   lxcfs?: boolean;
+  /** Booted with a SQLite node of this version's files. A resume needs the same. */
+  sqlite_node?: string;
   /** Of a frozen machine: how its memory images were made. */
   snapshot?: Snapshot;
   /** Of a paused machine: cgroup values to restore. */

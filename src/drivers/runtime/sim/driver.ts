@@ -81,7 +81,7 @@ class SimDriver implements RuntimeDriver {
   }
 
   capabilities(): Capabilities {
-    return { suspend: "snapshot" };
+    return { suspend: "snapshot", sqlite_problem: "simulated machines run no program" };
   }
 
   /** Any name resolves, always to the same digest. */
@@ -112,6 +112,7 @@ class SimDriver implements RuntimeDriver {
     };
     this.#world.boots.set(launch.id, boot);
     this.#say(boot, `${before ? "started again" : "started"} ${launch.config.image}`);
+    if (launch.config.sqlite) this.#say(boot, "simulated: no SQLite node runs here, nothing is replicated");
     this.#runOut(boot);
     return { handle: handleOf(boot) };
   }

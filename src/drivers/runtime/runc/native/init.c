@@ -4,22 +4,31 @@
  *
  * Signals are blocked from the first instruction and taken one by one, so none is lost, however early it comes.
  *
+ * A sidecar, of which there is at most one, runs before and after the others: they wait until it writes to descriptor 3,
+ * signals from outside are not for it, and it is asked to end when they have. When it ends first, they end with it.
+ *
  * The file holds strings, each ended by a zero byte, for one process after the other:
- *     uid, gid, number of further groups, groups …, folder, number of words, words …, number of variables, variables …
+ *     1 for a sidecar or 0, uid, gid, number of further groups, groups …, folder, number of words, words …,
+ *     number of variables, variables …
  */
 #include "program.h"
 
-enum { AT_FDCWD = -100, SEEK_END = 2, SIGKILL = 9, SIGTERM = 15, WNOHANG = 1, PROCESSES_MAX = 64, GROUPS_MAX = 64, LAST_SECONDS = 10 };
+enum { AT_FDCWD = -100, SEEK_END = 2, SIGKILL = 9, SIGTERM = 15, WNOHANG = 1, POLLIN = 1, READY = 3, PROCESSES_MAX = 64, GROUPS_MAX = 64, LAST_SECONDS = 10 };
 
 struct process {
-  unsigned uid, gid, group_count, groups[GROUPS_MAX];
+  unsigned sidecar, uid, gid, group_count, groups[GROUPS_MAX];
   char *folder, **words, **variables;
   int pid;
 };
 struct wait_time { long seconds, nanoseconds; };
+struct waited { int descriptor; short wanted, found; };
 
 static struct process processes[PROCESSES_MAX];
-static int count;
+static int count, has_sidecar;
+/* Processes that run, and sidecars. */
+static int left[2];
+/* The ends of the pipe through which the sidecar says that it is ready: to read, to write. */
+static int ready[2];
 static char *at, *end;
 static word everything = ~0UL, before;
 
@@ -62,6 +71,8 @@ static void read_boot(void) {
   while (at < end) {
     if (count == PROCESSES_MAX) broken("there are more than 64 processes");
     struct process *p = &processes[count++];
+    p->sidecar = next_number() != 0;
+    has_sidecar |= p->sidecar;
     p->uid = next_number();
     p->gid = next_number();
     p->group_count = next_number();
@@ -73,11 +84,32 @@ static void read_boot(void) {
   }
 }
 
+/* In the process that waits. Other signals than those that are blocked for its program end it meanwhile. */
+static void wait_for_sidecar(void) {
+  call(SYS_close, ready[1], 0, 0, 0);
+  struct waited one = {ready[0], POLLIN, 0};
+  while (!(one.found & POLLIN)) {
+    /* It has ended without: so does the machine. Without descriptors this only waits for the signal. */
+    int gone = one.found != 0;
+    call6(SYS_ppoll, (word)&one, !gone, 0, (word)&before, sizeof before, 0);
+  }
+  call(SYS_close, ready[0], 0, 0, 0);
+}
+
+static void take_ready(void) {
+  call(SYS_close, ready[0], 0, 0, 0);
+  if (ready[1] == READY) return;
+  call(SYS_dup3, ready[1], READY, 0, 0);
+  call(SYS_close, ready[1], 0, 0, 0);
+}
+
 static void become(struct process *p) {
   call(SYS_setpgid, 0, 0, 0, 0);
   /* The first process has the terminal, if there is one. SIGTTOU is blocked here, so this does not stop us. */
   int group = (int)call(SYS_getpid, 0, 0, 0, 0);
   if (p == processes) call(SYS_ioctl, 0, TIOCSPGRP, &group, 0);
+  if (p->sidecar) take_ready();
+  else if (has_sidecar) wait_for_sidecar();
   if (call(SYS_setgroups, p->group_count, p->groups, 0, 0) < 0 || call(SYS_setgid, p->gid, 0, 0, 0) < 0 || call(SYS_setuid, p->uid, 0, 0, 0) < 0)
     broken("the process cannot become its user");
   if (call(SYS_chdir, p->folder, 0, 0, 0) < 0) {
@@ -95,22 +127,31 @@ static void start(struct process *p) {
   if (pid < 0) broken("a process cannot be made (limit of processes?)");
   if (pid == 0) become(p);
   p->pid = (int)pid;
+  left[p->sidecar]++;
   call(SYS_setpgid, pid, pid, 0, 0);
 }
 
-static void tell_all(int number) {
+static void start_all(void) {
+  if (has_sidecar && call(SYS_pipe2, ready, 0, 0, 0) < 0) broken("a pipe cannot be made (limit of open files?)");
+  for (int i = 0; i < count; i++) start(&processes[i]);
+  if (!has_sidecar) return;
+  call(SYS_close, ready[0], 0, 0, 0);
+  call(SYS_close, ready[1], 0, 0, 0);
+}
+
+static void tell(unsigned sidecar, int number) {
   for (int i = 0; i < count; i++)
-    if (processes[i].pid) call(SYS_kill, processes[i].pid, number, 0, 0);
+    if (processes[i].pid && processes[i].sidecar == sidecar) call(SYS_kill, processes[i].pid, number, 0, 0);
 }
 
 /* Reaps; answers the exit code of the first of our processes that ended, or -1. */
-static int reap(int *left) {
+static int reap(void) {
   int code = -1, status;
   for (long pid; (pid = call(SYS_wait4, -1, &status, WNOHANG, 0)) > 0;) {
     for (int i = 0; i < count; i++) {
       if (processes[i].pid != pid) continue;
       processes[i].pid = 0;
-      --*left;
+      left[processes[i].sidecar]--;
       if (code < 0) code = code_of(status);
     }
   }
@@ -120,20 +161,21 @@ static int reap(int *left) {
 __attribute__((used, noreturn)) void main_of_machine(void) {
   call(SYS_sigprocmask, SIG_BLOCK, &everything, &before, sizeof everything);
   read_boot();
-  for (int i = 0; i < count; i++) start(&processes[i]);
-  int code = -1, left = count;
-  while (left > 0) {
+  start_all();
+  int code = -1;
+  while (left[0] + left[1] > 0) {
     /* Once one has ended the others are asked to, and are given a while. */
     struct wait_time last = {LAST_SECONDS, 0};
     long number = call(SYS_sigtimedwait, &everything, 0, code < 0 ? 0 : &last, sizeof everything);
     if (number == SIGCHLD) {
-      int ended = reap(&left);
+      int ended = reap();
       if (code < 0 && ended >= 0) {
         code = ended;
-        tell_all(SIGTERM);
+        tell(0, SIGTERM);
       }
+      if (code >= 0 && left[0] == 0) tell(1, SIGTERM);
     } else if (number > 0) {
-      tell_all((int)number);
+      tell(0, (int)number);
     } else if (code >= 0) {
       break;
     }

@@ -23,6 +23,7 @@ import { bind, CallError, detach, MS, mount, mountWith, syncFileSystem } from ".
 import { GuestTree } from "../../../linux/guest-tree.ts";
 import { program } from "../../../linux/program.ts";
 import type { PrivateNetwork } from "../../../net/private-network.ts";
+import { bootFile } from "../boot-file.ts";
 import { canPinCpus, pinnedCpus } from "../cgroup.ts";
 import { limitIo } from "../cgroup-io.ts";
 import { allowedCpus, type CpuPlacement } from "../cpu-placement.ts";
@@ -32,8 +33,10 @@ import { type Layout, type MachinePaths, pathsOf } from "../layout.ts";
 import type { Lxcfs } from "../lxcfs.ts";
 import { nativeProgram } from "../native-programs.ts";
 import { ociConfig } from "../oci-config.ts";
-import { bootFile, processesOf } from "../processes.ts";
-import { ipv4Of, type MachineRecord } from "../record.ts";
+import { processesOf } from "../processes.ts";
+import { ipv4Of, knownIds, type MachineRecord, readRecord } from "../record.ts";
+import type { SqliteNodeFiles } from "../sqlite/node-files.ts";
+import { NODE_FOLDER } from "../sqlite/node-process.ts";
 import { noteDisks } from "../stats/disk-stats.ts";
 import type { Stopwatch } from "../timings.ts";
 import { BLOCK } from "../uid-blocks.ts";
@@ -54,6 +57,7 @@ export interface BundleBuilderParts {
   volumes?: VolumeMounts;
   local_api?: LocalApi;
   enclosing?: Enclosing | undefined;
+  sqlite_files: SqliteNodeFiles;
 }
 
 const INIT = nativeProgram("init");
@@ -78,13 +82,14 @@ export class BundleBuilder {
     bridge.catch(() => {});
     const volume = await this.#root(launch, record, paths, watch);
     const processes = this.#fill(launch, record, image, paths);
-    await this.#svc(launch.id, record, paths, bootFile(processes));
+    const node = launch.config.sqlite ? { sqlite_node: await this.#nodeFiles() } : {};
+    await this.#svc({ ...record, ...node }, paths, bootFile(processes));
     watch.lap("files");
     const with_lxcfs = await lxcfs.ready();
     const [first] = processes;
     const started = { program: basename(first?.argv[0] ?? ""), folder: first?.folder ?? "/" };
     const kernel = { own_cgroup: true, lxcfs: with_lxcfs, enclosed };
-    const staged = { ...record, ...started, ...kernel, ...(volume ? { volume } : {}) };
+    const staged = { ...record, ...started, ...kernel, ...node, ...(volume ? { volume } : {}) };
     this.#bundle(launch, staged, paths, with_lxcfs ? lxcfs.dir : undefined);
     noteDisks(staged, paths);
     await bridge;
@@ -100,7 +105,7 @@ export class BundleBuilder {
     const paths = pathsOf(layout, launch.id);
     this.#folders(paths);
     const volume = await this.#root(launch, record, paths, watch);
-    await this.#svc(launch.id, record, paths, undefined);
+    await this.#svc(record, paths, undefined);
     this.#bundle(launch, record, paths, record.lxcfs ? await this.#lxcfsFiles() : undefined);
     noteDisks({ ...record, ...(volume ? { volume } : {}) }, paths);
     await network.open(paths.veth, launch.private_ip);
@@ -230,19 +235,33 @@ export class BundleBuilder {
     return processes;
   }
 
-  /** Fills `/.svc`: process 1, its boot file, and the socket of the machine API. */
-  async #svc(id: string, { uid_base }: MachineRecord, paths: MachinePaths, boot: Buffer | undefined): Promise<void> {
+  /** Fills `/.svc`: process 1, its boot file, the socket of the machine API, and the files of a SQLite node. */
+  async #svc(record: MachineRecord, paths: MachinePaths, boot: Buffer | undefined): Promise<void> {
+    const { id, uid_base, sqlite_node } = record;
     const dir = await this.#svcDir(id, paths);
-    const init = join(dir, "init");
-    if (!existsSync(init)) copyFileSync(INIT, init);
-    // Readable by the machine's root only, because it contains every secret. Removed once the machine runs.
-    const file = join(dir, "boot");
+    const [init, file] = [join(dir, "init"), join(dir, "boot")];
     if (boot) {
-      rmSync(file, { force: true });
+      // Of this version, as the file that it reads.
+      for (const old of [init, file]) rmSync(old, { force: true });
+      // Readable by the machine's root only, because it contains every secret. Removed once the machine runs.
       writeFileSync(file, boot, { mode: 0o400 });
       chownSync(file, uid_base, uid_base);
     }
-    if (!mountsUnder(paths.run).has(paths.svc)) bind(dir, paths.svc, {});
+    if (!existsSync(init)) copyFileSync(INIT, init);
+    const mounted = mountsUnder(paths.run);
+    if (!mounted.has(paths.svc)) bind(dir, paths.svc, {});
+    if (sqlite_node === undefined) return;
+    for (const at of [join(dir, basename(NODE_FOLDER)), paths.sqlite_node])
+      mkdirSync(at, { recursive: true, mode: 0o755 });
+    if (!mounted.has(paths.sqlite_node)) bind(this.#parts.sqlite_files.path(sqlite_node), paths.sqlite_node, {});
+  }
+
+  /** The version of this platform. Those of other machines stay. */
+  async #nodeFiles(): Promise<string> {
+    const { layout, sqlite_files } = this.#parts;
+    return await sqlite_files.current(() =>
+      knownIds(layout).flatMap((id) => readRecord(layout, id)?.sqlite_node ?? []),
+    );
   }
 
   async #svcDir(id: string, paths: MachinePaths): Promise<string> {
@@ -285,6 +304,7 @@ export class BundleBuilder {
       own_cgroup,
       lxcfs,
       sandbox: launch.sandbox,
+      sqlite_node: record.sqlite_node !== undefined,
       cpuset: canPinCpus() ? cpuset : undefined,
       ...(wanted?.volume === undefined ? {} : { volume: { path: wanted.path } }),
       hook: network.hook({

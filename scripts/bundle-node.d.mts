@@ -1,0 +1,1 @@
+export function bundleNode(root: string): Record<string, string>;
