@@ -81,7 +81,7 @@ suite("failover of database nodes", { timeout: runs(300_000, 1_200_000) }, () =>
     await app.end("SIGKILL");
     const acknowledged = numbers(app.output);
     behind.process.child.kill("SIGCONT");
-    const refused = (): boolean => behind.process.output.includes("may not stand");
+    const refused = (): boolean => behind.process.output.includes("may not be elected");
     await until("the one that lacks something has tried", refused);
     assert.equal((await info(behind.port))?.isPrimary, false);
     ahead.process.child.kill("SIGCONT");
