@@ -24,6 +24,7 @@ export const NOUNS: Record<string, string> = {
   alerts: "Alerting and recording rules, and the alerts that fire",
   webhooks: "Manage webhooks for machine events",
   postgres: "Run PostgreSQL in a machine",
+  sqlite: "Replicate the SQLite databases of an app, whatever its image",
   ips: "Manage IP addresses of apps; an app without one is not public",
   egress: "Manage egress policies: what machines may reach",
   certs: "Manage host names and TLS certificates",

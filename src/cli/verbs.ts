@@ -57,6 +57,7 @@ const GROUPS: Record<string, Record<string, Home>> = {
     gc: volumes,
     db: () => import("./db/verbs.ts"),
     postgres: () => import("./postgres/verbs.ts"),
+    sqlite: () => import("./sqlite/verbs.ts"),
   },
   "Network:": { ips: network, certs: network, egress: network, proxy },
   "Access:": {

@@ -111,6 +111,11 @@ suite("hangar command", () => {
         await platform.ask("PUT /v1/apps/web/previews/settings", { body: { enabled: true } });
         await platform.ask("POST /v1/apps/web/previews", { body: { branch: "feature/x" } });
       }
+      if (words === "sqlite attach") {
+        const file =
+          'app = "ledger"\\nimage = "hangar/hello"\\n[[mounts]]\\nsource = "data"\\ndestination = "/data"\\n';
+        await run(`mkdir -p ledger; cd ledger; printf '${file}' > hangar.toml; hangar deploy --stable-for 1s`, env);
+      }
       // There must be an earlier release, and another one since.
       if (words === "rollback") await run(`printf '[env]\\nA = "1"\\n' >> hangar.toml; hangar deploy`, env);
     };

@@ -141,4 +141,24 @@ suite("an app's configuration file", () => {
     assert.deepEqual(splitWords(`a  "b \\"c\\"" 'd e'f g\\ h ''`), ["a", 'b "c"', "d ef", "g h", ""]);
     assert.deepEqual(splitWords("  "), []);
   });
+
+  test("[sqlite] is for the groups that have its directory on a volume", () => {
+    const file = (dir: string) => `
+      [processes]
+      web = "web"
+      worker = "work"
+      [[mounts]]
+      source = "data"
+      destination = "/data"
+      processes = ["web"]
+      [sqlite]
+      dir = "${dir}"
+      ack = "one"
+    `;
+    const attached = groups(file("/data/db")).map(({ config }) => config.sqlite);
+    assert.deepEqual(attached, [{ dir: "/data/db", ack: "one" }, undefined]);
+    assert.throws(() => groups(file("/srv")), /\[sqlite\] dir = "\/srv" is on no volume: write \[\[mounts\]\]/);
+    assert.throws(() => groups(file("data")), /\[sqlite\]: dir is no absolute path/);
+    assert.throws(() => groups(`[sqlite]\nack = "one"`), /\[sqlite\]: dir is missing/);
+  });
 });

@@ -8,6 +8,7 @@ import { checkOf } from "./checks.ts";
 import { type AppFile, tables } from "./read.ts";
 import { servicesOf } from "./services.ts";
 import { isTable } from "./shape.ts";
+import { withSqliteSection } from "./sqlite.ts";
 import { gigabytes, megabytes, splitWords, time } from "./units.ts";
 
 /** Machines with the same config. */
@@ -50,9 +51,10 @@ export function processesOf({ values }: Pick<AppFile, "values">): [name: string,
 export function groupsOf(file: AppFile, image: string): Group[] {
   const named = processesOf(file);
   refuseUnknownGroups(file, new Set(named.map(([name]) => name)));
-  return named.map(([name, process], index) =>
+  const groups = named.map(([name, process], index) =>
     groupOf(file, process.image ?? image, { name, process, first: index === 0 }),
   );
+  return withSqliteSection(groups, file);
 }
 
 interface Wanted {

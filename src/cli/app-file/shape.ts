@@ -173,6 +173,7 @@ export const FILE: Shape = {
   mounts: [MOUNT],
   vm: [VM],
   restart: [RESTART],
+  sqlite: { dir: "text", backup: "text", ack: "text", cluster_size: "whole" },
   metrics: [METRICS],
   statics: [{ guest_path: "text", url_prefix: "text", tigris_bucket: "text", index_document: "text" }],
   files: [

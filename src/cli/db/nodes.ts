@@ -5,7 +5,7 @@ import { print, printJsonLine } from "../terminal-text.ts";
 import type { Result } from "../verb.ts";
 
 export const NO_NODES =
-  'no machine says that it runs a node; it is known by its metrics: {"metrics": {"port": 20202, "path": "/metrics"}}';
+  'no machine says that it runs a node: `hangar sqlite attach` makes them run one; others are known by their metrics: {"metrics": {"port": 20202, "path": "/metrics"}}';
 
 const positions = (databases: Record<string, number>): string =>
   Object.entries(databases)

@@ -10,7 +10,9 @@ export function oneOffConfig(
   command: readonly string[] | undefined,
   kind: "once" | "release" = "once",
 ): MachineConfig {
-  const { services: _, checks: __, statics: ___, metrics: ____, schedule: _____, mounts: ______, ...rest } = config;
+  const { services: _, checks: __, statics: ___, metrics: ____, schedule: _____, ...more } = config;
+  // The volume is another machine's, or mounted for this one alone.
+  const { mounts: ______, sqlite: _______, ...rest } = more;
   const { exec, ...init } = rest.init ?? {};
   const argv = command ?? exec ?? [...(init.entrypoint ?? []), ...(init.cmd ?? [])];
   return {

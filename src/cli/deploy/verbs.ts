@@ -19,6 +19,7 @@ import { differences, planLines, type Running } from "./plan.ts";
 import { asPreview, isPreview, openPreview, PREVIEW, previewOf } from "./preview.ts";
 import { plan, release, strategyOf } from "./release.ts";
 import { scale } from "./scale.ts";
+import { keepSqlite } from "./sqlite.ts";
 import { TIMING_OPTIONS, timingOf } from "./timing.ts";
 
 const FILE: readonly [string, string] = ["-f, --file <path>", "the file (default: hangar.toml, or fly.toml, here)"];
@@ -167,7 +168,8 @@ async function deployed(
   { app_name, definition, builds, secrets, git }: DeployInput & { git: GitState },
 ): Promise<Result> {
   const org_slug = textOption(input, "org");
-  if (input.options["dryRun"] === true) return await reported(context, app_name, definition);
+  const kept = await keepSqlite(context, app_name, definition);
+  if (input.options["dryRun"] === true) return await reported(context, app_name, kept);
   const built =
     builds.size === 0
       ? new Map<BuildInput, BuildResult>()
@@ -175,7 +177,7 @@ async function deployed(
   const results: BuildResult[] = [...built.values()];
   if (input.options["buildOnly"] === true)
     return { data: { app_name, ...results[0], builds: results }, text: results.map(referenceOf).join("\n") };
-  const done = await release(context, app_name, withBuilt(definition, builds, built), {
+  const done = await release(context, app_name, withBuilt(kept, builds, built), {
     secrets,
     image_checks: true,
     description: "deploy",
@@ -212,7 +214,8 @@ const diff: Verb = {
   options: [FILE, CONFIG, APP, IMAGE],
   examples: ["hangar diff"],
   async run(context, input) {
-    const { app_name, definition: named } = deployInput(context, input);
+    const { app_name, definition: written } = deployInput(context, input);
+    const named = await keepSqlite(context, app_name, written);
     const definition = await pinned(context, app_name, named, { image_checks: true }).catch((thrown: unknown) => {
       // Without the app or image there is no digest to compare.
       if (thrown instanceof ClientError && thrown.http === 404) return named;

@@ -1,0 +1,56 @@
+/** `config.sqlite` in real machines: the platform's node runs beside the program, whatever the image has. */
+import assert from "node:assert/strict";
+import { after, before, suite, test } from "node:test";
+import { packagesMissing } from "../debian-root.ts";
+import { realMachinesMissing } from "../rootfs.ts";
+import { until } from "../support.ts";
+import { volumesMissing } from "../volumes.ts";
+import { SqliteScene, WRITERS } from "./sqlite-scene.ts";
+
+const skip = volumesMissing() ?? realMachinesMissing() ?? packagesMissing(WRITERS);
+const APP = "mixed";
+const DEBIAN = ["sh", "/program.sh"];
+
+suite("SQLite nodes in machines of any image", { skip, timeout: 900_000 }, () => {
+  const ends: (() => unknown)[] = [];
+  let scene: SqliteScene;
+
+  before(async () => {
+    scene = await SqliteScene.open({ after: (end) => void ends.unshift(end) });
+    for (const name of ["debian", "box", "scratch"] as const) await scene.image(name);
+    await scene.ask("POST /v1/apps", { app_name: APP });
+  });
+
+  after(async () => {
+    for (const end of ends) await end();
+  });
+
+  test("machines of glibc, a static busybox and no libc at all replicate; a lost primary is replaced", async () => {
+    const first = await scene.machine(APP, "debian:1", DEBIAN);
+    assert.equal(await scene.primary(APP, [first]), first);
+    await scene.sqlite(APP, first, "INSERT INTO t VALUES (1, 'sqlite3')");
+    const box = await scene.machine(APP, "box:1", ["/bin/sh", "-c", "while :; do sleep 1000; done"]);
+    const scratch = await scene.machine(APP, "scratch:1", ["/busybox", "sleep", "1000000"]);
+    await scene.alike(APP, 3);
+    assert.equal(await scene.primary(APP, [first, box, scratch]), first);
+    assert.match(await scene.inside(APP, box, ["ls", "/data"]), /^app\.db$/m);
+
+    const second = await scene.machine(APP, "debian:1", DEBIAN);
+    await scene.alike(APP, 4);
+    assert.equal(await scene.python(APP, second, "SELECT who FROM t"), "sqlite3");
+    await assert.rejects(scene.sqlite(APP, second, "INSERT INTO t VALUES (2, 'a replica')"), /locked|readonly/);
+
+    await until("the platform finds the nodes by their metrics", async () => {
+      const { nodes } = await scene.ask("GET /v1/orgs/personal/db_nodes");
+      return (nodes as { state: unknown }[]).filter(({ state }) => state !== null).length === 4;
+    });
+    await scene.ask(`DELETE /v1/apps/${APP}/machines/${first}?force=true`);
+    const next = await scene.primary(APP, [box, scratch, second]);
+    await until("its databases are the same everywhere", async () => {
+      const nodes = await scene.nodes(APP);
+      return nodes.length === 3 && new Set(nodes.map(({ node }) => node?.databases["app.db"])).size === 1;
+    });
+    assert.ok(next);
+    assert.equal(await scene.python(APP, second, "SELECT count(*) FROM t"), "1");
+  });
+});
