@@ -77,6 +77,40 @@ suite("machines: beyond the specification's table", () => {
     assert.equal((await ask("GET /v1/orgs/personal/machines?cursor=odd")).status, 400);
   });
 
+  test("an organization's machines are searched, kept in order and counted by state", async (t) => {
+    const { create, ask, wait, on } = await bench(t);
+    const ids: string[] = [];
+    for (let i = 0; i < 5; i++) {
+      const { id } = (await create({ name: `m-${i}` })).body;
+      await wait(id, "started");
+      ids.push(id);
+    }
+    await on(`POST ${ids[0]}/stop`);
+    await wait(ids[0] ?? "", "settled");
+    const list = async (query: string) => (await ask(`GET /v1/orgs/personal/machines?${query}`)).body;
+    const names = (body: { machines: { name: string }[] }) => body.machines.map(({ name }) => name);
+    const first = await list("sort=created&search=M-&limit=3&count=true");
+    assert.deepEqual(names(first), ["m-0", "m-1", "m-2"]);
+    assert.deepEqual(first.counts, { machines: 5, states: { started: 4, stopped: 1 }, exact: true });
+    assert.deepEqual(names(await list(`sort=created&search=M-&limit=3&cursor=${first.next_cursor}`)), ["m-3", "m-4"]);
+    const stopped = await list("search=m-&state=stopped&count=true");
+    assert.deepEqual([names(stopped), stopped.counts.machines], [["m-0"], 5]);
+    assert.deepEqual(names(await list(`search=${ids[3]}`)), ["m-3"]);
+    assert.deepEqual(names(await list("search=nothing")), []);
+    assert.equal((await list("search=m-")).counts, undefined);
+
+    const refused = async (query: string) => {
+      const answer = await ask(`GET /v1/orgs/personal/machines?${query}`);
+      assert.equal(answer.status, 400, answer.text);
+      return answer.text;
+    };
+    assert.match(await refused(`search=${"w+".repeat(9)}`), /9 words \(limit search_words\)/);
+    assert.match(await refused(`search=${"w".repeat(201)}`), /query\.search/);
+    assert.match(await refused("sort=name"), /query\.sort/);
+    assert.match(await refused(`limit=3&cursor=${first.next_cursor}`), /not a cursor of this list/);
+    assert.match(await refused("sort=created&updated_after=2024-01-31T12:00:00Z"), /sort=changed/);
+  });
+
   test("names are unique in an app, and one Idempotency-Key makes one machine of a hundred requests (M7)", async (t) => {
     const { create, on } = await bench(t);
     const many = await Promise.all(Array.from({ length: 100 }, () => create({ name: "one" })));

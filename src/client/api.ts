@@ -411,9 +411,9 @@ export interface Api {
   /** List an organization's machines in pages, the one changed longest ago first. */
   "GET /v1/orgs/:org_slug/machines": {
     params: { org_slug: string };
-    query: { include_deleted?: boolean | undefined; region?: string | undefined; state?: string[] | undefined; summary?: boolean | undefined; host_status?: string[] | undefined; updated_after?: string | undefined; limit?: number | undefined; cursor?: string | undefined };
+    query: { include_deleted?: boolean | undefined; region?: string | undefined; state?: string[] | undefined; search?: string | undefined; sort?: "changed" | "created" | undefined; count?: boolean | undefined; summary?: boolean | undefined; host_status?: string[] | undefined; updated_after?: string | undefined; limit?: number | undefined; cursor?: string | undefined };
     body: undefined;
-    answer: { machines: ({ id: string; name: string; app_name: string; state: string; region: string; version: string; private_ip: string; host_status: string; config: Record<string, unknown>; created_at: string; updated_at: string })[]; next_cursor?: string | undefined; last_machine_id?: string | undefined; last_updated_at?: string | undefined; error_regions: string[] };
+    answer: { machines: ({ id: string; name: string; app_name: string; state: string; region: string; version: string; private_ip: string; host_status: string; config: Record<string, unknown>; created_at: string; updated_at: string })[]; counts?: { machines: number; states: Record<string, number>; exact: boolean } | undefined; next_cursor?: string | undefined; last_machine_id?: string | undefined; last_updated_at?: string | undefined; error_regions: string[] };
   };
   /** Create a machine; it boots unless skip_launch. */
   "POST /v1/apps/:app_name/machines": {

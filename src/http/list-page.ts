@@ -22,6 +22,8 @@ export interface PageRule<Key extends PageKey = PageKey> {
   size?: number;
   /** The cursor is the key itself, a number such as a version or an event id. */
   numbered?: boolean;
+  /** The query parameter that chooses the list's order; a cursor of another order is refused. */
+  order?: string;
   /** Type only, never set. */
   key?: Key;
 }
@@ -30,7 +32,7 @@ export interface PageRule<Key extends PageKey = PageKey> {
 export const inPages = <const Kinds extends readonly Kind[]>(
   items: string,
   kinds: Kinds,
-  options: { size?: number; numbered?: boolean } = {},
+  options: { size?: number; numbered?: boolean; order?: string } = {},
 ): PageRule<KeyOf<Kinds>> => ({ items, kinds, ...options });
 
 /** The requested page of a list. */
@@ -91,7 +93,8 @@ export function readPage(
 ): ListPage<never> {
   if (!pages) return NO_PAGE;
   const { limit, cursor } = query as { limit?: number; cursor?: string | number };
-  const list = fingerprint(path);
+  const order = query[pages.order ?? ""];
+  const list = fingerprint(typeof order === "string" ? `${path} ${order}` : path);
   const given = cursor === undefined || cursor === "" ? undefined : String(cursor);
   return new ListPage<PageKey>({
     after: given === undefined ? undefined : pages.numbered ? [Number(given)] : decode(given, list, pages.kinds),

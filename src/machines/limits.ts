@@ -17,6 +17,12 @@ export const MACHINE_LIMITS = {
   metadata_value_chars: 4096,
   /** Config versions kept per machine; the oldest is deleted. */
   versions_kept: 100,
+  /** Characters of a search for machines. Past it: 400. */
+  search_chars: 200,
+  /** Words of a search. Past it: 400. */
+  search_words: 8,
+  /** Machines counted for a list. Past it: the counts are of this many, and not exact. */
+  machines_counted: 100_000,
   /** Events included in a machine's response; the event log keeps all. */
   events_shown: 20,
   /** Events that a stream reads in one query. */

@@ -62,8 +62,15 @@ export interface ListFilter {
 export interface OrgListFilter extends Omit<ListFilter, "metadata" | "page"> {
   /** Only machines on these hosts. */
   host_ids?: readonly string[];
-  page: PageRequest<readonly [updated_at: number, id: string]>;
+  /** Words in lower case: each occurs in the name, id, app, region, image or address. */
+  search?: readonly string[];
+  /** By `updated_at` when absent. Only by creation does a machine keep its place. */
+  order?: "changed" | "created";
+  page: PageRequest<readonly [updated_or_created_at: number, id: string]>;
 }
+
+/** Numbers of machines by state, without states that have none. */
+export type StateCounts = Partial<Record<Machine["state"], number>>;
 
 export interface RunFilter {
   machine_id?: string;
@@ -101,8 +108,10 @@ export interface MachineStore {
   findWork(id: string): Promise<{ machine: Machine; operations: Operation[] } | undefined>;
   /** Ordered by creation. */
   list(app_id: string, filter: ListFilter): Promise<ShownMachine[]>;
-  /** A page of an organization's machines, ordered by `updated_at`, then id. */
+  /** A page of an organization's machines, in its order, then by id. */
   listOrg(org_id: string, filter: OrgListFilter): Promise<Machine[]>;
+  /** An organization's machines by state, destroyed ones apart; when there are more than `limit`, any that many. */
+  countStates(org_id: string, filter: Pick<OrgListFilter, "search" | "region">, limit: number): Promise<StateCounts>;
   /** Machines of an app that are not destroyed. */
   count(app_id: string): Promise<number>;
   /** Like `count`, by app id, for apps that have machines. */

@@ -250,6 +250,21 @@ export const MIGRATIONS: readonly Migration[] = [
       "CREATE INDEX releases_leased ON releases (app_id, version) WHERE status = 'running' AND lease_ms IS NOT NULL",
     ],
   },
+  {
+    id: 37,
+    name: "text of machines for searches",
+    statements: [
+      `CREATE TABLE machine_search (
+         machine_id TEXT PRIMARY KEY REFERENCES machines (id) ON DELETE CASCADE, org_id TEXT NOT NULL,
+         created_at BIGINT NOT NULL, text TEXT NOT NULL)`,
+      "CREATE INDEX machine_search_list ON machine_search (org_id, created_at, machine_id)",
+      // The image as registry/repository:tag, of the JSON of its reference; the next version writes it as it is given.
+      `INSERT INTO machine_search (machine_id, org_id, created_at, text)
+         SELECT id, org_id, created_at, lower(name || ' ' || id || ' ' || app_name || ' ' || region || ' ' || private_ip || ' ' ||
+           replace(replace(replace(image_ref, '{"registry":"', ''), '","repository":"', '/'), '","tag":"', ':'))
+         FROM machines`,
+    ],
+  },
 ];
 
 /** All tables with data, parents before children: the order of a restore. */
@@ -269,6 +284,7 @@ export const TABLES = [
   "machine_versions",
   "machine_metadata",
   "machine_standbys",
+  "machine_search",
   "unfenced_machines",
   "machine_events",
   "machine_operations",

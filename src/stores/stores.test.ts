@@ -25,6 +25,7 @@ import { aMachine } from "#machines/fixtures.ts";
 import { networkStoreSuite } from "#machines/private-networks.suite.ts";
 import { runStoreSuite } from "#machines/runs/store.suite.ts";
 import { importedImagesSuite } from "#machines/runtime/imported-images.suite.ts";
+import { machineSearchSuite } from "#machines/search.suite.ts";
 import { statusReadsSuite } from "#machines/status-reads.suite.ts";
 import { machineStoreSuite } from "#machines/store.suite.ts";
 import { peerStoreSuite } from "#network/peer-store.suite.ts";
@@ -52,6 +53,7 @@ import { sqlHostStore } from "./sql/hosts.ts";
 import { sqlIdempotencyStore } from "./sql/idempotency.ts";
 import { sqlKeyStore } from "./sql/identity.ts";
 import { sqlImportedImages } from "./sql/imported-images.ts";
+import { INSERT_MACHINE, insertArgs } from "./sql/machine-rows.ts";
 import { sqlMachineStore } from "./sql/machines.ts";
 import { sqlNotificationStore } from "./sql/notifications.ts";
 import { sqlPeerStore } from "./sql/peers.ts";
@@ -96,6 +98,10 @@ test("a page of a list reads its index in order, from any cursor", async () => {
     assert.match(plan, /^SEARCH \w+ USING (COVERING )?INDEX \w+ \(.*[<>]/, plan);
     assert.doesNotMatch(plan, /TEMP B-TREE/);
   }
+  await sqlMachineStore(explained).listOrg("o1", { order: "created", search: ["web"], page: { after, limit: 9 } });
+  const keys = /SEARCH s USING INDEX machine_search_list \(org_id=\? AND \(created_at,machine_id\)>\(\?,\?\)\)/;
+  assert.match(plans.at(-1) ?? "", keys);
+  assert.match(plans.at(-1) ?? "", /SCAN found; SEARCH m USING .*; SEARCH v USING/);
   await database.close();
 });
 
@@ -145,6 +151,25 @@ for (const { name, open, skip } of DATABASES) {
     const { hostname, chain, org_id, proved_at, updated_at } = kept ?? assert.fail("the row is missing");
     assert.deepEqual([hostname, chain, org_id, proved_at, updated_at], ["www.example.com", "chain", "o1", 5, 6]);
     assert.deepEqual([...(kept?.key ?? [])], [1, 2]);
+    await database.close();
+  });
+
+  test(`machines of an older version are found after the migration, by their images too: ${name}`, {
+    skip,
+  }, async () => {
+    const database = await open();
+    const at = MIGRATIONS.findIndex((one) => /text of machines/.test(one.name));
+    await migrate(database, MIGRATIONS.slice(0, at));
+    await sqlAuthStore(database).insertOrg(anOrg({ id: "o1", slug: "o1" }), 10);
+    await sqlHostStore(database).declare([{ id: "0001", region: "local", zone: "0001", cpus: 0, memory_mb: 0 }]);
+    const app =
+      "INSERT INTO apps (id, name, org_id, numeric_id, network, secrets_version, created_at) VALUES ('a1', 'a1', 'o1', 1, '', 0, 1)";
+    const machine = aMachine({ name: "Blue-River" });
+    assert.ok((await database.write([{ sql: app }, { sql: INSERT_MACHINE, args: insertArgs(machine) }])).ok);
+    await migrate(database);
+    const [row] = await database.read<{ text: string }>("SELECT text FROM machine_search");
+    const begin = "blue-river 1781949c61e789 web local fdaa:0:1::2 registry.example/web:1";
+    assert.ok(row?.text.startsWith(begin), row?.text);
     await database.close();
   });
 
@@ -226,6 +251,7 @@ for (const { name, open, skip } of DATABASES) {
   registryStoreSuite(name, over(withOrgs("o1", "o2"), sqlRegistryStore), skip);
   volumeStoreSuite(name, over(withApps, sqlVolumeStore), skip);
   machineStoreSuite(name, over(withHosts, sqlMachineStore), skip);
+  machineSearchSuite(name, over(withHosts, sqlMachineStore), skip);
   statusReadsSuite(name, over(withHosts, sqlMachineStore), skip);
   runStoreSuite(name, over(withHosts, sqlMachineStore), skip);
   networkStoreSuite(

@@ -47,7 +47,8 @@ async function idIn({ client }: Context, app_name: string, wanted: string): Prom
 
 async function appOf({ client }: Context, input: Input, wanted: string): Promise<string> {
   const params = { org_slug: textOption(input, "org") ?? "personal" };
-  for await (const { id, name, app_name } of client.list("GET /v1/orgs/:org_slug/machines", { params }))
+  const query = { search: wanted };
+  for await (const { id, name, app_name } of client.list("GET /v1/orgs/:org_slug/machines", { params, query }))
     if (id === wanted || name === wanted) return app_name;
   return missing(wanted, params.org_slug);
 }

@@ -27,10 +27,15 @@ export const machinesList: Verb = {
     IN_APP,
     ["--org <slug>", "all of this organization (default: personal)"],
     ["--state <states...>", "created, started, stopped, suspended, failed or destroyed: only in these states"],
+    ["--search <words>", "only with these words in name, id, app, region, image or address (not with --app)"],
     ["-m, --metadata <pairs...>", "only with this metadata, KEY=VALUE (with --app)"],
   ],
   lists: true,
-  examples: ["hangar machines list", "hangar machines list --app web --state started --limit 20"],
+  examples: [
+    "hangar machines list",
+    "hangar machines list --app web --state started --limit 20",
+    'hangar machines list --search "web registry.example.com"',
+  ],
   async run(context, input) {
     return await listTable(context, input, machinePages(context, input), {
       heads: ["id", "name", "app", "state", "region", "image", "changed"],
@@ -75,9 +80,12 @@ const imageOf = (config: Record<string, unknown> | undefined): string =>
 async function* machinePages({ client }: Context, input: Input): AsyncGenerator<Listed[]> {
   const states = listOption(input, "state");
   const state = states.length > 0 ? [...states] : undefined;
-  const app_name = filterApp(input);
+  const search = textOption(input, "search");
+  const app_name = search === undefined ? filterApp(input) : undefined;
+  if (search !== undefined && input.app_from === undefined && textOption(input, "app") !== undefined)
+    throw new UsageError("--search searches the organization: write the app's name as one of the words, without --app");
   if (app_name === undefined) {
-    const request = { params: { org_slug: textOption(input, "org") ?? "personal" }, query: { state } };
+    const request = { params: { org_slug: textOption(input, "org") ?? "personal" }, query: { state, search } };
     for await (const page of pagesOf(client, input, "GET /v1/orgs/:org_slug/machines", request))
       yield page.map((machine) => ({ ...machine, image: imageOf(machine.config) }));
     return;

@@ -7,6 +7,7 @@ import { configProblems } from "../config/config.ts";
 import { refuseOtherId, refuseSecretsVersion } from "../lifecycle/rules.ts";
 import { STATE_ALIASES, STATES } from "../lifecycle/states.ts";
 import { MACHINE_LIMITS } from "../limits.ts";
+import type { OrgListFilter } from "../store.ts";
 import type { Machine } from "../types.ts";
 import { actionRoutes } from "./action-routes.ts";
 import { eventRoutes } from "./event-routes.ts";
@@ -85,23 +86,34 @@ function listRoutes({ machines, responses, store, hosts }: RouteParts): Row[] {
       part: "machines",
       access: "read org",
       query: schema.OrgListQuery,
-      pages: inPages("machines", ["number", "text"], { size: 100 }),
+      pages: inPages("machines", ["number", "text"], { size: 100, order: "sort" }),
       response: { status: 200, schema: schema.OrgList },
       async handle({ query, page, ...admitted }) {
+        const org_id = orgOf(admitted).id;
         const states = statesOf(query.state);
-        const after = page.after ?? timeOf(query.updated_after);
+        const { sort: order = "changed" } = query;
+        const after = page.after ?? timeOf(query.updated_after, order);
         const host_ids = query.host_status && hosts.withStatus(hostStatusesOf(query.host_status));
-        const found = await store.listOrg(orgOf(admitted).id, {
-          include_deleted: query.include_deleted ?? false,
-          ...(query.region ? { region: query.region } : {}),
-          ...(states.length > 0 ? { states } : {}),
-          ...(host_ids ? { host_ids } : {}),
-          page: { ...page.request, ...(after ? { after } : {}) },
-        });
-        const list = page.take(found, ({ updated_at, id }) => [updated_at, id]);
+        const filter = { search: wordsOf(query.search), ...(query.region ? { region: query.region } : {}) };
+        const [found, counts] = await Promise.all([
+          store.listOrg(org_id, {
+            ...filter,
+            order,
+            include_deleted: query.include_deleted ?? false,
+            ...(states.length > 0 ? { states } : {}),
+            ...(host_ids ? { host_ids } : {}),
+            page: { ...page.request, ...(after ? { after } : {}) },
+          }),
+          query.count ? countsOf(store, org_id, filter) : undefined,
+        ]);
+        const list = page.take(found, ({ created_at, updated_at, id }) => [
+          order === "created" ? created_at : updated_at,
+          id,
+        ]);
         const last = list.at(-1);
         return {
           machines: list.map((machine) => responses.listed(machine)),
+          ...(counts ? { counts } : {}),
           ...(last ? { last_machine_id: last.id, last_updated_at: new Date(last.updated_at).toISOString() } : {}),
           error_regions: [],
         };
@@ -289,9 +301,31 @@ function metadataFilter(query: Record<string, unknown>): [string, string][] {
   });
 }
 
+/** The words of a search. */
+function wordsOf(search: string | undefined): string[] {
+  const words = (search ?? "").toLowerCase().split(/\s+/).filter(Boolean);
+  const most = MACHINE_LIMITS.search_words;
+  if (words.length > most)
+    bad("query.search", `has ${words.length} words (limit search_words)`, `at most ${most} words`);
+  if (words.some((word) => word.includes("\0"))) bad("query.search", "has a NUL character", "other characters");
+  return words;
+}
+
+/** How many machines a list has, by state. The number that is counted is bounded, so that the cost is. */
+async function countsOf(store: RouteParts["store"], org_id: string, filter: Pick<OrgListFilter, "search" | "region">) {
+  const most = MACHINE_LIMITS.machines_counted;
+  const states = await store.countStates(org_id, filter, most + 1);
+  const machines = Object.values(states).reduce((sum, count) => sum + count, 0);
+  return { machines: Math.min(machines, most), states, exact: machines <= most };
+}
+
 /** Converts a timestamp to a cursor after all changes of that time. */
-function timeOf(text: string | undefined): readonly [updated_at: number, id: string] | undefined {
+function timeOf(
+  text: string | undefined,
+  order: "changed" | "created",
+): readonly [updated_at: number, id: string] | undefined {
   if (!text) return undefined;
+  if (order === "created") bad("query.updated_after", "goes with sort=changed only", "sort=changed, or no sort");
   const at = Date.parse(text);
   if (Number.isNaN(at)) bad("query.updated_after", "is not a time", "such as 2024-01-31T12:00:00Z");
   return [at + 1, ""];

@@ -115,11 +115,37 @@ export const ListQuery = Type.Object({
 export const OrgListQuery = Type.Object({
   include_deleted: Type.Optional(flag),
   region: Type.Optional(text),
-  state: Type.Optional(Type.Array(text)),
+  state: Type.Optional(Type.Array(text, { description: "Repeated, or comma-separated." })),
+  search: Type.Optional(
+    Type.String({
+      maxLength: MACHINE_LIMITS.search_chars,
+      description: `Up to ${MACHINE_LIMITS.search_words} words: each occurs in the name, id, app, region, image or an address, in any case.`,
+    }),
+  ),
+  sort: Type.Optional(
+    Type.Union([Type.Literal("changed"), Type.Literal("created")], {
+      description:
+        "The one changed (default) or created longest ago first; only in the second order machines stay in place.",
+    }),
+  ),
+  count: Type.Optional(Type.Boolean({ description: "Answer `counts` too." })),
   summary: Type.Optional(flag),
   host_status: Type.Optional(Type.Array(text, { description: "Only machines on hosts with one of these statuses." })),
-  updated_after: Type.Optional(Type.String({ description: "A time: only machines changed since." })),
+  updated_after: Type.Optional(
+    Type.String({ description: "A time: only machines changed since; not with `sort=created`." }),
+  ),
 });
+
+const Counts = Type.Object(
+  {
+    machines: Type.Integer(),
+    states: Type.Record(text, Type.Integer(), { description: "By state, whatever `state` asks for." }),
+    exact: Type.Boolean({
+      description: `False when there are more than ${MACHINE_LIMITS.machines_counted}, and only so many were counted.`,
+    }),
+  },
+  { description: "With `count`: how many machines the search and region leave, destroyed ones apart." },
+);
 
 export const OrgList = Type.Object({
   machines: Type.Array(
@@ -137,6 +163,7 @@ export const OrgList = Type.Object({
       updated_at: text,
     }),
   ),
+  counts: Type.Optional(Counts),
   next_cursor: Type.Optional(text),
   last_machine_id: Type.Optional(text),
   last_updated_at: Type.Optional(text),

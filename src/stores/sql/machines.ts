@@ -26,10 +26,12 @@ import {
   updateArgs,
   type WorkRow,
 } from "./machine-rows.ts";
+import { addSearched, countStates, putSearched, SEARCHED, wordConditions } from "./machine-search.ts";
 import { runReads, runSteps } from "./runs.ts";
 
 /** A machine with the config of its current version. */
-const FROM = "FROM machines m JOIN machine_versions v ON v.machine_id = m.id AND v.instance_id = m.instance_id";
+const VERSION = "JOIN machine_versions v ON v.machine_id = m.id AND v.instance_id = m.instance_id";
+const FROM = `FROM machines m ${VERSION}`;
 export const SELECT = `SELECT ${MACHINE}, v.config ${FROM}`;
 const OPERATION = "id, machine_id, host_id, position, kind, payload, not_before, begun";
 export const WORK = `SELECT ${MACHINE}, v.config, o.id AS o_id, o.position AS o_position, o.kind AS o_kind,
@@ -55,6 +57,7 @@ export function sqlMachineStore(database: Database): MachineStore {
     },
     list: async (app_id, filter) => (await database.read<MachineRow>(...listQuery(app_id, filter))).map(toShown),
     listOrg: (org_id, filter) => machines(...orgListQuery(org_id, filter)),
+    countStates: (org_id, filter, limit) => countStates(database, org_id, filter, limit),
     ...counted(database, "machines"),
     stateCounts(range) {
       const apps = appRange(range);
@@ -150,14 +153,29 @@ async function oldestOfEach(
 }
 
 function orgListQuery(org_id: string, filter: OrgListFilter): [string, Value[]] {
-  const kind = kindCondition(filter);
-  const page = keyset(["m.updated_at", "m.id"], filter.page);
+  const kind = orgCondition(filter);
+  const words = wordConditions(filter.search ?? []);
+  const created = filter.order === "created";
+  if (!created && words.sql === "") {
+    const page = keyset(["m.updated_at", "m.id"], filter.page);
+    return [`${SELECT} WHERE m.org_id = ?${kind.sql}${page.after}${page.order}`, [org_id, ...kind.args, ...page.args]];
+  }
+  const [org, key] = created ? ["s.org_id", "s.created_at"] : ["m.org_id", "m.updated_at"];
+  const page = keyset([key, created ? "s.machine_id" : "m.id"], filter.page);
+  // The page's keys first, because configs are long: those of other rows are not read, whatever a planner guesses.
+  const sql = `WITH found AS MATERIALIZED (SELECT m.id AS key_id, ${key} AS key_at ${SEARCHED}
+      WHERE ${org} = ?${words.sql}${kind.sql}${page.after}${page.order})
+    SELECT ${MACHINE}, v.config FROM found JOIN machines m ON m.id = found.key_id ${VERSION}
+    ORDER BY found.key_at, found.key_id`;
+  return [sql, [org_id, ...words.args, ...kind.args, ...page.args]];
+}
+
+function orgCondition(filter: OrgListFilter): { sql: string; args: Value[] } {
+  const { sql, args } = kindCondition(filter);
   const { host_ids } = filter;
-  const hosts = host_ids ? ` AND m.host_id IN (${placeholders(host_ids)})` : "";
-  return [
-    `${SELECT} WHERE m.org_id = ?${kind.sql}${hosts}${page.after}${page.order}`,
-    [org_id, ...kind.args, ...(host_ids ?? []), ...page.args],
-  ];
+  return host_ids
+    ? { sql: `${sql} AND m.host_id IN (${placeholders(host_ids)})`, args: [...args, ...host_ids] }
+    : { sql, args };
 }
 
 /** Filters by state and place. */
@@ -253,6 +271,7 @@ function moveSteps({ machine, moved_from }: Change): Step[] {
       args: [host_id, region, private_ip, id, host_id],
       rows: 1,
     },
+    putSearched(machine),
     {
       // Locks the host's row until the commit: its return happens before or after.
       sql: `UPDATE hosts SET used_cpus = used_cpus - ?, used_memory_mb = used_memory_mb - ? WHERE id = ?
@@ -318,14 +337,16 @@ function contentSteps(change: Change): Step[] {
   ];
 }
 
-function versionSteps({ id, instance_id, updated_at, revision, config }: Machine): Step[] {
+function versionSteps(machine: Machine): Step[] {
+  const { id, instance_id, updated_at, revision, config } = machine;
   const insert: Step = {
     sql: "INSERT INTO machine_versions (machine_id, instance_id, created_at, config) VALUES (?, ?, ?, ?)",
     args: [id, instance_id, updated_at, JSON.stringify(config)],
   };
-  if (revision === 1) return [insert];
+  if (revision === 1) return [insert, addSearched(machine)];
   return [
     insert,
+    putSearched(machine),
     {
       sql: `DELETE FROM machine_versions WHERE machine_id = ? AND instance_id <> ? AND instance_id IN (
               SELECT instance_id FROM machine_versions WHERE machine_id = ?
