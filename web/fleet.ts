@@ -3,6 +3,8 @@
  *
  *   stream → states change at once, once per frame however many events came
  *          → data that events lack (a new machine, a new config) is fetched, all of it in one request
+ *
+ * Of a large organization only the apps that a page shows are followed (`followApp`); lists are searched on the server.
  */
 import { ClientError } from "#client/client.ts";
 import { again } from "./again.ts";
@@ -39,8 +41,25 @@ export interface FleetEvent {
   request?: Record<string, unknown> | undefined;
 }
 
+/** How many machines there are, by state. */
+export interface Counts {
+  machines: number;
+  states: Readonly<Record<string, number>>;
+  /** False when there are more than the platform counts. */
+  exact: boolean;
+}
+
+export function countsOf(all: readonly FleetMachine[]): Counts {
+  const states: Record<string, number> = {};
+  for (const state of all.map(shownState)) states[state] = (states[state] ?? 0) + 1;
+  return { machines: all.length, states, exact: true };
+}
+
 interface Fleet {
   machines: ReadonlyMap<string, FleetMachine>;
+  /** There are too many to follow: `machines` has those of the apps in sight, and `counts` is of all. */
+  large: boolean;
+  counts: Counts | undefined;
   loaded: boolean;
   /** Newest first. */
   events: readonly FleetEvent[];
@@ -48,8 +67,18 @@ interface Fleet {
   problem: ClientError | undefined;
 }
 
-const EMPTY: Fleet = { machines: new Map(), loaded: false, events: [], link: "connecting", problem: undefined };
+const EMPTY: Fleet = {
+  machines: new Map(),
+  large: false,
+  counts: undefined,
+  loaded: false,
+  events: [],
+  link: "connecting",
+  problem: undefined,
+};
 const STREAM = "GET /v1/orgs/:org_slug/events";
+/** Machines of an organization that are all followed; with more, only those in sight are. */
+const FOLLOWED = 2000;
 const EVENTS_KEPT = 1000;
 /** Number of past events shown. */
 const EVENTS_BEFORE = 300;
@@ -59,6 +88,23 @@ const GATHER_MS = 250;
 /** Pause between two requests for the machines whose host does not report. */
 const HOSTS_MS = 5000;
 const NOT_OK = ["unknown", "unreachable"];
+/** The same for a large organization, where counts and whole apps are requested again. */
+const GATHER_LARGE_MS = 2000;
+
+/** Apps that pages show, by how many of them. */
+const inSight = new Map<string, number>();
+const sight = new Cell(0);
+
+/** Follows an app's machines while a page shows them; returns what ends it. */
+export function followApp(app_name: string): () => void {
+  const add = (count: number): void => {
+    inSight.set(app_name, (inSight.get(app_name) ?? 0) + count);
+    if (inSight.get(app_name) === 0) inSight.delete(app_name);
+    sight.set(sight.value + 1);
+  };
+  add(1);
+  return () => add(-1);
+}
 
 export const fleet = new Cell<Fleet>(EMPTY);
 
@@ -92,6 +138,8 @@ export class Follower {
   #waiting: FleetEvent[] = [];
   #cursor: number | undefined;
   #loaded = false;
+  #large = false;
+  #counts: Counts | undefined;
   #link: Fleet["link"] = "connecting";
   #problem: ClientError | undefined;
   readonly #drawing = oncePerFrame(() => this.#publish());
@@ -99,6 +147,9 @@ export class Follower {
   #watching: ReturnType<typeof setTimeout> | undefined;
   /** The newest `updated_at` seen; later changes are requested from here. */
   #seen = "";
+  /** Apps of a large organization whose machines are here, and complete. */
+  readonly #apps = new Set<string>();
+  #unwatch = (): void => {};
 
   constructor(org_slug: string) {
     this.#org_slug = org_slug;
@@ -106,12 +157,14 @@ export class Follower {
 
   start(): void {
     fleet.set(EMPTY);
+    this.#unwatch = sight.watch(() => this.#large && this.#gather(0));
     void this.#follow();
     void this.#load();
   }
 
   stop(): void {
     this.#ending.abort();
+    this.#unwatch();
     this.#drawing.stop();
     clearTimeout(this.#gathering);
     clearTimeout(this.#watching);
@@ -164,23 +217,72 @@ export class Follower {
 
   /** Requests everything changed since the last time; at first, everything. */
   async #sync(): Promise<void> {
-    for await (const machine of this.#list(this.#seen ? { updated_after: this.#seen } : {})) {
-      this.#machines.set(machine.id, machine);
-      if (machine.updated_at > this.#seen) this.#seen = machine.updated_at;
-    }
-  }
-
-  async *#list(filter: { updated_after?: string; host_status?: string[] }): AsyncGenerator<FleetMachine> {
+    if (this.#large) return await this.#syncLarge();
     let cursor: string | undefined;
+    let known = 0;
     do {
-      const { machines, next_cursor } = await call("GET /v1/orgs/:org_slug/machines", {
+      const { machines, next_cursor, counts } = await call("GET /v1/orgs/:org_slug/machines", {
         params: { org_slug: this.#org_slug },
-        query: { limit: PAGE, ...filter, ...(cursor ? { cursor } : {}) },
+        query: {
+          limit: PAGE,
+          ...(cursor ? { cursor } : this.#seen ? { updated_after: this.#seen } : { count: true }),
+        },
         signal: this.#signal,
       });
-      yield* machines;
+      for (const machine of machines) {
+        this.#machines.set(machine.id, machine);
+        if (machine.updated_at > this.#seen) this.#seen = machine.updated_at;
+      }
+      known = Math.max(known, counts?.machines ?? 0, this.#machines.size);
       cursor = next_cursor;
-    } while (cursor);
+    } while (cursor && known <= FOLLOWED);
+    if (known <= FOLLOWED) return;
+    this.#large = true;
+    this.#machines.clear();
+    await this.#syncLarge();
+  }
+
+  /** Requests the counts, and the machines of the apps in sight. */
+  async #syncLarge(): Promise<void> {
+    const params = { org_slug: this.#org_slug };
+    const query = { count: true, limit: 1, sort: "created" as const };
+    const { counts } = await call("GET /v1/orgs/:org_slug/machines", { params, query, signal: this.#signal });
+    this.#counts = counts;
+    for (const app_name of inSight.keys()) {
+      if (this.#apps.has(app_name)) continue;
+      const machines = await this.#ofApp(app_name);
+      this.#drop(app_name);
+      for (const machine of machines) this.#machines.set(machine.id, machine);
+      this.#apps.add(app_name);
+    }
+    for (const app_name of this.#apps) if (!inSight.has(app_name)) this.#drop(app_name);
+  }
+
+  #drop(app_name: string): void {
+    this.#apps.delete(app_name);
+    for (const machine of this.#machines.values()) if (machine.app_name === app_name) this.#machines.delete(machine.id);
+  }
+
+  /** An app's machines, up to the number that is followed; none when there is no such app. */
+  async #ofApp(app_name: string): Promise<FleetMachine[]> {
+    const all: FleetMachine[] = [];
+    const pages = session.value?.client.pages("GET /v1/apps/:app_name/machines", {
+      params: { app_name },
+      query: { summary: true, limit: PAGE },
+      signal: this.#signal,
+    });
+    try {
+      for await (const page of pages ?? []) {
+        for (const { instance_id, image_ref, ...machine } of page) {
+          const image = `${image_ref.repository}${image_ref.tag ? `:${image_ref.tag}` : ""}`;
+          all.push({ ...machine, app_name, version: instance_id, host_status: "ok", config: { image } });
+        }
+        if (all.length >= FOLLOWED) break;
+      }
+    } catch (thrown) {
+      if (!(thrown instanceof ClientError && thrown.http === 404)) throw thrown;
+    }
+    return all;
   }
 
   #watchHosts(): void {
@@ -195,7 +297,12 @@ export class Follower {
   /** Most often no machine is listed. */
   async #readHosts(): Promise<void> {
     const found = new Map<string, string>();
-    for await (const { id, host_status } of this.#list({ host_status: NOT_OK })) found.set(id, host_status);
+    const pages = session.value?.client.pages("GET /v1/orgs/:org_slug/machines", {
+      params: { org_slug: this.#org_slug },
+      query: { host_status: NOT_OK, limit: PAGE },
+      signal: this.#signal,
+    });
+    for await (const page of pages ?? []) for (const { id, host_status } of page) found.set(id, host_status);
     for (const machine of this.#machines.values()) {
       const host_status = found.get(machine.id) ?? "ok";
       if (host_status === machine.host_status) continue;
@@ -220,6 +327,8 @@ export class Follower {
     if (this.#loaded) for (const event of this.#waiting.splice(0)) this.#apply(event);
     fleet.set({
       machines: this.#machines,
+      large: this.#large,
+      counts: this.#counts,
       loaded: this.#loaded,
       events: this.#events,
       link: this.#link,
@@ -230,11 +339,13 @@ export class Follower {
   #apply(event: FleetEvent): void {
     const { machine_id, status } = event;
     const machine = this.#machines.get(machine_id);
+    if (this.#large) this.#gather(GATHER_LARGE_MS);
     if (status === "destroyed") {
       this.#machines.delete(machine_id);
       return;
     }
     if (!machine || machine.version !== event.instance_id) {
+      this.#apps.delete(event.app_name);
       this.#gather();
       return;
     }
@@ -245,14 +356,14 @@ export class Follower {
     this.#machines.set(machine_id, { ...machine, state: status, updated_at });
   }
 
-  #gather(): void {
+  #gather(pause_ms = GATHER_MS): void {
     this.#gathering ??= setTimeout(() => {
       this.#gathering = undefined;
       this.#sync().then(
         () => this.#changed(),
         () => this.#over || this.#gather(),
       );
-    }, GATHER_MS);
+    }, pause_ms);
   }
 
   #fail(thrown: unknown): void {

@@ -4,13 +4,14 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { ACTIONS, perform } from "./actions.ts";
 import { Cell, useCell } from "./cell.ts";
 import { type FleetMachine, fleet } from "./fleet.ts";
+import { useAppNames } from "./fleet-apps.ts";
 import { div, h, input, li, span, ul } from "./html.ts";
 import { PAGES } from "./pages.ts";
 import { badge } from "./parts/basics.ts";
 import { Dialog } from "./parts/dialog.ts";
 import { type IconName, icon } from "./parts/icon.ts";
 import { go } from "./router.ts";
-import { isReadOnly, session, signOut } from "./session.ts";
+import { call, isReadOnly, org, session, signOut } from "./session.ts";
 import { isDark, setTheme } from "./theme.ts";
 
 export const palette = new Cell(false);
@@ -26,6 +27,8 @@ interface Item {
 }
 
 const SHOWN = 30;
+/** The platform is asked when no key was pressed for this long. */
+const TYPING_MS = 150;
 
 addEventListener("keydown", (event) => {
   if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
@@ -43,9 +46,7 @@ addEventListener("keydown", (event) => {
 const isTyping = (target: EventTarget | null): boolean =>
   target instanceof HTMLElement && target.matches("input, textarea, select, [contenteditable]");
 
-function items(): Item[] {
-  const { machines } = fleet.value;
-  const apps = new Set([...machines.values()].map(({ app_name }) => app_name));
+function items(apps: readonly string[], machines: readonly FleetMachine[]): Item[] {
   return [
     ...PAGES.map(
       ({ id, title, icon: name }): Item => ({ id, icon: name, text: title, more: "page", run: () => go(id) }),
@@ -68,10 +69,10 @@ function items(): Item[] {
         run: () => window.open(path, "_blank", "noopener"),
       }),
     ),
-    ...[...apps].map(
+    ...apps.map(
       (app): Item => ({ id: `app ${app}`, icon: "apps", text: app, more: "app", run: () => go("apps", app) }),
     ),
-    ...[...apps].flatMap((app) =>
+    ...apps.flatMap((app) =>
       APP_TABS.map(
         ([tab, text]): Item => ({
           id: `app ${app} ${tab}`,
@@ -82,8 +83,8 @@ function items(): Item[] {
         }),
       ),
     ),
-    ...actionItems([...machines.values()]),
-    ...[...machines.values()].map(
+    ...actionItems(machines),
+    ...machines.map(
       ({ id, name, app_name, state }): Item => ({
         id,
         icon: "machines",
@@ -142,6 +143,44 @@ function search(all: readonly Item[], typed: string): Item[] {
   return found.sort((x, y) => rank(x) - rank(y)).slice(0, SHOWN);
 }
 
+/** The machines here; of a large organization those that the platform finds. */
+function useFound(typed: string): readonly FleetMachine[] {
+  const { large, machines } = fleet.value;
+  const own = useMemo(() => [...machines.values()], []);
+  const [found, setFound] = useState<readonly FleetMachine[]>([]);
+  useEffect(() => {
+    if (!large || typed.trim() === "") return;
+    const ending = new AbortController();
+    const search = async (): Promise<void> => {
+      const names = typed.trim().split(/\s+/);
+      // The name of an action may be the first word: `restart shop-1`.
+      const words = ACTIONS.some(({ name }) => name.toLowerCase().startsWith(names[0]?.toLowerCase() ?? ""))
+        ? [names.slice(1), names]
+        : [names];
+      const answers = await Promise.all(
+        words
+          .filter((some) => some.length > 0)
+          .map((some) =>
+            call("GET /v1/orgs/:org_slug/machines", {
+              params: { org_slug: org() },
+              query: { search: some.join(" "), sort: "created", limit: SHOWN },
+              signal: ending.signal,
+            }),
+          ),
+      );
+      setFound([
+        ...new Map(answers.flatMap(({ machines: all }) => all).map((machine) => [machine.id, machine])).values(),
+      ]);
+    };
+    const timer = setTimeout(() => void search().catch(() => {}), TYPING_MS);
+    return () => {
+      clearTimeout(timer);
+      ending.abort();
+    };
+  }, [typed]);
+  return large ? found : own;
+}
+
 export function Palette(): VNode | null {
   return useCell(palette) ? h(Open, {}) : null;
 }
@@ -150,7 +189,9 @@ function Open(): VNode {
   const [typed, setTyped] = useState("");
   const [at, setAt] = useState(0);
   const list = useRef<HTMLUListElement>(null);
-  const all = useMemo(items, []);
+  const apps = useAppNames();
+  const machines = useFound(typed);
+  const all = useMemo(() => items(apps, machines), [apps, machines]);
   const found = useMemo(() => search(all, typed), [all, typed]);
   const close = (): void => palette.set(false);
   const choose = (item: Item | undefined): void => {

@@ -97,27 +97,32 @@ suite("hangar command", () => {
     await run(`printf 'groups: []\\n' > rules.yml; printf 'rule_files: [rules.yml]\\ntests: []\\n' > rules.test.yml`);
     const receivers = "[{name: operator, webhook_configs: [{url: http://127.0.0.1:9/hook}]}]";
     await run(`printf 'route: {receiver: operator}\\nreceivers: ${receivers}\\n' > receivers.yml`);
-    const prepare = async (words: string): Promise<void> => {
+    const ledger = 'app = "ledger"\\nimage = "hangar/hello"\\n[[mounts]]\\nsource = "data"\\ndestination = "/data"\\n';
+    const before: [words: RegExp, work: () => Promise<unknown>][] = [
       // A machine that runs is what every verb about machines can do something with.
-      if (words.startsWith("machines")) await platform.ask(`POST /v1/apps/machinery/machines/${machine}/start`);
-      // The lease that an example has taken is over after a second.
-      if (words === "machines destroy") {
-        const lease = `GET /v1/apps/machinery/machines/${machine}/lease`;
-        await until("the lease is over", async () => (await platform.ask(lease)).status === 404);
-      }
-      if (words === "alerts try") await run("hangar alerts receivers receivers.yml", env);
-      if (words.startsWith("previews ")) {
-        await platform.ask("POST /v1/apps", { body: { app_name: "web" } });
-        await platform.ask("PUT /v1/apps/web/previews/settings", { body: { enabled: true } });
-        await platform.ask("POST /v1/apps/web/previews", { body: { branch: "feature/x" } });
-      }
-      if (words === "sqlite attach") {
-        const file =
-          'app = "ledger"\\nimage = "hangar/hello"\\n[[mounts]]\\nsource = "data"\\ndestination = "/data"\\n';
-        await run(`mkdir -p ledger; cd ledger; printf '${file}' > hangar.toml; hangar deploy --stable-for 1s`, env);
-      }
+      [/^machines/, () => platform.ask(`POST /v1/apps/machinery/machines/${machine}/start`)],
+      [
+        /^machines destroy$/,
+        // The lease that an example has taken is over after a second.
+        () =>
+          until("the lease is over", async () => {
+            const { status } = await platform.ask(`GET /v1/apps/machinery/machines/${machine}/lease`);
+            return status === 404;
+          }),
+      ],
+      [/^alerts try$/, () => run("hangar alerts receivers receivers.yml", env)],
+      [/^previews /, () => platform.ask("POST /v1/apps", { body: { app_name: "web" } })],
+      [/^previews /, () => platform.ask("PUT /v1/apps/web/previews/settings", { body: { enabled: true } })],
+      [/^previews /, () => platform.ask("POST /v1/apps/web/previews", { body: { branch: "feature/x" } })],
+      [
+        /^sqlite attach$/,
+        () => run(`mkdir -p ledger; cd ledger; printf '${ledger}' > hangar.toml; hangar deploy --stable-for 1s`, env),
+      ],
       // There must be an earlier release, and another one since.
-      if (words === "rollback") await run(`printf '[env]\\nA = "1"\\n' >> hangar.toml; hangar deploy`, env);
+      [/^rollback$/, () => run(`printf '[env]\\nA = "1"\\n' >> hangar.toml; hangar deploy`, env)],
+    ];
+    const prepare = async (words: string): Promise<void> => {
+      for (const [pattern, work] of before) if (pattern.test(words)) await work();
     };
     const wrong: string[] = [];
     for (const { words, examples } of verbs) {

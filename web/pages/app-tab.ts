@@ -1,5 +1,6 @@
+import { useEffect } from "preact/hooks";
 import { useCell } from "../cell.ts";
-import { type FleetMachine, fleet } from "../fleet.ts";
+import { type FleetMachine, fleet, followApp } from "../fleet.ts";
 import { useAnswer } from "../parts/basics.ts";
 import { useRounds } from "../parts/controls.ts";
 import { call } from "../session.ts";
@@ -28,6 +29,7 @@ export function useAppStatus(app_name: string): Loaded<AppStatus> {
 
 export function useMachines(app_name: string): FleetMachine[] {
   const { machines } = useCell(fleet);
+  useEffect(() => followApp(app_name), [app_name]);
   return [...machines.values()].filter((machine) => machine.app_name === app_name);
 }
 

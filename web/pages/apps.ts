@@ -16,9 +16,12 @@ export function Page({ path }: PageProps): VNode {
 }
 
 function AppList(): VNode {
-  const { machines } = useCell(fleet);
+  const { machines, counts } = useCell(fleet);
   const readOnly = isReadOnly(useCell(session));
-  const answer = useAnswer((signal) => call("GET /v1/apps", { query: { org_slug: org() }, signal }), [machines.size]);
+  const answer = useAnswer(
+    (signal) => call("GET /v1/apps", { query: { org_slug: org() }, signal }),
+    [machines.size, counts?.machines],
+  );
   return div(
     pageHead("Apps"),
     readOnly ? null : h(NewApp, { onMade: answer.again }),

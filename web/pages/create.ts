@@ -1,7 +1,6 @@
 import type { VNode } from "preact";
-import { useMemo, useState } from "preact/hooks";
-import { useCell } from "../cell.ts";
-import { fleet } from "../fleet.ts";
+import { useState } from "preact/hooks";
+import { useAppNames } from "../fleet-apps.ts";
 import {
   a,
   code,
@@ -92,9 +91,7 @@ interface Part {
 }
 
 function Basics({ draft, set }: Part): VNode {
-  const live = useCell(fleet);
-  // Depends on the fleet, because its map is mutated in place.
-  const apps = useMemo(() => [...new Set([...live.machines.values()].map(({ app_name }) => app_name))].sort(), [live]);
+  const apps = useAppNames();
   const regions = useAnswer((signal) => call("GET /v1/platform/regions", { signal }), []);
   const text = (name: string, key: "image" | "name" | "app", hint: string, placeholder: string): VNode =>
     h(Field, {

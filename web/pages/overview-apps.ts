@@ -40,12 +40,12 @@ async function traffic(signal: AbortSignal): Promise<Traffic> {
 
 /** All apps, the failing ones on top with what to do; `nothing` when there is none. */
 export function AppRows({ nothing }: { nothing: VNode }): VNode {
-  const { machines } = useCell(fleet);
+  const { machines, counts } = useCell(fleet);
   const [round, slow] = [useRounds(EVERY_MS), useRounds(TRAFFIC_MS)];
   const answer = useAnswer(
     (signal) =>
       call("GET /v1/orgs/:org_slug/app_statuses", { params: { org_slug: org() }, query: { limit: SHOWN }, signal }),
-    [org(), machines.size, round],
+    [org(), machines.size, counts?.machines, round],
   );
   const seen = useAnswer(traffic, [org(), slow]).value;
   return div(

@@ -1,7 +1,7 @@
 import type { VNode } from "preact";
 import { useMemo } from "preact/hooks";
 import { useCell } from "../cell.ts";
-import { type FleetMachine, fleet, shownState } from "../fleet.ts";
+import { type Counts, countsOf, fleet } from "../fleet.ts";
 import { a, code, div, h, li, meter, ol, p, span, strong } from "../html.ts";
 import { FiringAlerts } from "../parts/alerts.ts";
 import { Ago, badge, card, loading, pageHead, problem, sheet, useAnswer, when } from "../parts/basics.ts";
@@ -21,8 +21,8 @@ const EVERY_MS = 5000;
 export function Page(): VNode {
   const live = useCell(fleet);
   const readOnly = isReadOnly(useCell(session));
-  const { machines, loaded, events, problem: trouble } = live;
-  const all = useMemo(() => [...machines.values()], [live]);
+  const { machines, counts: known, loaded, events, problem: trouble } = live;
+  const counts = useMemo(() => known ?? countsOf([...machines.values()]), [live]);
   if (trouble && !loaded) return div(pageHead("Overview"), problem(trouble));
   if (!loaded) return div(pageHead("Overview"), loading());
   const make = a({ class: "button primary", href: to("machines", "new") }, icon("plus"), "New machine");
@@ -30,7 +30,7 @@ export function Page(): VNode {
     pageHead("Overview", readOnly ? null : make),
     h(FiringAlerts, { app_name: undefined }),
     h(AppRows, { nothing: h(StartPage, { readOnly }) }),
-    all.length === 0 ? null : counts(all),
+    counts.machines === 0 ? null : tiles(counts),
     div(
       { class: "columns" },
       card(
@@ -53,13 +53,11 @@ export function Page(): VNode {
 }
 
 /** Machines by state, linked to the filtered table. */
-function counts(all: readonly FleetMachine[]): VNode {
-  const by = new Map<string, number>();
-  for (const state of all.map(shownState)) by.set(state, (by.get(state) ?? 0) + 1);
-  const shown = [...by].sort(([, x], [, y]) => y - x);
+function tiles({ machines, states, exact }: Counts): VNode {
+  const shown = Object.entries(states).sort(([, x], [, y]) => y - x);
   return div(
     { class: "tiles" },
-    a({ class: "tile", href: to("machines") }, strong(figure(all.length)), span("machines")),
+    a({ class: "tile", href: to("machines") }, strong(`${figure(machines)}${exact ? "" : "+"}`), span("machines")),
     ...shown.map(([state, count]) =>
       a({ class: "tile", key: state, href: `${to("machines")}?state=${state}` }, strong(figure(count)), badge(state)),
     ),

@@ -29,6 +29,8 @@ interface Props<Row> {
   sorting?: Sorting;
   onSort?: (sorting: Sorting) => void;
   selected?: (row: Row) => boolean;
+  /** Called when other rows come into sight, or their number changes. */
+  onSight?: (first: number, last: number) => void;
 }
 
 const ROW_PX = 37;
@@ -38,6 +40,7 @@ export function Rows<Row>(props: Props<Row>): VNode {
   const { rows, columns } = props;
   const body = useRef<HTMLTableSectionElement>(null);
   const [first, last] = useSight(body, rows.length);
+  useEffect(() => props.onSight?.(first, last), [first, last, rows, props.onSight === undefined]);
   return div(
     { class: "table-wrap" },
     table(

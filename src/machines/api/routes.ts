@@ -1,3 +1,4 @@
+import type { Static } from "typebox";
 import type { HostStatus } from "#hosts/types.ts";
 import { type Admitted, appOf, orgOf } from "#http/access.ts";
 import { idleFields } from "#http/field-support.ts";
@@ -90,20 +91,10 @@ function listRoutes({ machines, responses, store, hosts }: RouteParts): Row[] {
       response: { status: 200, schema: schema.OrgList },
       async handle({ query, page, ...admitted }) {
         const org_id = orgOf(admitted).id;
-        const states = statesOf(query.state);
-        const { sort: order = "changed" } = query;
+        const { order, ...filter } = orgFilter(query, hosts);
         const after = page.after ?? timeOf(query.updated_after, order);
-        const host_ids = query.host_status && hosts.withStatus(hostStatusesOf(query.host_status));
-        const filter = { search: wordsOf(query.search), ...(query.region ? { region: query.region } : {}) };
         const [found, counts] = await Promise.all([
-          store.listOrg(org_id, {
-            ...filter,
-            order,
-            include_deleted: query.include_deleted ?? false,
-            ...(states.length > 0 ? { states } : {}),
-            ...(host_ids ? { host_ids } : {}),
-            page: { ...page.request, ...(after ? { after } : {}) },
-          }),
+          store.listOrg(org_id, { ...filter, order, page: { ...page.request, ...(after ? { after } : {}) } }),
           query.count ? countsOf(store, org_id, filter) : undefined,
         ]);
         const list = page.take(found, ({ created_at, updated_at, id }) => [
@@ -299,6 +290,19 @@ function metadataFilter(query: Record<string, unknown>): [string, string][] {
     const values = Array.isArray(value) ? (value as unknown[]) : [value];
     return values.map((one) => [name.slice("metadata.".length), String(one)]);
   });
+}
+
+function orgFilter(query: Static<typeof schema.OrgListQuery>, hosts: RouteParts["hosts"]) {
+  const { region, state, host_status, sort = "changed", include_deleted = false } = query;
+  const states = statesOf(state);
+  return {
+    order: sort,
+    include_deleted,
+    search: wordsOf(query.search),
+    ...(region ? { region } : {}),
+    ...(states.length > 0 ? { states } : {}),
+    ...(host_status ? { host_ids: hosts.withStatus(hostStatusesOf(host_status)) } : {}),
+  };
 }
 
 /** The words of a search. */

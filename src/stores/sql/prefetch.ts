@@ -7,8 +7,9 @@ import type { Database, Query } from "../database.ts";
 import { APP } from "./apps.ts";
 import { ORG, TOKEN } from "./auth.ts";
 import { HOSTS } from "./hosts.ts";
+import { SELECT } from "./machine-lists.ts";
 import { type MachineRow, operationIn, toMachine, type WorkRow } from "./machine-rows.ts";
-import { SELECT, WORK } from "./machines.ts";
+import { WORK } from "./machines.ts";
 
 const columns = (list: string, table: string): string =>
   list
