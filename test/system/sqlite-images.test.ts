@@ -53,4 +53,31 @@ suite("SQLite nodes in machines of any image", { skip, timeout: 900_000 }, () =>
     assert.ok(next);
     assert.equal(await scene.python(APP, second, "SELECT count(*) FROM t"), "1");
   });
+
+  test("a node that cannot start ends its machine with the reason, and no program starts", async () => {
+    const backup = { dir: "/data", backup: "https://s3.example.com/bucket" };
+    const more = { sqlite: backup, restart: { policy: "no" } };
+    const path = `/v1/apps/${APP}/machines`;
+    const id = await scene.machine(APP, "debian:1", DEBIAN, more);
+    await until("it has ended", async () => (await scene.ask(`GET ${path}/${id}`)).state === "stopped");
+    const { events } = await scene.ask(`GET ${path}/${id}`);
+    assert.match(JSON.stringify(events), /"exit_code":2\b/);
+    const logs = await scene.logs(APP, id);
+    assert.match(logs, /needs HANGAR_OBJECTS_ACCESS_KEY and HANGAR_OBJECTS_SECRET_KEY/);
+    assert.doesNotMatch(logs, /the program starts/);
+    await scene.ask(`DELETE ${path}/${id}?force=true`);
+  });
+
+  test("a machine cannot change the files of its node, which other machines and the platform run", async () => {
+    const id = await scene.machine(APP, "box:1", ["/bin/sh", "-c", "while :; do sleep 1000; done"]);
+    for (const name of ["main.cjs", "node", "ld.so", "lib/libc.so.6"])
+      for (const change of ["echo x >>", "rm -f", "chmod 777", "mount -o remount,rw"]) {
+        const script = `${change} /.svc/db/${name}`;
+        await assert.rejects(
+          scene.inside(APP, id, ["sh", "-c", script]),
+          /Read-only|not permitted|denied|can't/i,
+          script,
+        );
+      }
+  });
 });
