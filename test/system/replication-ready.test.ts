@@ -54,13 +54,19 @@ suite("starting a node", () => {
   });
 
   test("what a node makes as root has the owner of the directory above", { skip: notRoot() }, async (t) => {
-    const above = tempDir();
+    const [port, from, above] = [await freePort(), tempDir(), tempDir()];
     spawnSync("chown", ["1234:1235", above]);
+    const made = spawnSync("sqlite3", [join(from, "app.db"), "PRAGMA journal_mode=WAL; CREATE TABLE t (n)"]);
+    assert.equal(made.status, 0, String(made.stderr));
+    start(t, ["--dir", from, "--listen", `127.0.0.1:${port}`, "--primary"]);
     const dir = join(above, "a/b");
-    const { said } = start(t, ["--dir", dir, "--listen", "127.0.0.1:0", "--primary", "--ready-fd", "3"]);
-    await until("it is ready", () => said() === "\n");
-    const { uid, gid } = statSync(dir);
-    assert.deepEqual([uid, gid], [1234, 1235]);
+    const join_it = ["--listen", "127.0.0.1:0", "--join", `http://127.0.0.1:${port}`, "--ready-fd", "3"];
+    const replica = start(t, ["--dir", dir, ...join_it]);
+    await until("it is ready", () => replica.said() === "\n");
+    for (const name of ["", "app.db", "app.db-wal", "app.db-shm"]) {
+      const { uid, gid } = statSync(join(dir, name));
+      assert.deepEqual([uid, gid], [1234, 1235], name);
+    }
   });
 
   test("a directory on a read-only volume ends it with the reason", { skip: notRoot() }, async (t) => {
