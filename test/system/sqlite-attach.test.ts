@@ -119,6 +119,9 @@ suite("hangar sqlite", { skip, timeout: 900_000 }, () => {
     write('[env]\nVERSION = "2"\n');
     await scene.ok(`deploy ${FAST}`);
     await scene.alike(APP, 2);
+    const moved = FILE.replace('destination = "/data"', 'destination = "/srv"');
+    writeFileSync(join(scene.cwd, "moved.toml"), moved);
+    assert.match(await scene.ok("deploy --file moved.toml --dry-run"), /no volume of this file has \/data/);
   });
 
   test("when the node is killed its machine ends with it, is restarted, and nothing is lost", async () => {

@@ -29,5 +29,10 @@ export async function keepSqlite(context: Context, app_name: string, definition:
     throw thrown;
   });
   const sqlite = newest && sqliteOf(newest);
-  return sqlite ? withSqlite(definition, sqlite) : definition;
+  if (!sqlite) return definition;
+  if (groupsWith(definition, sqlite).length === 0)
+    context.say(
+      `warning: no volume of this file has ${sqlite.dir}, so the databases there are not replicated any more`,
+    );
+  return withSqlite(definition, sqlite);
 }
