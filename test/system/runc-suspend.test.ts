@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -23,6 +23,7 @@ import type { Launch, Ref, RuntimeDriver, SuspendKind } from "#machines/runtime/
 import type { DiskVolume } from "#volumes/disk.ts";
 import { busyboxLayer, criuMissing, fixtureImages, MEMORY_KEY, programLayer, realMachinesMissing } from "../rootfs.ts";
 import { PATIENCE_MS, runs, until } from "../support.ts";
+import { PYTHON, pythonLayer } from "./python-layer.ts";
 import { Warnings } from "./warnings.ts";
 
 const never = new AbortController().signal;
@@ -33,7 +34,6 @@ const mib = (bytes: number): number => Math.round(bytes / MIB);
 const CYCLES = runs(2, 20);
 /** In no image and no command line, only in memory. */
 const SECRET = "what only the running program knows";
-const PYTHON = "/usr/bin/python3.11";
 
 /** Both count what they are asked, in memory, and write each number into the volume. Node's also counts what it sees happen to files. */
 const NODE_SERVER = `
@@ -320,12 +320,4 @@ function suspends(kind: SuspendKind): void {
       assert.deepEqual(readdirSync(folder).includes("unsealed"), false);
       await driver.destroy(launch.id, never);
     });
-}
-
-function pythonLayer(dir: string): string {
-  programLayer(dir, PYTHON, "python3");
-  const library = "/usr/lib/python3.11";
-  const skip = /\/(test|idlelib|ensurepip|lib2to3|distutils|__pycache__)(\/|$)/;
-  cpSync(library, join(dir, library), { recursive: true, filter: (file) => !skip.test(file) });
-  return dir;
 }

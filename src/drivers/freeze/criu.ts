@@ -14,7 +14,8 @@ import { program } from "../linux/program.ts";
 
 const CRIU = ["/usr/sbin/criu", "/usr/local/sbin/criu", "/usr/bin/criu"];
 /** Keeps open connections and file locks; the network is created again and connected by a hook. */
-export const CRIU_OPTIONS = ["--tcp-established", "--file-locks", "--empty-ns", "network"];
+export const FILE_LOCKS = "--file-locks";
+export const CRIU_OPTIONS = ["--tcp-established", FILE_LOCKS, "--empty-ns", "network"];
 const CONFIG = "network-lock nftables\n";
 
 export interface Criu {

@@ -10,7 +10,7 @@ import {
   type Suspended,
   SuspendRefused,
 } from "#machines/runtime/driver.ts";
-import { CRIU_OPTIONS, type Criu, complaint, settleOnDisk } from "../../../freeze/criu.ts";
+import { CRIU_OPTIONS, type Criu, complaint, FILE_LOCKS, settleOnDisk } from "../../../freeze/criu.ts";
 import { ImageServerError, type ServedImages } from "../../../freeze/image-server.ts";
 import { sealMemory } from "../../../freeze/sealed-memory.ts";
 import { plainBytes, unsealed } from "../../../freeze/unsealed.ts";
@@ -29,6 +29,7 @@ import { listeners } from "../stats/ps.ts";
 import { Stopwatch } from "../timings.ts";
 import { thawCgroup } from "./cgroup-freeze.ts";
 import { restoreSwap } from "./cgroup-reclaim.ts";
+import { heldLocks } from "./file-locks.ts";
 import { clearImages, memoryOfProcesses, openImages } from "./memory-images.ts";
 
 export interface SuspendParts {
@@ -49,6 +50,9 @@ export async function suspend(parts: SuspendParts, { id, boot }: Ref, signal: Ab
   if (record?.boot !== boot || !containers.runs(record)) throw new SuspendRefused("nothing runs");
   const watch = new Stopwatch(containers.parts.clock);
   const paths = containers.paths(id);
+  const locks = heldLocks(processesIn(paths.cgroup));
+  if (locks.lost !== undefined)
+    throw new SuspendRefused(`a snapshot would lose the locks on ${locks.lost}, which a program has mapped`);
   await containers.parts.local_api?.quiet(id);
   const snapshot: Snapshot = {
     criu: parts.criu.version,
@@ -60,7 +64,7 @@ export async function suspend(parts: SuspendParts, { id, boot }: Ref, signal: Ab
   await containers.parts.network.detach(paths.veth);
   liftIo(paths.cgroup);
   try {
-    await dump(parts, id);
+    await dump(parts, id, locks.any);
   } catch (thrown) {
     await runOn(containers, record);
     throw new SuspendRefused(complaint(join(paths.run, "criu/dump.log")) ?? messageOf(thrown), { cause: thrown });
@@ -73,14 +77,16 @@ export async function suspend(parts: SuspendParts, { id, boot }: Ref, signal: Ab
 
 const suspendedOf = (record: MachineRecord): Suspended => ({ handle: handleOf(record), kind: "snapshot" });
 
-async function dump({ containers, criu }: SuspendParts, id: string): Promise<void> {
+/** Without `with_locks` CRIU refuses a machine that has taken a lock by now. */
+async function dump({ containers, criu }: SuspendParts, id: string, with_locks: boolean): Promise<void> {
   const paths = containers.paths(id);
   const { layout, runc } = containers.parts;
   const work = join(paths.run, "criu");
   openImages(paths, memoryOfProcesses(processesIn(paths.cgroup)));
   mkdirSync(work, { recursive: true, mode: 0o700 });
   const where = ["--image-path", paths.images, "--work-path", work];
-  await program(runc, ["--root", layout.runc, "checkpoint", ...where, ...CRIU_OPTIONS, id], {
+  const options = CRIU_OPTIONS.filter((option) => with_locks || option !== FILE_LOCKS);
+  await program(runc, ["--root", layout.runc, "checkpoint", ...where, ...options, id], {
     timeout_ms: RUNC_LIMITS.program_ms,
     env: { PATH: `${criu.bin}:/usr/sbin:/usr/bin:/sbin:/bin` },
     // Killed halfway, CRIU would leave the machine's processes traced.

@@ -36,12 +36,6 @@ interface Verdict {
   problem: string;
 }
 
-/**
- * After a resume by CRIU a process has no POSIX locks any more on files that it has mapped, as SQLite maps `-shm`: another
- * process would then recover a database that is in use.
- */
-const LOCKS_LOST = "a snapshot does not keep the locks of its SQLite node";
-
 export type SuspendProbe = (parts: Omit<SuspendParts, "containers">) => Promise<void>;
 
 export class Suspender {
@@ -73,7 +67,6 @@ export class Suspender {
   /** Fails with `SuspendRefused`, leaving the machine running, when it can be neither snapshotted nor frozen. */
   async suspend(ref: Ref, signal: AbortSignal): Promise<Suspended> {
     signal.throwIfAborted();
-    if (this.#containers.read(ref.id)?.sqlite_node !== undefined) return await pause(this.#containers, ref, LOCKS_LOST);
     try {
       return await suspend(await this.#parts(), ref, signal);
     } catch (thrown) {
