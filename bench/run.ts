@@ -12,6 +12,7 @@ import { performancePage, performanceTop } from "./page.ts";
 import { plot } from "./plot.ts";
 import { DOCS, keepMeasured, type Measured, readMeasured, worse } from "./record.ts";
 import { machineFacts, PrintedReport, type Report, stolenSince } from "./report.ts";
+import { writeScalePage } from "./scale-page.ts";
 
 const say = (text: string): void => void process.stdout.write(`${text}\n`);
 
@@ -40,7 +41,7 @@ async function measure(area: string, print: (text: string) => void): Promise<Mea
 }
 
 /** After each area, so that a run that is broken off has kept what it had. */
-function record(fresh: Measured): void {
+function keep(fresh: Measured): void {
   const kept = keepMeasured(fresh);
   mkdirSync(join(DOCS, "performance"), { recursive: true });
   const plots = new Map(kept.map(({ area, figures }) => [area, plot(`${area}: ratios to peers`, figures)]));
@@ -48,6 +49,7 @@ function record(fresh: Measured): void {
   const drawn = new Set([...plots].flatMap(([area, svg]) => (svg ? [area] : [])));
   writeFileSync(join(DOCS, "PERFORMANCE.md"), performancePage(kept, drawn));
   writeReadmeBlock("measured", performanceTop(kept));
+  writeScalePage(kept);
 }
 
 /** The others are measured all the same: a run takes an hour. */
@@ -64,6 +66,13 @@ async function compare(wanted: readonly string[]): Promise<boolean> {
   return found.length === 0 && before.length > 0;
 }
 
+/** Why this is not measured, or undefined. */
+function refusal(wanted: readonly string[], { record, part }: { record: boolean; part?: string }): string | undefined {
+  const unknown = wanted.filter((area) => !areas.includes(area));
+  if (unknown.length > 0) return `There is no benchmark ${unknown.join(", ")}; there are: ${areas.join(", ")}`;
+  return record && part !== undefined ? "--record writes an area whole: leave out --part" : undefined;
+}
+
 async function main(): Promise<boolean> {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
@@ -74,13 +83,15 @@ async function main(): Promise<boolean> {
       machines: { type: "string" },
       hosts: { type: "string" },
       seconds: { type: "string" },
+      // One part of an area that has some: printed only, because a page is recorded whole.
+      part: { type: "string" },
     },
   });
   const [first, ...rest] = positionals;
   const wanted = first === "all" ? areas : first === "compare" ? rest : positionals;
-  const unknown = wanted.filter((area) => !areas.includes(area));
-  if (unknown.length > 0) {
-    process.stderr.write(`There is no benchmark ${unknown.join(", ")}; there are: ${areas.join(", ")}\n`);
+  const refused = refusal(wanted, values);
+  if (refused !== undefined) {
+    process.stderr.write(`${refused}\n`);
     return false;
   }
   if (first === "compare") return await compare(wanted);
@@ -90,7 +101,7 @@ async function main(): Promise<boolean> {
     const one = await measure(area, values.json ? () => {} : say).catch((error: unknown) => failed(area, error));
     if (!one) continue;
     measured.push(one);
-    if (values.record || first === "all") record(one);
+    if (values.record || first === "all") keep(one);
   }
   if (values.json) say(JSON.stringify(measured, null, 2));
   return measured.length === wanted.length;

@@ -1,4 +1,4 @@
-/** The top lines of what was proved and measured, in README.md: each run rewrites its own, between two comments. */
+/** Lines of a page that a run writes, between two comments: in README.md the top of what was proved and measured. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
@@ -12,6 +12,6 @@ export function writeReadmeBlock(name: string, lines: readonly string[]): void {
 export function withBlock(page: string, name: string, lines: readonly string[]): string {
   const [begin, end] = [`<!-- ${name}: written by the run -->`, `<!-- /${name} -->`];
   const [from, to] = [page.indexOf(begin), page.indexOf(end)];
-  if (from < 0 || to < from) throw new Error(`README.md has no block ${name}: ${begin} … ${end}`);
+  if (from < 0 || to < from) throw new Error(`the page has no block ${name}: ${begin} … ${end}`);
   return `${page.slice(0, from)}${begin}\n${lines.join("\n")}\n${page.slice(to)}`;
 }

@@ -1,9 +1,12 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { suite, test } from "node:test";
 import { performancePage } from "../bench/page.ts";
 import { plot } from "../bench/plot.ts";
-import { type Measured, readMeasured, worse } from "../bench/record.ts";
+import { DOCS, type Measured, readMeasured, worse } from "../bench/record.ts";
 import { PrintedReport } from "../bench/report.ts";
+import { scalePage } from "../bench/scale-page.ts";
 import { TOP_LINES, topLines } from "../bench/top.ts";
 
 suite("benchmark report", () => {
@@ -73,5 +76,14 @@ suite("benchmark report", () => {
     assert.equal(lines.length, TOP_LINES.length, `a figure was renamed:\n${lines.join("\n")}`);
     for (const line of lines) assert.match(line, /^\| [A-Z].* \| [\d.,]+ .*\|$/);
     assert.doesNotMatch(lines.join(""), /undefined|NaN/);
+  });
+
+  test("docs/scale.md has the figures that were recorded last, and none written by hand", () => {
+    const page = readFileSync(join(DOCS, "scale.md"), "utf8");
+    assert.equal(scalePage(page, readMeasured()), page, "npm run bench AREA -- --record writes them");
+    const prose = page
+      .replaceAll(/<!-- ([\w ]+): written by the run -->[\s\S]*?<!-- \/\1 -->/g, "")
+      .replaceAll(/`[^`]*`|\[[^\]]*\]\([^)]*\)|^\d+\. /gm, "");
+    assert.deepEqual(prose.match(/.*\d.*/g), null);
   });
 });
