@@ -1,7 +1,7 @@
 import pg from "pg";
 import { LIMITS } from "#core/limits.ts";
 import type { PostgresAddress } from "#core/postgres-url.ts";
-import { Batch, type Rows } from "./batch.ts";
+import { Batch, BatchError, type Rows } from "./batch.ts";
 import { type Deadline, DeadlineError, deadlineIn, timeLeft } from "./deadline.ts";
 import { type Statement, statement, unnamed } from "./statements.ts";
 import { OldPrimaryError, TIMELINE, TIMELINES, type Timeline, type Timelines } from "./timelines.ts";
@@ -86,9 +86,7 @@ export class PostgresConnection {
   /** Runs all statements as one transaction, in one round trip. Without statements it is a probe. */
   async run(statements: readonly Statement[], deadline: Deadline): Promise<Rows[]> {
     const batch = new Batch(statements, this.#parsed, deadline);
-    let late = false;
     const timer = setTimeout(() => {
-      late = true;
       this.destroy();
       batch.handleError(new DeadlineError("connection"));
     }, timeLeft(deadline));
@@ -98,7 +96,7 @@ export class PostgresConnection {
       this.#answered_at = performance.now();
       return results;
     } catch (thrown) {
-      if (!late) this.#answered_at = performance.now();
+      if (thrown instanceof BatchError && thrown.how === "refused") this.#answered_at = performance.now();
       throw thrown;
     } finally {
       clearTimeout(timer);
