@@ -5,6 +5,7 @@ import { join, resolve } from "node:path";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { Client, type Outgoing } from "#client/client.ts";
+import { HOST_FILES } from "#core/host-status.ts";
 import { placeNamed, readPlaces } from "./contexts/file.ts";
 import { holdBack } from "./dry-run.ts";
 import { sendOverHttp } from "./http-transport.ts";
@@ -34,6 +35,7 @@ export function createContext(options: GlobalOptions, env: Env, allVerbs: Contex
     token: known,
     transport: sendOverHttp,
     onRequest(request) {
+      if (because === DEFAULT && existsSync(join(data_dir, HOST_FILES.place))) throw noApi(data_dir);
       if (options.dryRun) holdBack(request);
       if (options.showRequest) say(asCurl(request));
     },
@@ -50,6 +52,13 @@ export function createContext(options: GlobalOptions, env: Env, allVerbs: Contex
     runProgram: (file, args, how) => runProgram(file, args, how, data_dir),
   };
 }
+
+const DEFAULT = "the default";
+
+const noApi = (data_dir: string): UsageError =>
+  new UsageError(
+    `${data_dir} is of a process that only runs machines (--role host): it has no API. Set HANGAR_URL and HANGAR_TOKEN to a control process, or use \`hangar context\``,
+  );
 
 /** The data dir of the current directory, else that of the installed service. */
 function usualDataDir(): string {
@@ -87,8 +96,7 @@ function choose(options: GlobalOptions, env: Env, data_dir: string): Choice {
     [place?.url, `context ${name}`],
     [recorded, `the data dir ${data_dir}`],
   ];
-  const [url = "http://127.0.0.1:4280", because = "the default"] =
-    found.find(([address]) => address !== undefined) ?? [];
+  const [url = "http://127.0.0.1:4280", because = DEFAULT] = found.find(([address]) => address !== undefined) ?? [];
   if (!URL.canParse(url)) throw new UsageError(`${url} is not an address such as http://127.0.0.1:4280`);
   const token =
     options.token ?? environment["HANGAR_TOKEN"] ?? (place ? place.token : fileText(join(data_dir, "token")));

@@ -17,9 +17,15 @@ interface Finding {
   mend?: string;
 }
 
+/** As on a box where nothing else is set. */
+const onlyThere = (data_dir: string): NodeJS.ProcessEnv => ({
+  HANGAR_DATA_DIR: data_dir,
+  HANGAR_URL: undefined,
+  HANGAR_TOKEN: undefined,
+});
+
 async function doctor(t: TestContext, data_dir: string): Promise<(what: string) => Finding | undefined> {
-  const env = { HANGAR_DATA_DIR: data_dir, HANGAR_URL: undefined, HANGAR_TOKEN: undefined };
-  const child = startProgram(t, "src/cli/main.ts", ["doctor", "--json"], env);
+  const child = startProgram(t, "src/cli/main.ts", ["doctor", "--json"], onlyThere(data_dir));
   await child.ended;
   const findings = JSON.parse(child.lines.join("\n")) as Finding[];
   return (name) => findings.find(({ what }) => what === name);
@@ -41,6 +47,10 @@ suite("hangar doctor on a host", { skip: postgresMissing() }, () => {
     assert.match(well("address")?.found ?? "", /^127\.0\.0\.1:\d+: only processes on this box reach it/);
     assert.equal(well("platform"), undefined, "no platform is looked for");
     assert.equal(well("objects")?.verdict, "warn");
+
+    const listing = startProgram(t, "src/cli/main.ts", ["machines", "list"], onlyThere(data_dir));
+    assert.equal((await listing.ended).code, 2);
+    assert.match(listing.complaints, /only runs machines .*Set HANGAR_URL and HANGAR_TOKEN/);
 
     await postgres.crash();
     const away = await until("the database is missed", async () => {
