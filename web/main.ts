@@ -7,9 +7,10 @@ import { a, button, div, h, header, input, kbd, label, main, nav, option, p, sel
 import type { PageProps } from "./page-props.ts";
 import { PAGES, type Page } from "./pages.ts";
 import { Palette, palette } from "./palette.ts";
-import { empty, loading, pageHead, problem, Toasts } from "./parts/basics.ts";
+import { empty, loading, pageHead, Toasts } from "./parts/basics.ts";
 import { Questions } from "./parts/dialog.ts";
 import { icon } from "./parts/icon.ts";
+import { loadModule, notLoaded } from "./parts/lazy.ts";
 import { NotReadyBanner, StaleNotice } from "./parts/readiness.ts";
 import { isStale, readiness, watchReadiness } from "./readiness.ts";
 import { place, to } from "./router.ts";
@@ -156,28 +157,13 @@ function LinkState(): VNode {
 
 const loaded = new Map<string, ComponentType<PageProps>>();
 
-/** Pauses before a page's modules are requested again. Each attempt may get one module further down its imports. */
-const LOAD_AGAIN_MS = [100, 200, 400, 800, 1500, 2500, 4000];
-
-/** Loads a page's module, with retries after a network change. */
-async function loadPage({ load }: Page): ReturnType<Page["load"]> {
-  for (const pause_ms of LOAD_AGAIN_MS) {
-    try {
-      return await load();
-    } catch {
-      await new Promise((resolve) => setTimeout(resolve, pause_ms));
-    }
-  }
-  return await load();
-}
-
 function Shown({ page }: { page: Page }): VNode {
   const { path, query } = useCell(place);
   const [view, setView] = useState<ComponentType<PageProps> | undefined>(() => loaded.get(page.id));
   const [error, setError] = useState<unknown>();
   const first = useRef(true);
   useEffect(() => {
-    loadPage(page).then(
+    loadModule(page.load).then(
       (module) => {
         loaded.set(page.id, module.Page);
         setView(() => module.Page);
@@ -191,7 +177,7 @@ function Shown({ page }: { page: Page }): VNode {
     first.current = false;
     scrollTo(0, 0);
   }, [path.join("/")]);
-  if (error !== undefined) return div(problem(error), p("The platform may have been renewed: load the page again."));
+  if (error !== undefined) return notLoaded(error);
   return view ? h(view, { path: path.slice(1), query }) : loading();
 }
 

@@ -110,8 +110,10 @@ function sources(): Map<string, string> {
 /** Pages that are rarely opened; they and modules that only they import are loaded on demand. */
 const SELDOM = "alerts connectors databases hosts identity images metrics services settings tokens volumes".split(" ");
 
-/** Loaded with the first chart and the first query: they are most of the total size. */
-const LATER = new Set(["lib/uplot.js", "pages/query-editor.js", ...SELDOM.map((name) => `pages/${name}.js`)]);
+/** Parts of pages that are large or seldom shown: the first chart, query and terminal, the lists of large organizations. */
+const PARTS_OF_PAGES = ["query-editor", "machine-terminal", "machines-search"];
+
+const LATER = new Set(["lib/uplot.js", ...[...SELDOM, ...PARTS_OF_PAGES].map((name) => `pages/${name}.js`)]);
 
 /** All modules reachable from `first`, so that a browser can preload them at once, including those of the next page. */
 function reachable(all: Map<string, string>, first: string, later: ReadonlySet<string>): string[] {

@@ -5,6 +5,7 @@ import { useCell } from "../cell.ts";
 import { fleet } from "../fleet.ts";
 import { a, code, dd, div, dl, dt, h, nav, span } from "../html.ts";
 import { Action, Ago, badge, identifier, loading, pageHead, problem, tabs, useAnswer } from "../parts/basics.ts";
+import { lazy } from "../parts/lazy.ts";
 import { to } from "../router.ts";
 import { isReadOnly, session } from "../session.ts";
 import { Checks } from "./machine-checks.ts";
@@ -12,7 +13,6 @@ import { ConfigTab } from "./machine-config.ts";
 import { LogsTab } from "./machine-logs.ts";
 import { MetricsTab } from "./machine-metrics.ts";
 import { type Machine, readMachine, type TabProps } from "./machine-tab.ts";
-import { Terminal } from "./machine-terminal.ts";
 import { Timeline } from "./machine-timeline.ts";
 import { sizeOf } from "./machine-words.ts";
 
@@ -22,7 +22,7 @@ const TABS: readonly { id: string; title: string; view: ComponentType<TabProps> 
   { id: "metrics", title: "Metrics", view: MetricsTab },
   { id: "checks", title: "Checks", view: Checks },
   { id: "config", title: "Config", view: ConfigTab },
-  { id: "terminal", title: "Terminal", view: Terminal },
+  { id: "terminal", title: "Terminal", view: lazy(async () => (await import("./machine-terminal.ts")).Terminal) },
 ];
 
 /** Counts the machine's events while the page is open. */

@@ -5,13 +5,15 @@ import { countsOf, type FleetMachine, fleet } from "../fleet.ts";
 import { a, div, h, p } from "../html.ts";
 import type { PageProps } from "../page-props.ts";
 import { block, empty, loading, problem } from "../parts/basics.ts";
+import { lazy } from "../parts/lazy.ts";
 import { Rows, type Sorting, sorted } from "../parts/rows.ts";
 import { remember, to } from "../router.ts";
 import { isReadOnly, session } from "../session.ts";
-import { CreateMachine } from "./create.ts";
-import { MachinePage } from "./machine.ts";
 import { Bulk, COLUMNS, choiceColumn, type Filter, Filters, machinesHead, matching, noMatch } from "./machine-list.ts";
-import { SearchTable } from "./machines-search.ts";
+
+const CreateMachine = lazy(async () => (await import("./create.ts")).CreateMachine);
+const MachinePage = lazy(async () => (await import("./machine.ts")).MachinePage);
+const SearchTable = lazy(async () => (await import("./machines-search.ts")).SearchTable);
 
 /** `#/machines`, `#/machines/new`, `#/machines/<app>/<id>[/<tab>]`. */
 export function Page({ path, query }: PageProps): VNode {
