@@ -158,6 +158,7 @@ async function cutPrimary(t: TestContext): Promise<void> {
     const primary = stage.run(NODE, [disk.path, String(port), "primary"]);
     await until("it answers", async () => (await info(port)) !== undefined);
     if (told) {
+      await until("the database is open", async () => (await info(port))?.databases["db"] !== undefined);
       const found = await checksumOn(port, Number(`0x${told.txid}`));
       const where = `after cut ${cut}: ${told.txid} was told, the log begins with ${firstLogged(disk.path)}`;
       assert.equal(found, told.checksum, `${where}; ${primary.output}`);

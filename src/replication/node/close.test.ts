@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync }
 import { request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { suite, test } from "node:test";
 import { systemClock } from "#core/clock.ts";
 import type { Election } from "../commands.ts";
@@ -85,9 +86,14 @@ suite("closing a node", () => {
     await until("the second has everything", () => second.node.complete_term === first.node.term);
     for (let i = 0; i < 20; i++) await app.write();
     app.close();
+    // In the same turn, so that the node has not seen it.
+    new DatabaseSync(join(dirs[0], "late")).exec("PRAGMA journal_mode = WAL; CREATE TABLE t(x)");
     await first.retire();
     assert.equal(second.node.role.kind, "primary");
     assert.equal(look(join(dirs[1], "db")).entries, 21);
+    const late = new DatabaseSync(join(dirs[1], "late"), { readOnly: true });
+    assert.deepEqual(late.prepare("SELECT count(*) AS n FROM t").get()?.["n"], 0);
+    late.close();
   });
 
   story("a closed node takes no role any more, and a running import is aborted", async (scene) => {

@@ -7,6 +7,9 @@ import type { Directory } from "./directory.ts";
  * Returns false when one does not finish and `giveUp` ends the wait.
  */
 export async function lockAll(directory: Directory, clock: Clock, giveUp: () => boolean): Promise<boolean> {
+  // Those that were made a moment ago, too: nobody else would have them.
+  directory.discover();
+  await directory.settle();
   // A copy, because failing ones are removed.
   for (const database of Array.from(directory)) {
     while (!lockOne(directory, database)) {
