@@ -1,6 +1,6 @@
 /** Boards of charts, from the same files that Grafana gets: what is drawn there is drawn here. */
 import { bytes, figure } from "./parts/format.ts";
-import { lastSeconds, queryRange, type Range, type Series } from "./prometheus.ts";
+import { queryRange, type Range, type Series } from "./prometheus.ts";
 
 export const BOARDS = [
   ["apps", "Apps"],
@@ -85,10 +85,9 @@ export interface Drawn {
 /** Everything of a panel; each series has the pattern of its name as the label `legend`. */
 export async function draw(
   panel: Panel,
-  { app, seconds }: { app: string; seconds: number },
+  { app, range }: { app: string; range: Range },
   signal: AbortSignal,
 ): Promise<Drawn> {
-  const range = lastSeconds(seconds);
   const found = await Promise.all(
     panel.targets.map(async ({ expr, legendFormat }) =>
       (await queryRange(filled(expr, app, range), range, signal)).map(({ labels, points }) => ({

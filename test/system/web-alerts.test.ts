@@ -1,15 +1,14 @@
 /** The Alerts page in a real browser, with rules that the platform evaluates and a receiver. */
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
-import { after, before, suite, test } from "node:test";
-import type { Browser } from "playwright-core";
+import { suite, test } from "node:test";
 import { systemClock } from "#core/clock.ts";
 import { labelsOf } from "#metrics/tsdb/fixtures.ts";
 import { seriesBatch } from "#metrics/tsdb/ingest/series-batch.ts";
-import { type TestPlatform, testPlatform } from "../platform.ts";
 import { until } from "../support.ts";
-import { axe, noBrowser, openBrowser, visit } from "./browser.ts";
+import { axe, noBrowser } from "./browser.ts";
 import { ownNetwork } from "./own-network.ts";
+import { dashboard, openApp } from "./web-fixtures.ts";
 
 const ALERTS = "/v1/orgs/personal/alerts";
 const SECRET = "hook-token-of-the-test";
@@ -45,28 +44,27 @@ const RULES = JSON.stringify({
 
 if (await ownNetwork(import.meta.filename)) {
   suite("dashboard: alerts", { skip: noBrowser }, () => {
-    let browser: Browser;
-    let platform: TestPlatform;
-    const ends: (() => unknown)[] = [];
-    const scope = { after: (end: () => unknown) => void ends.push(end) };
-    after(async () => {
-      for (const end of ends.toReversed()) await end();
-    });
-
-    before(async () => {
-      platform = await testPlatform(scope);
-      browser = await openBrowser(scope);
+    let machine_id: string;
+    let other_id: string;
+    const opened = dashboard(async ({ platform, after }) => {
       const told = createServer((request, response) => void request.resume().on("end", () => response.end()));
       await new Promise<void>((resolve) => told.listen(0, "127.0.0.1", resolve));
-      scope.after(() => told.close());
+      after(() => told.close());
       const { port } = told.address() as { port: number };
-      await platform.ask("POST /v1/apps", { body: { app_name: "jobs" } });
-      const body = { name: "jobs-1", config: { image: "registry.example/jobs:1" } };
-      const { id, instance_id } = (await platform.ask("POST /v1/apps/jobs/machines", { body })).body;
-      await platform.ask(`GET /v1/apps/jobs/machines/${id}/wait?state=started`);
       const org = (await platform.ask("GET /v1/orgs/personal")).body.id;
-      const labels = labelsOf({ __name__: "queue_length", app: "jobs", instance: instance_id });
-      await platform.metrics().append(org, seriesBatch([{ labels, timestamp: systemClock.now(), value: 9 }]));
+      const machine = async (name: string, series: Record<string, number>): Promise<string> => {
+        const { id, instance_id } = await openApp({ platform }, "jobs", { name });
+        const samples = Object.entries(series).map(([metric, value]) => ({
+          labels: labelsOf({ __name__: metric, app: "jobs", instance: instance_id }),
+          timestamp: systemClock.now(),
+          value,
+        }));
+        await platform.metrics().append(org, seriesBatch(samples));
+        return id;
+      };
+      const memory = { svc_instance_memory_mem_total: 2 ** 28, svc_instance_memory_mem_available: 2 ** 27 };
+      machine_id = await machine("jobs-1", { queue_length: 9, ...memory });
+      other_id = await machine("jobs-2", { queue_length: 0, ...memory });
       const content = JSON.stringify({
         route: { receiver: "operator", group_wait: "0s", group_interval: "1s" },
         receivers: [{ name: "operator", webhook_configs: [{ url: `http://127.0.0.1:${port}/hook`, token: SECRET }] }],
@@ -80,7 +78,7 @@ if (await ownNetwork(import.meta.filename)) {
     });
 
     test("firing alerts are listed with links and what to do, also on the app and the overview", async (t) => {
-      const { page, complaints } = await visit(t, browser, platform);
+      const { page, complaints } = await opened.open(t);
       const card = page.locator(".card", { has: page.getByRole("heading", { name: "Alerts", exact: true }) });
       await card.getByText("9 jobs wait").waitFor();
       await card.getByRole("link", { name: "jobs", exact: true }).click();
@@ -100,17 +98,26 @@ if (await ownNetwork(import.meta.filename)) {
       assert.deepEqual(complaints, []);
     });
 
-    test("charts of the app are shaded while an alert fired", async (t) => {
-      const { page, complaints } = await visit(t, browser, platform);
-      await page.goto(`${platform.base_url}/#/apps/jobs`);
-      await page.getByText("Shaded: while QueueTooLong fired.").waitFor();
-      await until("a chart is shaded", async () => Number(await page.evaluate(SHADED)) > 0);
+    test("charts of the app and of its machine are shaded while an alert fired, those of another machine are not", async (t) => {
+      const { page, complaints } = await opened.open(t);
+      for (const place of [
+        "apps/jobs",
+        "apps/jobs/metrics",
+        `machines/jobs/${machine_id}/metrics`,
+        "metrics/apps?app=jobs",
+      ]) {
+        await page.goto(`${opened.platform.base_url}/#/${place}`);
+        await page.getByText("Shaded: while QueueTooLong fired.").first().waitFor();
+        await until(`a chart of ${place} is shaded`, async () => Number(await page.evaluate(SHADED)) > 0);
+      }
+      await page.goto(`${opened.platform.base_url}/#/machines/jobs/${other_id}/metrics`);
+      await page.locator("canvas").first().waitFor();
+      assert.equal(await page.getByText("Shaded:").count(), 0);
       assert.deepEqual(complaints, []);
     });
 
     test("receivers, messages and rule files are shown, secrets are not", async (t) => {
-      const { page, complaints } = await visit(t, browser, platform);
-      await page.goto(`${platform.base_url}/#/alerts/receivers`);
+      const { page, complaints } = await opened.open(t, "alerts/receivers");
       const messages = page.getByRole("region", { name: "Messages" });
       await messages.getByText("delivered", { exact: true }).first().waitFor();
       await page.getByText("<secret>").waitFor();
@@ -125,19 +132,17 @@ if (await ownNetwork(import.meta.filename)) {
     });
 
     test("a link of a message leads to the alerts of its organization, Prometheus' graph link to its query", async (t) => {
-      const { page } = await visit(t, browser, platform);
-      await page.goto(`${platform.base_url}/ui/personal`);
+      const { page } = await opened.open(t);
+      await page.goto(`${opened.platform.base_url}/ui/personal`);
       await page.getByRole("row", { name: /QueueTooLong/ }).waitFor();
-      await page.goto(`${platform.base_url}/ui/no%22where%3Ca%3E`);
+      await page.goto(`${opened.platform.base_url}/ui/no%22where%3Ca%3E`);
       await page.getByRole("alert").getByText('no"where<a>').waitFor();
-      await page.goto(`${platform.base_url}/ui/personal/graph?g0.expr=queue_length%20%3E%205&g0.tab=0`);
+      await page.goto(`${opened.platform.base_url}/ui/personal/graph?g0.expr=queue_length%20%3E%205&g0.tab=0`);
       await page.getByRole("textbox", { name: "Query" }).getByText("queue_length > 5").waitFor();
     });
 
     test("a read-only token sees alerts, and may not silence them", async (t) => {
-      const made = await platform.ask("POST /v1/orgs/personal/tokens", { body: { kind: "readonly", name: "eyes" } });
-      const { page } = await visit(t, browser, { base_url: platform.base_url, token: made.body.token });
-      await page.goto(`${platform.base_url}/#/alerts`);
+      const { page } = await opened.openReadOnly(t, "alerts");
       const silence = page.getByRole("row", { name: /QueueTooLong/ }).getByRole("button", { name: "Silence" });
       await silence.waitFor();
       assert.equal(await silence.isDisabled(), true);
@@ -147,9 +152,9 @@ if (await ownNetwork(import.meta.filename)) {
     for (const colorScheme of ["light", "dark"] as const)
       test(`the pages of alerts pass axe and fit a phone (${colorScheme})`, async (t) => {
         const viewport = { width: colorScheme === "dark" ? 390 : 1280, height: 860 };
-        const { page } = await visit(t, browser, platform, { viewport, colorScheme, reducedMotion: "reduce" });
+        const { page } = await opened.open(t, undefined, { viewport, colorScheme, reducedMotion: "reduce" });
         for (const place of ["alerts", "alerts/silences", "alerts/receivers", "alerts/rules", "alerts/rules/default"]) {
-          await page.goto(`${platform.base_url}/#/${place}`);
+          await page.goto(`${opened.platform.base_url}/#/${place}`);
           await page.getByRole("heading", { name: "Alerts" }).waitFor();
           await page.locator(".loading").first().waitFor({ state: "detached" });
           assert.equal(await page.evaluate("document.documentElement.scrollWidth - innerWidth"), 0, place);
@@ -158,8 +163,7 @@ if (await ownNetwork(import.meta.filename)) {
       });
 
     test("an alert is silenced with a form and notified again when the silence ends", async (t) => {
-      const { page, complaints } = await visit(t, browser, platform);
-      await page.goto(`${platform.base_url}/#/alerts`);
+      const { page, complaints } = await opened.open(t, "alerts");
       const row = page.getByRole("row", { name: /QueueTooLong/ });
       await row.getByRole("button", { name: "Silence" }).click();
       const dialog = page.getByRole("dialog");
@@ -173,7 +177,7 @@ if (await ownNetwork(import.meta.filename)) {
       assert.equal(beyond, 0, "the form fits its dialog");
       await dialog.getByRole("button", { name: "Silence" }).click();
       await row.getByText("silenced", { exact: true }).waitFor();
-      const [silence] = (await platform.ask(`GET ${ALERTS}/silences`)).body.silences;
+      const [silence] = (await opened.platform.ask(`GET ${ALERTS}/silences`)).body.silences;
       assert.equal(silence.comment, "it's a deploy");
       assert.ok(silence.matchers.includes('alertname="QueueTooLong"'));
       await page.getByRole("link", { name: "Silences" }).click();
@@ -182,7 +186,7 @@ if (await ownNetwork(import.meta.filename)) {
         .getByRole("button", { name: "End now" })
         .click();
       await page.getByText("No silences.").waitFor();
-      assert.deepEqual((await platform.ask(`GET ${ALERTS}/silences`)).body.silences, []);
+      assert.deepEqual((await opened.platform.ask(`GET ${ALERTS}/silences`)).body.silences, []);
       assert.deepEqual(complaints, []);
     });
   });

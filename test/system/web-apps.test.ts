@@ -1,39 +1,18 @@
 /** Overview and app pages in a real browser: one healthy app, one with a failing check, one asleep. */
 import assert from "node:assert/strict";
-import { after, before, suite, test } from "node:test";
-import type { Browser } from "playwright-core";
-import { type TestPlatform, testPlatform } from "../platform.ts";
-import { axe, noBrowser, openBrowser, visit } from "./browser.ts";
+import { suite, test } from "node:test";
+import { axe, noBrowser } from "./browser.ts";
 import { ownNetwork } from "./own-network.ts";
+import { dashboard, openApp } from "./web-fixtures.ts";
 
 const IMAGE = "registry.example/web:1";
 
 if (await ownNetwork(import.meta.filename)) {
   suite("dashboard: apps", { skip: noBrowser }, () => {
-    let browser: Browser;
-    let platform: TestPlatform;
-    const ends: (() => unknown)[] = [];
-    const scope = { after: (end: () => unknown) => void ends.push(end) };
-    after(async () => {
-      for (const end of ends.toReversed()) await end();
-    });
-
-    async function app(name: string, config: object): Promise<string> {
-      await platform.ask("POST /v1/apps", { body: { app_name: name } });
-      await platform.ask(`POST /v1/apps/${name}/ip_assignments`, { body: { type: "shared_v4" } });
-      const body = { name: `${name}-1`, config: { image: IMAGE, ...config } };
-      const { id } = (await platform.ask(`POST /v1/apps/${name}/machines`, { body })).body;
-      await platform.ask(`GET /v1/apps/${name}/machines/${id}/wait?state=started`);
-      return id;
-    }
-
-    before(async () => {
-      platform = await testPlatform(scope);
-      browser = await openBrowser(scope);
-    });
+    const opened = dashboard();
 
     test("an empty platform shows how to begin, and runs the hello image with one click", async (t) => {
-      const { page, complaints } = await visit(t, browser, platform);
+      const { page, complaints } = await opened.open(t);
       await page.getByRole("heading", { name: "Connect the command line" }).waitFor();
       await page.getByText("hangar launch").waitFor();
       assert.deepEqual(await axe(page), []);
@@ -49,10 +28,10 @@ if (await ownNetwork(import.meta.filename)) {
         { protocol: "tcp", internal_port: 80, autostart: true, ports: [{ port: 8091, handlers: ["http"] }] },
       ];
       const checks = { alive: { type: "tcp", port: 80, interval: "1s" } };
-      await app("sick", { checks, env: { SIM_CHECK: "refused" } });
-      const id = await app("sleepy", { services });
-      await platform.ask(`POST /v1/apps/sleepy/machines/${id}/suspend`);
-      const { page, complaints } = await visit(t, browser, platform);
+      await openApp(opened, "sick", { image: IMAGE, checks, env: { SIM_CHECK: "refused" } });
+      const { id } = await openApp(opened, "sleepy", { image: IMAGE, services });
+      await opened.platform.ask(`POST /v1/apps/sleepy/machines/${id}/suspend`);
+      const { page, complaints } = await opened.open(t);
       const row = (name: string) => page.getByRole("row", { name: new RegExp(name) });
       await row("sick").getByText("down").waitFor();
       await row("sleepy").getByText("asleep").waitFor();
@@ -65,8 +44,7 @@ if (await ownNetwork(import.meta.filename)) {
     });
 
     test("the app page shows why an app is down, its log lines, and a failing machine is not green", async (t) => {
-      const { page, complaints } = await visit(t, browser, platform);
-      await page.goto(`${platform.base_url}/#/apps/sick`);
+      const { page, complaints } = await opened.open(t, "apps/sick");
       const machine = page.getByRole("row", { name: /sick-1/ });
       await machine.getByText("critical", { exact: true }).waitFor();
       assert.equal(await page.getByText("started", { exact: true }).count(), 0);
@@ -82,31 +60,28 @@ if (await ownNetwork(import.meta.filename)) {
     });
 
     test("a restart from the app page restarts the running machines after a question", async (t) => {
-      const { page } = await visit(t, browser, platform);
-      await page.goto(`${platform.base_url}/#/apps/hello`);
+      const { page } = await opened.open(t, "apps/hello");
       await page.getByRole("button", { name: "Restart" }).click();
       await page.getByRole("dialog").getByRole("button", { name: "Restart" }).click();
-      const [{ id }] = (await platform.ask("GET /v1/apps/hello/machines")).body;
+      const [{ id }] = (await opened.platform.ask("GET /v1/apps/hello/machines")).body;
       await page.getByText("healthy", { exact: true }).waitFor();
-      const { events } = (await platform.ask(`GET /v1/apps/hello/machines/${id}`)).body;
+      const { events } = (await opened.platform.ask(`GET /v1/apps/hello/machines/${id}`)).body;
       assert.ok(events.some(({ type }: { type: string }) => type === "restart"));
     });
 
     test("an address without a page says so, and so does an app that does not exist", async (t) => {
-      const { page } = await visit(t, browser, platform);
+      const { page } = await opened.open(t);
       await page.getByRole("heading", { name: "Overview" }).waitFor();
-      await page.goto(`${platform.base_url}/#/no-such-page`);
+      await page.goto(`${opened.platform.base_url}/#/no-such-page`);
       await page.getByRole("heading", { name: "Not found" }).waitFor();
-      await page.goto(`${platform.base_url}/#/apps/nothing`);
+      await page.goto(`${opened.platform.base_url}/#/apps/nothing`);
       await page.getByText('Could not find App "nothing"').waitFor();
-      await page.goto(`${platform.base_url}/#/apps/hello/nothing`);
+      await page.goto(`${opened.platform.base_url}/#/apps/hello/nothing`);
       await page.getByText("There is no page nothing of an app.").waitFor();
     });
 
     test("a read-only token sees the actions disabled, with the reason", async (t) => {
-      const made = await platform.ask("POST /v1/orgs/personal/tokens", { body: { kind: "readonly", name: "eyes" } });
-      const { page } = await visit(t, browser, { base_url: platform.base_url, token: made.body.token });
-      await page.goto(`${platform.base_url}/#/apps/hello`);
+      const { page } = await opened.openReadOnly(t, "apps/hello");
       const restart = page.getByRole("button", { name: "Restart" });
       await restart.waitFor();
       assert.equal(await restart.isDisabled(), true);
@@ -115,9 +90,9 @@ if (await ownNetwork(import.meta.filename)) {
 
     test("overview and app page fit a phone in dark, without violations of axe", async (t) => {
       const viewport = { width: 390, height: 844 };
-      const { page } = await visit(t, browser, platform, { viewport, colorScheme: "dark", reducedMotion: "reduce" });
+      const { page } = await opened.open(t, undefined, { viewport, colorScheme: "dark", reducedMotion: "reduce" });
       for (const place of ["overview", "apps/sick", "apps/sleepy", "apps/hello/machines"]) {
-        await page.goto(`${platform.base_url}/#/${place}`);
+        await page.goto(`${opened.platform.base_url}/#/${place}`);
         await page
           .getByText(/^(sick|sleepy|hello)-?\w*$/)
           .first()

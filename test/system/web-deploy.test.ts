@@ -3,12 +3,12 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, suite, test } from "node:test";
-import type { Browser, Page } from "playwright-core";
-import { type TestPlatform, testPlatform } from "../platform.ts";
+import { suite, test } from "node:test";
+import type { Page } from "playwright-core";
 import { tempDir } from "../support.ts";
-import { axe, noBrowser, openBrowser, visit } from "./browser.ts";
+import { axe, noBrowser, type visit } from "./browser.ts";
 import { ownNetwork } from "./own-network.ts";
+import { dashboard } from "./web-fixtures.ts";
 
 /** A deploy watches its machines for five seconds, on a box that may be busy. */
 const DEPLOY_MS = 240_000;
@@ -22,30 +22,20 @@ function packed(): Buffer {
 
 if (await ownNetwork(import.meta.filename)) {
   suite("dashboard: deploy, scale and roll back", { skip: noBrowser }, () => {
-    let browser: Browser;
-    let platform: TestPlatform;
-    const ends: (() => unknown)[] = [];
-    const scope = { after: (end: () => unknown) => void ends.push(end) };
-    after(async () => {
-      for (const end of ends.toReversed()) await end();
-    });
-    before(async () => {
-      platform = await testPlatform(scope);
-      browser = await openBrowser(scope);
+    const opened = dashboard(async ({ platform }) => {
       await platform.ask("POST /v1/apps", { body: { app_name: "web" } });
     });
 
     const dialog = (page: Page) => page.getByRole("dialog");
     const done = (page: Page, text: string) => dialog(page).getByText(text).waitFor({ timeout: DEPLOY_MS });
     const images = async (): Promise<string[]> =>
-      (await platform.ask("GET /v1/apps/web/machines")).body.map(
+      (await opened.platform.ask("GET /v1/apps/web/machines")).body.map(
         ({ config }: { config: { image: string } }) => config.image.split("@")[0],
       );
     const open = async (t: Parameters<typeof visit>[0], options?: object) => {
-      const { page, complaints } = await visit(t, browser, platform, options);
-      await page.goto(`${platform.base_url}/#/apps/web`);
-      await page.getByRole("button", { name: "Deploy" }).waitFor();
-      return { page, complaints };
+      const visited = await opened.open(t, "apps/web", options);
+      await visited.page.getByRole("button", { name: "Deploy" }).waitFor();
+      return visited;
     };
 
     test("the first deploy shows its plan, its request elsewhere and its output", async (t) => {
@@ -84,7 +74,7 @@ if (await ownNetwork(import.meta.filename)) {
     });
 
     test("roll back shows what differs, and the release runs again", async (t) => {
-      const deployed = await platform.ask("POST /v1/apps/web/deployments", {
+      const deployed = await opened.platform.ask("POST /v1/apps/web/deployments", {
         body: { action: "deploy", image: "shop/web:2", message: "faster" },
       });
       assert.equal(deployed.body.version, 4);
@@ -112,8 +102,7 @@ if (await ownNetwork(import.meta.filename)) {
     });
 
     test("an image is uploaded from a file, and a stopped machine is started from its terminal", async (t) => {
-      const { page, complaints } = await visit(t, browser, platform);
-      await page.goto(`${platform.base_url}/#/images`);
+      const { page, complaints } = await opened.open(t, "images");
       await page
         .getByLabel("File of an image")
         .setInputFiles({ name: "tiny.tar", mimeType: "application/x-tar", buffer: packed() });
@@ -121,17 +110,17 @@ if (await ownNetwork(import.meta.filename)) {
       await page.getByRole("button", { name: "Upload" }).click();
       await page.getByText("shop/tiny:1 is here.").waitFor();
       await page.getByRole("row", { name: /shop\/tiny:1 imported .* nothing: can be removed/ }).waitFor();
-      const [{ id: machine_id }] = (await platform.ask("GET /v1/apps/web/machines")).body;
-      await platform.ask(`POST /v1/apps/web/machines/${machine_id}/stop`, { body: {} });
-      await platform.ask(`GET /v1/apps/web/machines/${machine_id}/wait?state=stopped`);
-      await page.goto(`${platform.base_url}/#/machines/web/${machine_id}/terminal`);
+      const [{ id: machine_id }] = (await opened.platform.ask("GET /v1/apps/web/machines")).body;
+      await opened.platform.ask(`POST /v1/apps/web/machines/${machine_id}/stop`, { body: {} });
+      await opened.platform.ask(`GET /v1/apps/web/machines/${machine_id}/wait?state=stopped`);
+      await page.goto(`${opened.platform.base_url}/#/machines/web/${machine_id}/terminal`);
       await page.getByRole("button", { name: "Start it" }).click();
       await page.getByText("connected").waitFor();
       assert.deepEqual(complaints, []);
     });
 
     test("an action on a machine is found by its name", async (t) => {
-      const { page } = await visit(t, browser, platform);
+      const { page } = await opened.open(t);
       await page.getByRole("heading", { name: "Overview" }).waitFor();
       await page.keyboard.press("Control+K");
       await page.keyboard.type("cordon web");
@@ -141,9 +130,7 @@ if (await ownNetwork(import.meta.filename)) {
     });
 
     test("a read-only token sees the actions disabled, with the reason", async (t) => {
-      const made = await platform.ask("POST /v1/orgs/personal/tokens", { body: { kind: "readonly", name: "eyes" } });
-      const { page } = await visit(t, browser, { base_url: platform.base_url, token: made.body.token });
-      await page.goto(`${platform.base_url}/#/apps/web`);
+      const { page } = await opened.openReadOnly(t, "apps/web");
       const deploy = page.getByRole("button", { name: "Deploy" });
       await deploy.waitFor();
       assert.equal(await deploy.isDisabled(), true);

@@ -1,8 +1,9 @@
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
-import { a, div, h, p, section } from "../html.ts";
+import { a, div, h, section } from "../html.ts";
+import { BandWords, firedIn } from "../parts/alert-bands.ts";
 import { useAnswer, when } from "../parts/basics.ts";
-import { type Band, Chart } from "../parts/chart.ts";
+import { Chart } from "../parts/chart.ts";
 import { choices, SPANS, useRounds } from "../parts/controls.ts";
 import { bytes, figure } from "../parts/format.ts";
 import { lastSeconds, queryRange, type Range, type Series } from "../prometheus.ts";
@@ -73,32 +74,6 @@ const EVERY_MS = 15_000;
 /** Four steps at least, so that each has samples, which are 15 seconds apart. */
 const rateOf = ({ step }: Range): string => `${Math.max(60, 4 * step)}s`;
 
-interface Fired extends Band {
-  alertname: string;
-}
-
-/** When alerts of the app fired: runs of the steps of `ALERTS`. */
-async function firedIn(app: string, range: Range, signal: AbortSignal): Promise<Fired[]> {
-  const query = `max by (alertname) (ALERTS{app=${app}, alertstate="firing"})`;
-  const found = await queryRange(query, range, signal);
-  return found.flatMap(({ labels: { alertname = "" }, points }) => {
-    const runs: Fired[] = [];
-    for (const [at] of points) {
-      const last = runs.at(-1);
-      if (last && at - last.to <= range.step) last.to = at;
-      else runs.push({ alertname, from: at, to: at });
-    }
-    return runs;
-  });
-}
-
-/** The bands as text, for screen readers. */
-function BandWords({ fired }: { fired: readonly Fired[] }): VNode | null {
-  const names = [...new Set(fired.map(({ alertname }) => alertname))];
-  if (names.length === 0) return null;
-  return p({ class: "dim" }, "Shaded: while ", a({ href: to("alerts") }, names.join(", ")), " fired.");
-}
-
 /** Traffic, latency, errors and usage of an app, over one time range. */
 export function AppCharts({ app_name }: Pick<AppTabProps, "app_name">): VNode {
   const [span_s, setSpan] = useState<number>(900);
@@ -109,7 +84,7 @@ export function AppCharts({ app_name }: Pick<AppTabProps, "app_name">): VNode {
       const range = lastSeconds(span_s);
       const app = JSON.stringify(app_name);
       const [fired, ...found] = await Promise.all([
-        firedIn(app, range, signal),
+        firedIn(app_name, range, signal),
         ...PANELS.map(({ query }) => queryRange(query(app, rateOf(range)), range, signal)),
       ]);
       return { range, found, fired };

@@ -1,17 +1,18 @@
 import type { VNode } from "preact";
-import { type BoardName, board, type Drawn, draw, legendOf, UNITS } from "../boards.ts";
+import { type BoardName, board, type Drawn, draw, legendOf, type Panel, UNITS } from "../boards.ts";
 import { useCell } from "../cell.ts";
 import { fleet } from "../fleet.ts";
 import { a, div, h, p, section, span, strong } from "../html.ts";
-import { useAnswer, when } from "../parts/basics.ts";
+import { BandWords, firedIn } from "../parts/alert-bands.ts";
+import { loading, useAnswer, when } from "../parts/basics.ts";
 import { Chart } from "../parts/chart.ts";
 import { useRounds } from "../parts/controls.ts";
 import { figure } from "../parts/format.ts";
+import { lastSeconds } from "../prometheus.ts";
 import { to } from "../router.ts";
 import { machineNames } from "./app-tab.ts";
 
 const EVERY_MS = 15_000;
-const SKELETONS = 6;
 
 interface Props {
   name: BoardName;
@@ -25,22 +26,26 @@ export function Board({ name, app, seconds }: Props): VNode {
   const round = useRounds(EVERY_MS);
   const { machines } = useCell(fleet);
   const machine = machineNames([...machines.values()]);
+  const panels = useAnswer((signal) => board(name, signal), [name]);
   const answer = useAnswer(
     async (signal) => {
-      const panels = await board(name, signal);
-      return await Promise.all(panels.map((panel) => draw(panel, { app, seconds }, signal)));
+      if (!panels.value) return undefined;
+      const range = lastSeconds(seconds);
+      const [fired, ...drawn] = await Promise.all([
+        app === "" ? [] : firedIn(app, range, signal),
+        ...panels.value.map((panel) => draw(panel, { app, range }, signal)),
+      ]);
+      return { drawn, fired };
     },
-    [name, app, seconds, round],
+    [name, panels.value, app, seconds, round],
   );
-  if (answer.value === undefined && answer.error === undefined)
-    return div(
-      { class: "charts", "aria-busy": true },
-      ...Array.from({ length: SKELETONS }, (_, index) => div({ class: "chart skeleton", key: index })),
-    );
+  const error = panels.error ?? answer.error;
+  if (answer.value === undefined && error === undefined) return panels.value ? skeletons(panels.value) : loading();
   return section(
     { "aria-label": `Board of ${name}` },
-    when(answer, (drawn) =>
+    when({ ...answer, value: answer.value, error }, ({ drawn, fired }) =>
       div(
+        h(BandWords, { fired }),
         div({ class: "tiles" }, ...drawn.filter(isFigure).map((one) => h(Figure, { key: one.panel.title, one }))),
         div(
           { class: "charts" },
@@ -52,6 +57,7 @@ export function Board({ name, app, seconds }: Props): VNode {
                 title: panel.title,
                 series,
                 range,
+                bands: fired,
                 format: UNITS[panel.unit] ?? figure,
                 nameOf: ({ labels }) => legendOf(labels["legend"] ?? "", labels, machine),
                 more: a(
@@ -71,7 +77,22 @@ export function Board({ name, app, seconds }: Props): VNode {
   );
 }
 
-const isFigure = ({ panel }: Drawn): boolean => panel.type === "stat";
+const isFigure = ({ panel }: Pick<Drawn, "panel">): boolean => panel.type === "stat";
+
+/** Places of what comes. */
+function skeletons(panels: readonly Panel[]): VNode {
+  const figures = panels.filter((panel) => isFigure({ panel }));
+  return div(
+    { "aria-busy": true },
+    div({ class: "tiles" }, ...figures.map(({ title }) => p({ class: "tile skeleton", key: title }))),
+    div(
+      { class: "charts" },
+      ...panels
+        .filter((panel) => !isFigure({ panel }))
+        .map(({ title }) => div({ class: "chart skeleton", key: title })),
+    ),
+  );
+}
 
 function Figure({ one: { panel, series } }: { one: Drawn }): VNode {
   const last = series[0]?.points.at(-1)?.[1];

@@ -1,6 +1,7 @@
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import { a, code, div, h, p, section } from "../html.ts";
+import { BandWords, firedIn } from "../parts/alert-bands.ts";
 import { empty, useAnswer, when } from "../parts/basics.ts";
 import { Chart } from "../parts/chart.ts";
 import { choices, SPANS, useRounds } from "../parts/controls.ts";
@@ -84,8 +85,12 @@ export function MetricsTab({ machine, app_name }: TabProps): VNode {
     async (signal) => {
       const range = lastSeconds(seconds);
       const instance = await instanceOf(app_name, machine.id, signal);
-      const found = await Promise.all(PANELS.map((panel) => queryRange(panel.query(instance), range, signal)));
-      return { range, found };
+      const [fired, ...found] = await Promise.all([
+        // Alerts of the whole app, and of this machine; not of the others.
+        firedIn(app_name, range, signal, instance.replace('"', '"|')),
+        ...PANELS.map((panel) => queryRange(panel.query(instance), range, signal)),
+      ]);
+      return { range, found, fired };
     },
     [machine.id, machine.instance_id, seconds, round],
   );
@@ -101,16 +106,19 @@ export function MetricsTab({ machine, app_name }: TabProps): VNode {
         "Open in Metrics",
       ),
     ),
-    when(answer, ({ range, found }) =>
+    when(answer, ({ range, found, fired }) =>
       found.every((series) => series.length === 0)
         ? empty(
             "No samples in this time range.",
             p("A machine that runs is measured every 15 seconds, as the series ", code("svc_instance_…"), "."),
           )
         : div(
-            { class: "charts" },
-            ...PANELS.map(({ title, format, nameOf }, index) =>
-              h(Chart, { key: title, title, series: found[index] ?? [], range, format, nameOf }),
+            h(BandWords, { fired }),
+            div(
+              { class: "charts" },
+              ...PANELS.map(({ title, format, nameOf }, index) =>
+                h(Chart, { key: title, title, series: found[index] ?? [], range, format, nameOf, bands: fired }),
+              ),
             ),
           ),
     ),
