@@ -2,10 +2,10 @@
  * Pictures of the dashboard's pages: of an emulated platform with three apps, in light, dark and phone width. The documents
  * show them, and a test compares them with the pages as they are.
  */
-import type { Browser, Page } from "playwright-core";
-import { startPlatform } from "../../src/testing/index.ts";
+import type { Browser, Page, Route } from "playwright-core";
 import { until } from "../support.ts";
 import { visit } from "./browser.ts";
+import type { Emulated, Emulations } from "./screens-day.ts";
 
 export const VARIANTS = {
   light: { viewport: { width: 1280, height: 800 }, colorScheme: "light" },
@@ -14,129 +14,137 @@ export const VARIANTS = {
 } as const;
 export type Variant = keyof typeof VARIANTS;
 
-/** Pages by the name of their picture, with a text that is there when they are complete. */
-export const PAGES: Readonly<Record<string, { path: string; ready: string }>> = {
-  overview: { path: "overview", ready: "shop" },
-  app: { path: "apps/shop", ready: "faster checkout" },
-  releases: { path: "apps/shop/releases", ready: "faster checkout" },
-  logs: { path: "apps/shop/logs", ready: "started registry" },
-  machines: { path: "machines", ready: "worker-2" },
-  board: { path: "metrics/apps", ready: "Requests by status" },
-  explorer: { path: "metrics/explore?query=sum+by+(app)+(rate(svc_instance_cpu[5m]))", ready: "points" },
-  images: { path: "images", ready: "Pull from a registry" },
-  tokens: { path: "tokens", ready: "May a token do that?" },
+interface Screen {
+  title: string;
+  /** With `:machine`, `:volume` and `:connector` for the ids of the day. */
+  path: string;
+  /** A text that is there when the page is complete. */
+  ready: string;
+  /** Of a platform where nothing was made yet, or of nobody who has signed in. */
+  as?: "newcomer" | "stranger";
+}
+
+const APP = "apps/shop";
+const MACHINE = "machines/shop/:machine";
+
+/** Pages by the name of their picture. */
+export const PAGES: Readonly<Record<string, Screen>> = {
+  "sign-in": { title: "Sign in", path: "", ready: "Kept in this tab only", as: "stranger" },
+  start: { title: "The first start", path: "overview", ready: "Connect the command line", as: "newcomer" },
+  overview: { title: "Overview", path: "overview", ready: "shop" },
+  app: { title: "An app", path: APP, ready: "faster checkout" },
+  "app-machines": { title: "An app's machines", path: `${APP}/machines`, ready: "shop-3" },
+  releases: { title: "Releases and builds", path: `${APP}/releases`, ready: "faster checkout" },
+  logs: { title: "Logs", path: `${APP}/logs`, ready: "started registry" },
+  "app-metrics": { title: "An app's metrics", path: `${APP}/metrics`, ready: "Open files" },
+  network: { title: "Network", path: `${APP}/services`, ready: "Host names" },
+  storage: { title: "Storage", path: `${APP}/storage`, ready: "data" },
+  secrets: { title: "Secrets", path: `${APP}/secrets`, ready: "STRIPE_KEY" },
+  "app-settings": { title: "An app's settings", path: `${APP}/settings`, ready: "Machine config" },
+  machines: { title: "Machines", path: "machines", ready: "worker-2" },
+  "new-machine": { title: "New machine", path: "machines/new", ready: "What to run" },
+  machine: { title: "A machine", path: MACHINE, ready: "starting" },
+  "machine-logs": { title: "A machine's logs", path: `${MACHINE}/logs`, ready: "started registry" },
+  "machine-metrics": { title: "A machine's metrics", path: `${MACHINE}/metrics`, ready: "CPU, % of one" },
+  checks: { title: "Checks", path: `${MACHINE}/checks`, ready: "alive" },
+  config: { title: "Config", path: `${MACHINE}/config`, ready: "CURRENCY" },
+  terminal: { title: "Terminal", path: `${MACHINE}/terminal`, ready: "connected" },
+  apps: { title: "Apps", path: "apps", ready: "worker" },
+  services: { title: "Services", path: "services", ready: "8080" },
+  volumes: { title: "Volumes", path: "volumes", ready: "data" },
+  volume: { title: "A volume", path: "volumes/shop/:volume", ready: "Snapshots" },
+  images: { title: "Images", path: "images", ready: "Pull from a registry" },
+  activity: { title: "Activity", path: "activity", ready: "worker-2" },
+  board: { title: "Metrics: apps board", path: "metrics/apps", ready: "Requests by status" },
+  explorer: {
+    title: "Metrics: the explorer",
+    path: "metrics/explore?query=sum+by+(app)+(rate(svc_instance_cpu[5m]))",
+    ready: "points",
+  },
+  alerts: { title: "Alerts", path: "alerts", ready: "QueueTooLong" },
+  silences: { title: "Silences", path: "alerts/silences", ready: "known, fixed on Monday" },
+  receivers: { title: "Receivers", path: "alerts/receivers", ready: "operator" },
+  rules: { title: "Rules", path: "alerts/rules", ready: "queues" },
+  databases: { title: "Databases", path: "databases", ready: "ledger" },
+  connectors: { title: "Connectors", path: "connectors", ready: "billing" },
+  connector: { title: "A connector", path: "connectors/:connector", ready: "every other path" },
+  identity: { title: "Identity", path: "identity", ready: "The issuer" },
+  hosts: { title: "Hosts", path: "hosts", ready: "Regions" },
+  tokens: { title: "Tokens", path: "tokens", ready: "May a token do that?" },
+  settings: { title: "Settings", path: "settings", ready: "Readiness" },
+  unknown: { title: "An unknown address", path: "nowhere", ready: "There is no page nowhere." },
 };
 
-interface Emulated {
-  base_url: string;
-  token: string;
-  /** Its own time, which its charts are of. */
-  now(): number;
-  close(): Promise<void>;
-}
+/** The address of a page. */
+const pathOf = ({ path }: Screen, ids: Emulated["ids"]): string =>
+  path.replaceAll(/:(machine|volume|connector)/g, (_, name: keyof Emulated["ids"]) => ids[name]);
 
-const SERVICES = [
-  {
-    protocol: "tcp" as const,
-    internal_port: 8080,
-    autostart: true,
-    ports: [{ port: 8080, handlers: ["http" as const] }],
+/** What pages say about the box they run on: the same on every box. */
+const BOX = {
+  "**/v1/platform/facts": {
+    base_url: "https://hangar.example.com",
+    node: "v24",
+    system: "Linux 6.1",
+    cpus: 8,
+    load: [1.2, 1.1, 0.9],
+    memory_bytes: 180 * 2 ** 20,
+    box_memory_bytes: 32 * 2 ** 30,
+    box_free_bytes: 24 * 2 ** 30,
+    disk_bytes: 500 * 2 ** 30,
+    disk_free_bytes: 320 * 2 ** 30,
   },
-];
+  "**/v1/platform/disk": {
+    total_bytes: 500 * 2 ** 30,
+    free_bytes: 320 * 2 ** 30,
+    objects: { place: "/var/lib/hangar/objects", bytes: 3 * 2 ** 20, count: 1 },
+  },
+};
 
-/** A quarter of an hour. */
-const [STEPS, STEP_MS] = [60, 15_000] as const;
-
-/** A platform as one finds it on a usual day. */
-export async function emulatedDay(): Promise<Emulated> {
-  // It ends about now: the metrics engine refuses samples of the future, by the real clock.
-  const emulator = await startPlatform({ port: 0, metrics: true, time: new Date(Date.now() - STEPS * STEP_MS) });
-  const { client } = emulator;
-  for (const [app_name, image, count] of [
-    ["shop", "registry.example.com/shop:42", 3],
-    ["worker", "registry.example.com/worker:7", 2],
-    ["docs", "hangar/hello", 1],
-  ] as const) {
-    const params = { app_name };
-    await client.call("POST /v1/apps", { body: { app_name, org_slug: "personal" } });
-    await client.call("POST /v1/apps/:app_name/ip_assignments", { params, body: { type: "shared_v4" } });
-    for (let n = 1; n <= count; n++) {
-      const config = {
-        image,
-        guest: { cpus: 1, memory_mb: 256 },
-        ...(app_name === "worker" ? {} : { services: SERVICES }),
-      };
-      const body = { name: `${app_name}-${n}`, config };
-      const machine = await client.call("POST /v1/apps/:app_name/machines", { params, body });
-      const one = { app_name, machine_id: machine.id };
-      await client.call("GET /v1/apps/:app_name/machines/:machine_id/wait", {
-        params: one,
-        query: { state: ["started"] },
-      });
-      if (app_name === "worker" && n === 2)
-        await client.call("POST /v1/apps/:app_name/machines/:machine_id/suspend", { params: one });
-    }
-  }
-  await releases(client);
-  await client.call("POST /v1/apps/:app_name/volumes", {
-    params: { app_name: "shop" },
-    body: { name: "data", size_gb: 10 },
-  });
-  // In steps of the sampling, each awaited, so that charts have lines.
-  const newest_s = async (): Promise<number> => {
-    const query = "max(timestamp(svc_instance_memory_mem_total))";
-    const url = `${emulator.base_url}/prometheus/personal/api/v1/query?nocache=1&time=${emulator.clock.now() / 1000}&query=${encodeURIComponent(query)}`;
-    const response = await fetch(url, { headers: { authorization: `Bearer ${emulator.token}` } });
-    const { data } = (await response.json()) as { data: { result: { value: [number, string] }[] } };
-    return Number(data.result[0]?.value[1] ?? 0);
-  };
-  for (let step = 0; step < STEPS; step++) {
-    const before = emulator.clock.now();
-    await emulator.clock.advance(STEP_MS);
-    await until("the samples of this step", async () => (await newest_s()) * 1000 > before - STEP_MS);
-  }
-  return {
-    base_url: emulator.base_url,
-    token: emulator.token,
-    now: () => emulator.clock.now(),
-    close: () => emulator.close(),
-  };
+async function withFacts(route: Route, facts: object): Promise<void> {
+  const response = await route.fetch();
+  await route.fulfill({ response, json: { ...((await response.json()) as object), ...facts } });
 }
 
-async function releases(client: Awaited<ReturnType<typeof startPlatform>>["client"]): Promise<void> {
-  for (const [tag, message, digit] of [
-    ["41", "new search", "4"],
-    ["42", "faster checkout", "8"],
-  ] as const) {
-    const params = { app_name: "shop" };
-    const image = `registry.example.com/shop:${tag}`;
-    const { version } = await client.call("POST /v1/apps/:app_name/releases", {
-      params,
-      body: { description: "deploy", message, definition: {}, image, image_digest: `sha256:${digit.repeat(64)}` },
-    });
-    await client.call("POST /v1/apps/:app_name/releases/:version", {
-      params: { ...params, version: String(version) },
-      body: { status: "complete" },
-    });
-  }
+/** A tab in which the pages of a variant are shown, one after the other. */
+export async function openScreens(
+  scope: Parameters<typeof visit>[0],
+  browser: Browser,
+  { day, newcomer }: Emulations,
+  options: Parameters<typeof visit>[3],
+  /** Evaluated in each page before it begins. */
+  script = "",
+): Promise<{ page(name: string): Promise<Page>; complaints(): string[] }> {
+  const tabs = new Map<Screen["as"], Awaited<ReturnType<typeof visit>>>();
+  return {
+    async page(name) {
+      const screen = PAGES[name];
+      if (!screen) throw new Error(`there is no page ${name}`);
+      const { base_url, token, now, ids } = screen.as === "newcomer" ? newcomer : day;
+      const signedIn = screen.as === "stranger" ? { base_url } : { base_url, token };
+      const known = tabs.get(screen.as);
+      const tab = known ?? (await visit(scope, browser, signedIn, { ...options, reducedMotion: "reduce" }));
+      tabs.set(screen.as, tab);
+      const { page } = tab;
+      if (!known) {
+        if (script !== "") await page.addInitScript(script);
+        for (const [url, facts] of Object.entries(BOX)) await page.route(url, (route) => withFacts(route, facts));
+      }
+      await page.clock.setSystemTime(now());
+      // A load of its own: nothing of the last page is left.
+      await page.goto("about:blank");
+      await page.goto(`${base_url}/#/${pathOf(screen, ids)}`);
+      await page.locator("main").getByText(screen.ready).filter({ visible: true }).first().waitFor();
+      await page.locator("[aria-busy=true], .loading").first().waitFor({ state: "detached" });
+      return page;
+    },
+    complaints: () => [...tabs.values()].flatMap(({ complaints }) => complaints),
+  };
 }
 
 /** The page as a picture in WebP. */
-export async function picture(
-  scope: Parameters<typeof visit>[0],
-  browser: Browser,
-  { base_url, token, now }: Emulated,
-  { name, variant }: { name: string; variant: Variant },
-): Promise<Buffer> {
-  const wanted = PAGES[name];
-  if (!wanted) throw new Error(`there is no page ${name}`);
-  const { page } = await visit(scope, browser, { base_url, token }, { ...VARIANTS[variant], reducedMotion: "reduce" });
-  await page.clock.setSystemTime(now());
-  await page.goto(`${base_url}/#/${wanted.path}`);
-  await page.getByText(wanted.ready).first().waitFor();
-  await page.locator("[aria-busy=true], .loading").first().waitFor({ state: "detached" });
+export async function picture(page: Page): Promise<Buffer> {
   const session = await page.context().newCDPSession(page);
-  const taken = async () => (await session.send("Page.captureScreenshot", { format: "webp", quality: 70 })).data;
+  const taken = async () => (await session.send("Page.captureScreenshot", { format: "webp", quality: 60 })).data;
   // Charts are drawn after their data has come: it is complete when two pictures are the same.
   let last = "";
   const settled = await until(
@@ -148,7 +156,7 @@ export async function picture(
     },
     { every_ms: 200 },
   );
-  await page.context().close();
+  await session.detach();
   return Buffer.from(settled, "base64");
 }
 

@@ -71,6 +71,16 @@ function Config({ readOnly }: { readOnly: boolean }): VNode {
   );
 }
 
+/** The labels that a message is grouped by: the end of its key. */
+function groupWords(key: string): string {
+  try {
+    const labels = JSON.parse(key.slice(key.lastIndexOf(":[") + 1)) as [string, string][];
+    return labels.map(([name, value]) => `${name}=${value}`).join(", ") || "all";
+  } catch {
+    return key;
+  }
+}
+
 function Messages(): VNode {
   const round = useRounds(EVERY_MS);
   const answer = useAnswer(
@@ -91,7 +101,7 @@ function Messages(): VNode {
                 badge(state),
                 code(receiver),
                 integration,
-                code(group),
+                code(groupWords(group)),
                 h(Ago, { ms: Date.parse(created_at) }),
                 span(plural(attempts, "attempt"), last_error ? span({ class: "why" }, ` ${last_error}`) : null),
               ],

@@ -51,6 +51,7 @@ export function Page(): VNode {
     state === "failed"
       ? h(Action, { name: "Let rejoin", work: act("recover", id) })
       : div(
+          { class: "actions" },
           cordoned
             ? h(Action, { name: "Uncordon", work: act("uncordon", id) })
             : h(Action, { name: "Drain", work: act("drain", id) }),

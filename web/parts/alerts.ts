@@ -55,6 +55,7 @@ export function FiringAlerts({ app_name }: { app_name: string | undefined }): VN
   const firing = answer.value?.alerts.filter(
     ({ state, silenced_by }) => state === "firing" && silenced_by.length === 0,
   );
+  if (!answer.value && answer.error === undefined) return p({ class: "loading offscreen", role: "status" }, "Loading…");
   if (!firing || firing.length === 0) return null;
   const more = firing.length > SHOWN ? `All ${firing.length} that fire` : "All alerts";
   return card(

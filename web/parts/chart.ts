@@ -11,6 +11,9 @@ import { figure } from "./format.ts";
 
 /** Colours that most people can distinguish, on light and dark. */
 const COLOURS = ["#0d9488", "#d97706", "#6366f1", "#db2777", "#65a30d", "#0284c7", "#a855f7", "#dc2626"];
+/** Height of a drawing. */
+const HEIGHT = 180;
+const POWERS = Array.from({ length: 51 }, (_, power) => 2 ** power);
 const LINES = 40;
 const LEGEND = 12;
 
@@ -49,7 +52,7 @@ function aligned(series: readonly Series[], { start, end, step }: Range): uPlot.
 }
 
 function options(props: Props, shown: readonly Series[], width: number): uPlot.Options {
-  const { format = figure, nameOf = ({ labels }) => seriesName(labels), height = 180 } = props;
+  const { format = figure, nameOf = ({ labels }) => seriesName(labels), height = HEIGHT } = props;
   const ink = isDark() ? "#9aa4b2" : "#556070";
   const grid = { stroke: isDark() ? "#ffffff14" : "#00000012", width: 1 };
   const axis = { stroke: ink, grid, ticks: { ...grid, size: 4 }, font: "11px system-ui, sans-serif" };
@@ -65,7 +68,13 @@ function options(props: Props, shown: readonly Series[], width: number): uPlot.O
     },
     axes: [
       { ...axis, size: 30, values: (_, ticks) => ticks.map((tick) => tickTime(tick, props.range)) },
-      { ...axis, size: 76, values: (_, ticks) => ticks.map((tick) => format(tick)) },
+      {
+        ...axis,
+        size: 76,
+        values: (_, ticks) => ticks.map((tick) => format(tick)),
+        // Round figures of bytes: 64 MiB and 128 MiB, not 95.4 MiB.
+        ...(format(2 ** 20).startsWith("1.0 MiB") ? { incrs: POWERS } : {}),
+      },
     ],
     series: [
       {},
@@ -113,7 +122,7 @@ export function Chart(props: Props): VNode {
       if (!over) plot = new Plot(options(props, shown, element.clientWidth), aligned(shown, props.range), element);
     });
     const observer = new ResizeObserver(() =>
-      plot?.setSize({ width: element.clientWidth, height: props.height ?? 180 }),
+      plot?.setSize({ width: element.clientWidth, height: props.height ?? HEIGHT }),
     );
     observer.observe(element);
     return () => {
@@ -127,7 +136,14 @@ export function Chart(props: Props): VNode {
     figcaption(props.title, props.more ?? null),
     props.series.length === 0
       ? p({ class: "dim nothing" }, "No data in this time.")
-      : div({ ref: holder, class: "canvas", role: "img", "aria-label": spoken(props) }),
+      : div({
+          ref: holder,
+          class: "canvas",
+          role: "img",
+          "aria-label": spoken(props),
+          // The drawing comes later than the rest: it takes the place that is kept for it.
+          style: { minHeight: `${props.height ?? HEIGHT}px` },
+        }),
     h(Legend, { ...props, shown }),
   );
 }
