@@ -30,7 +30,7 @@ export const NIGHT = new Set(
   replication-large replication-ltx replication-machines replication-overwritten replication-power replication-proxy
   replication-snapshot runc-abuse runc-kill runc-network runc-reboot runc-upgrade runs scale slow-bodies soak sqlite-attach store-backup
   store-damage store-faults store-powercut tutorial tutorials volumes-crash-points volumes-kill web-apps web-databases web-deploy
-  web-hostile web-hostile-streams web-large web-layout web-load web-pages web-screens`.split(/\s+/),
+  web-hostile web-hostile-streams web-large web-layout web-load web-machines web-pages web-screens`.split(/\s+/),
 );
 
 /** Fast at a push, long at night, and in no hurry: they get processes of their own then, beside the system tests. */
