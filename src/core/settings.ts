@@ -4,6 +4,7 @@ import { parseArgs } from "node:util";
 import { parse as parseToml } from "smol-toml";
 import { messageOf } from "./assert.ts";
 import { FLY_SETTINGS, type FlySetting, flySettings } from "./fly-settings.ts";
+import { type KeptLogs, keptLogs, LOG_SETTINGS } from "./log-settings.ts";
 import { type IoLimits, MACHINE_SETTINGS, machineIo } from "./machine-settings.ts";
 import { NETWORK_SETTINGS, type NetworkSetting, networkSettings } from "./network-settings.ts";
 import { PROXY_SETTINGS, type ProxySetting, proxySettings } from "./proxy-settings.ts";
@@ -80,10 +81,6 @@ export const SETTINGS = {
     default: "",
     words: "Encryption key of all secrets, base64 of 32 bytes; default: `master.key` in the data directory.",
   },
-  log_level: {
-    default: "info",
-    words: "Level of the log file in the data directory: `debug`, `info`, `warn` or `error`.",
-  },
   rate_limit: {
     default: "0",
     words: "Requests per second per token (burst: one second's worth); 0: no limit.",
@@ -124,6 +121,7 @@ export const SETTINGS = {
   objects_access_key: { default: "", words: "Access key of the object store." },
   objects_secret_key: { default: "", words: "Secret key of the object store; prefer the environment variable." },
   ...MACHINE_SETTINGS,
+  ...LOG_SETTINGS,
   ...PROXY_SETTINGS,
   ...NETWORK_SETTINGS,
   ...FLY_SETTINGS,
@@ -162,6 +160,7 @@ export interface Settings extends DatabaseSetting {
   driver: "auto" | "runc" | "sim";
   suspend: "auto" | "freeze";
   machine_io: IoLimits;
+  kept_logs: KeptLogs;
   role: Role;
   host: OwnHostSetting;
   metrics_url: string | undefined;
@@ -236,6 +235,7 @@ export function readSettings(args: readonly string[], env: Record<string, string
     driver: oneOf(given("driver"), "driver", ["auto", "runc", "sim"]),
     suspend: oneOf(given("suspend"), "suspend", ["auto", "freeze"]),
     machine_io: machineIo(given),
+    kept_logs: keptLogs(given),
     ...databaseSettings(given),
     role: roleOf(given),
     host: ownHost(given),

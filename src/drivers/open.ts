@@ -2,6 +2,7 @@
 import type { Cidr } from "#core/cidr.ts";
 import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
+import type { KeptLogs } from "#core/log-settings.ts";
 import type { IoLimits } from "#core/machine-settings.ts";
 import type { Settings } from "#core/settings.ts";
 import type { Fence } from "#hosts/fence.ts";
@@ -25,6 +26,7 @@ export interface DriverParts {
   /** The setting of that name. */
   suspend?: "auto" | "freeze";
   io_limits?: IoLimits;
+  kept_logs?: KeptLogs;
   /** Private networks span hosts. */
   routed?: boolean;
   /** The IPv4 block that other hosts have a route to. */

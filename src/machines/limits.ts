@@ -142,7 +142,7 @@ export const MACHINE_LIMITS = {
   /** Largest configured root disk, in GB. More: 400. */
   root_disk_gb: 512,
 
-  /** Time for which a destroyed machine can still be read. */
+  /** Time for which a destroyed machine can still be read; longer where `log_retention_days` is. */
   destroyed_kept_ms: 7 * DAY,
   purge_ms: 10 * MINUTE,
 } as const;

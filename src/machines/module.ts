@@ -45,6 +45,8 @@ export interface MachineModuleParts {
   /** Without it, mounts are stored as given and do not affect placement. */
   volumes?: VolumeFinder;
   ids?: Ids;
+  /** Time for which logs are kept. */
+  logs_kept_ms?: number;
   /** Set when several processes share one database. */
   shared?: {
     notifier: Notifier;
@@ -102,7 +104,7 @@ export class MachineModule {
       shared ? host_ids.includes(id) && shared.holds(id) : hosts.reachable(id);
     this.relocation = new Relocation({ store, writer, leases: this.leases, hosts, clock, log, volumes: parts.volumes });
     this.executor = new Executor({ host_ids, store, writer, driver, bus, clock, log, secrets, egress, reachable });
-    this.scheduler = new Scheduler({ host_ids, store, writer, bus, clock, log });
+    this.scheduler = new Scheduler({ host_ids, store, writer, bus, clock, log, logs_kept_ms: parts.logs_kept_ms });
     this.checks = new CheckRunner({ host_ids, store, writer, driver, bus, clock, log });
     const busy = (id: string): boolean => this.executor.busy(id);
     this.#orphans = shared && new OrphanCleanup({ host_ids, store, driver, bus, clock, log, busy });

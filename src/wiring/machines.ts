@@ -290,11 +290,11 @@ async function openModule(
   const leased = notifier && hosts.own.length > 0 ? { holds: () => duty?.holdsAll() ?? false } : undefined;
   const own = { ...here, sim: needs.emulated?.sim, enclosing: leased };
   const store = sqlMachineStore(database);
-  const { suspend, machine_io: io_limits } = settings;
+  const { suspend, machine_io: io_limits, kept_logs } = settings;
   const memory_key = sealer.derive("memory of suspended machines");
   const builder = openBuilder(settings, { images, choice, dir, clock, withNames: needs.withNames });
   const ports = builder?.ports(volumes, local_api) ?? { volumes, local_api };
-  const inside = { images: needs.images ?? images, ...ports, suspend, io_limits, memory_key };
+  const inside = { images: needs.images ?? images, ...ports, suspend, io_limits, kept_logs, memory_key };
   const opened = await openRuntime(settings, choice, { ...own, ...inside });
   const for_machines = builder?.around(opened) ?? opened;
   const driver = readinessDriver(needs.around?.(for_machines) ?? for_machines, needs.readiness);
@@ -328,6 +328,7 @@ async function openModule(
     driver: volumeMigratingDriver(duty?.driver ?? driver, volumes),
     secrets: (app_id) => secrets.reveal(app_id),
     egress: (app_id) => needs.appStore.egress(app_id),
+    logs_kept_ms: kept_logs.ms,
     ...(duty ? { shared: { notifier, holds: (id: string) => duty.holds(id) } } : {}),
   });
   const kept = { images, registry, hosts, hostStore, volumes, store, networks, channel };

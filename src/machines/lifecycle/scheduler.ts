@@ -17,6 +17,8 @@ interface SchedulerParts {
   bus: Bus<MachineUpdate>;
   clock: Clock;
   log: Log;
+  /** Time for which logs are kept; destroyed machines are kept as long. */
+  logs_kept_ms?: number | undefined;
 }
 
 /**
@@ -120,8 +122,8 @@ export class Scheduler {
 
   #purgeLater(): void {
     this.#timers.set("purge", MACHINE_LIMITS.purge_ms, () => {
-      const { store, clock, log } = this.#parts;
-      store.purge(clock.now() - MACHINE_LIMITS.destroyed_kept_ms).catch((error: unknown) => {
+      const { store, clock, log, logs_kept_ms = 0 } = this.#parts;
+      store.purge(clock.now() - Math.max(MACHINE_LIMITS.destroyed_kept_ms, logs_kept_ms)).catch((error: unknown) => {
         log.warn({ error }, "destroyed machines could not be forgotten");
       });
       this.#purgeLater();

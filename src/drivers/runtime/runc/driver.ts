@@ -1,6 +1,7 @@
 import type { Duplex } from "node:stream";
 import type { EgressPolicy } from "#core/egress-policy.ts";
 import { type ListenSocket, unreachableReason } from "#core/listening.ts";
+import { KEPT_LOGS } from "#core/log-settings.ts";
 import { NO_IO_LIMITS } from "#core/machine-settings.ts";
 import type { CheckConfig } from "#machines/config/config-schema.ts";
 import type {
@@ -63,8 +64,8 @@ export async function openRuncDriver(options: RuncOptions): Promise<RuntimeDrive
   void lxcfs.watch(() => rebindMachines(containers, lxcfs));
   const suspender = new Suspender(containers, (parts) => probeSuspend(options, parts), options.suspend);
   disks.open();
-  const keeper = new LogKeeper(layout, options.clock, options.log);
-  void keeper.run();
+  const keeper = new LogKeeper(layout, options.kept_logs ?? KEPT_LOGS, options);
+  keeper.run();
   return new RuncDriver({ containers, disks, keeper, suspender, lxcfs });
 }
 
@@ -104,8 +105,9 @@ class RuncDriver implements RuntimeDriver {
     return this.#containers.parts.images.resolve(image, org_id, signal);
   }
 
-  start(launch: Launch, signal: AbortSignal, extend?: () => void): Promise<Started> {
-    return this.#containers.start(launch, signal, extend);
+  async start(launch: Launch, signal: AbortSignal, extend?: () => void): Promise<Started> {
+    this.#keeper.started(launch.id, launch.org_id);
+    return await this.#containers.start(launch, signal, extend);
   }
 
   async stop(ref: Ref, how: StopOptions, signal: AbortSignal): Promise<Exit | undefined> {
@@ -157,7 +159,7 @@ class RuncDriver implements RuntimeDriver {
   }
 
   async logs(id: string, from: LogsFrom): Promise<LogPage> {
-    return await readLog(this.#containers.paths(id), from);
+    return await readLog(this.#containers.paths(id), from, this.#keeper.onDamage);
   }
 
   watchLogs(id: string, wake: () => void): () => void {
@@ -193,7 +195,7 @@ class RuncDriver implements RuntimeDriver {
   async close(): Promise<void> {
     this.#terminals.close();
     this.#connections.close();
-    this.#keeper.close();
+    await this.#keeper.close();
     this.#lxcfs.close();
     await this.#containers.close();
     await this.#disks.close();

@@ -8,7 +8,7 @@ import type { Launch } from "#machines/runtime/driver.ts";
 import type { ImageConfig } from "#machines/runtime/image-source.ts";
 import { tempDir } from "../../../../test/support.ts";
 import { bootFile } from "./boot-file.ts";
-import { parseLog } from "./logs/logs.ts";
+import { parseLog } from "./logs/parse.ts";
 import { processesOf } from "./processes.ts";
 import { preflight } from "./rootfs/preflight.ts";
 import { userOf } from "./rootfs/users.ts";

@@ -8,7 +8,7 @@ import type { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { suite, type TestContext, test } from "node:test";
 import { tempDir, until } from "../../../../test/support.ts";
-import { parseLog } from "./logs/logs.ts";
+import { parseLog } from "./logs/parse.ts";
 import { startOf } from "./process-table.ts";
 
 const MONITOR = join(import.meta.dirname, "native", process.arch, "monitor");

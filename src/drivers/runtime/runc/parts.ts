@@ -3,6 +3,7 @@ import type { Cidr } from "#core/cidr.ts";
 import type { Clock } from "#core/clock.ts";
 import { HostClaims } from "#core/host-claims.ts";
 import type { Log } from "#core/log.ts";
+import type { KeptLogs } from "#core/log-settings.ts";
 import { type IoLimits, NO_IO_LIMITS } from "#core/machine-settings.ts";
 import type { ImageSource } from "#machines/runtime/image-source.ts";
 import type { LocalApi } from "#machines/runtime/local-api.ts";
@@ -39,6 +40,7 @@ export interface RuncOptions {
   /** `freeze` never writes a machine's memory to disk, even with CRIU. */
   suspend?: "auto" | "freeze";
   io_limits?: IoLimits;
+  kept_logs?: KeptLogs;
   /** Receives the timings of each start. */
   onTimings?: (id: string, timings: Timings) => void;
   /** Private networks span hosts. */

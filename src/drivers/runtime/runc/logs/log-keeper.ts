@@ -1,7 +1,11 @@
-/** Rotates the logs of machines, and deletes those of destroyed ones after their retention. */
+/**
+ * Rotates the logs of machines, and seals what was rotated. A log that was rotated is sealed before it is replaced,
+ * unless its machine writes faster than that: then the monitor replaces it.
+ */
 import {
   closeSync,
   constants,
+  mkdirSync,
   openSync,
   readdirSync,
   renameSync,
@@ -10,38 +14,59 @@ import {
   writeFileSync,
   writeSync,
 } from "node:fs";
+import { open, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { messageOf } from "#core/assert.ts";
 import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
+import type { KeptLogs } from "#core/log-settings.ts";
 import { type Layout, pathsOf } from "../layout.ts";
 import { RUNC_LIMITS } from "../limits.ts";
+import { absent, LogFiles, sealedIn, sealedName } from "./files.ts";
+import { blocksOf } from "./parse.ts";
+import { LogBudget, OWNER, ownerOf } from "./retention.ts";
+import { seal } from "./sealed.ts";
 
 const LOOK_MS = 2000;
-/** Old logs are swept once in this many checks. */
+/** Logs are swept once in this many checks. */
 const SWEEP = 300;
 /** Marks the log of a destroyed machine; its age is the log's. */
 const DESTROYED = "destroyed";
 /** The monitor reopens the log when anything arrives on its pipe. */
 const REOPEN = "\n";
+/** A file that is being sealed; one that a kill left is overwritten. */
+const SEALING = "sealing";
 
 export class LogKeeper {
   readonly #layout: Layout;
+  readonly #kept: KeptLogs;
+  readonly #budget: LogBudget;
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #closing = new AbortController();
+  readonly #damaged = new Set<string>();
+  /** The last file that was sealed of each machine, so that it is not read again at each check. */
+  readonly #sealed = new Map<string, string>();
+  #running = Promise.resolve();
 
-  constructor(layout: Layout, clock: Clock, log: Log) {
+  constructor(layout: Layout, kept: KeptLogs, { clock, log }: { clock: Clock; log: Log }) {
     this.#layout = layout;
+    this.#kept = kept;
+    this.#budget = new LogBudget(layout.logs, kept);
     this.#clock = clock;
     this.#log = log;
   }
 
-  async run(): Promise<void> {
+  run(): void {
+    this.#running = this.#run();
+  }
+
+  async #run(): Promise<void> {
     const { signal } = this.#closing;
     for (let round = 0; !signal.aborted; round++) {
       try {
-        this.look();
-        if (round % SWEEP === 0) this.sweep();
+        if (round % SWEEP === 0) await this.sweep();
+        await this.look();
       } catch (error) {
         this.#log.warn({ error }, "log rotation of machines failed");
       }
@@ -49,40 +74,129 @@ export class LogKeeper {
     }
   }
 
-  close(): void {
+  async close(): Promise<void> {
     this.#closing.abort();
+    await this.#running;
   }
 
-  /** Rotates full logs. The monitor does so too, later, when we are not running. */
-  look(): void {
+  /** Said once per file. */
+  readonly onDamage = (file: string, error: unknown): void => {
+    if (this.#damaged.has(file)) return;
+    this.#damaged.add(file);
+    this.#log.warn({ error }, `the log ${file} is damaged; its readable parts are still read: ${messageOf(error)}`);
+  };
+
+  /** The organization whose budget a machine's logs count for. */
+  started(id: string, org_id: string): void {
+    const { logs } = pathsOf(this.#layout, id);
+    mkdirSync(logs, { recursive: true, mode: 0o700 });
+    writeFileSync(join(logs, OWNER), org_id, { mode: 0o600 });
+  }
+
+  /** Rotates full logs and seals rotated ones. The monitor rotates too, later, when we are not running. */
+  async look(): Promise<void> {
     for (const id of readdirSync(this.#layout.containers)) {
-      const paths = pathsOf(this.#layout, id);
-      const size = statSync(paths.log, { throwIfNoEntry: false })?.size ?? 0;
-      if (size < RUNC_LIMITS.log_bytes) continue;
-      renameSync(paths.log, `${paths.log}.1`);
-      tellMonitor(paths.control);
+      try {
+        await this.#lookAt(id);
+      } catch (error) {
+        this.#log.warn({ error, machine: id }, "the log of a machine could not be sealed");
+      }
     }
   }
 
+  async #lookAt(id: string): Promise<void> {
+    const { log, control } = pathsOf(this.#layout, id);
+    const { size, birthtimeMs } = statSync(log, { throwIfNoEntry: false }) ?? {};
+    // Without a log the monitor may still write to the one that was rotated.
+    if (size === undefined || birthtimeMs === undefined) return;
+    await this.#sealOnce(id, `${log}.1`);
+    const is_old = size > 0 && this.#clock.now() - birthtimeMs > RUNC_LIMITS.log_rotated_ms;
+    if (size < RUNC_LIMITS.log_bytes && !is_old) return;
+    renameSync(log, `${log}.1`);
+    tellMonitor(control);
+  }
+
+  /** The log is sealed as a whole later: readers may be about to read its end. */
   destroyed(id: string): void {
     const { logs } = pathsOf(this.#layout, id);
     if (statSync(logs, { throwIfNoEntry: false })) writeFileSync(join(logs, DESTROYED), "");
   }
 
-  /** Deletes logs of destroyed machines: old ones, and the oldest when there are too many. */
-  sweep(): void {
-    const now = this.#clock.now();
+  /** Deletes logs of destroyed machines when there are too many, seals the others, and applies age and budgets. */
+  async sweep(): Promise<void> {
     const removed = readdirSync(this.#layout.logs)
       .flatMap((id) => {
         const mark = statSync(join(this.#layout.logs, id, DESTROYED), { throwIfNoEntry: false });
         return mark ? [{ id, at: mark.mtimeMs }] : [];
       })
       .sort((a, b) => b.at - a.at);
-    const old = removed.filter(
-      ({ at }, index) => now - at > RUNC_LIMITS.logs_kept_ms || index >= RUNC_LIMITS.logs_kept_machines,
-    );
-    for (const { id } of old) rmSync(join(this.#layout.logs, id), { recursive: true, force: true });
+    const now = this.#clock.now();
+    for (const [index, { id, at }] of removed.entries()) {
+      const folder = join(this.#layout.logs, id);
+      const is_old = now - at > this.#kept.ms || index >= RUNC_LIMITS.logs_kept_machines;
+      this.#sealed.delete(id);
+      if (is_old) rmSync(folder, { recursive: true, force: true });
+      else if (now - at > RUNC_LIMITS.log_sealed_after_ms) await this.#sealDestroyed(id);
+    }
+    await this.#sweepSealed();
   }
+
+  async #sweepSealed(): Promise<void> {
+    const gone = await this.#budget.sweep(this.#clock.now());
+    if (gone > 0) this.#log.info({ bytes: gone }, "the oldest logs of machines were deleted, for age or budget");
+  }
+
+  async #sealDestroyed(id: string): Promise<void> {
+    const { log } = pathsOf(this.#layout, id);
+    for (const file of [`${log}.1`, log]) {
+      await this.#sealOnce(id, file);
+      await rm(file, { force: true });
+    }
+  }
+
+  /** Seals a file unless that was done; a kill in between leaves it as it was. */
+  async #sealOnce(id: string, file: string): Promise<void> {
+    const { logs } = pathsOf(this.#layout, id);
+    const { ino, birthtimeMs } = statSync(file, { throwIfNoEntry: false }) ?? {};
+    const known_as = `${ino} ${birthtimeMs}`;
+    if (ino === undefined || this.#sealed.get(id) === known_as) return;
+    const first = await firstOf(file);
+    const known = await sealedIn(logs);
+    if (first !== undefined && !known.some((sealed) => sealed.first === first)) {
+      const number = (known.at(-1)?.number ?? 0) + 1;
+      const bytes = await writeSealed(logs, file, { number, first });
+      if (this.#budget.add(await ownerOf(logs), bytes)) await this.#sweepSealed();
+    }
+    this.#sealed.set(id, known_as);
+  }
+}
+
+async function firstOf(file: string): Promise<string | undefined> {
+  await using files = await LogFiles.open({ logs: "", log: file }, () => {});
+  return files.all.at(-1)?.first;
+}
+
+async function writeSealed(folder: string, file: string, known: { number: number; first: string }): Promise<number> {
+  const raw = await readFile(file).catch(absent);
+  if (!raw) return 0;
+  const blocks = blocksOf(raw);
+  const min = blocks.map((block) => block.min).sort()[0];
+  const max = blocks
+    .map((block) => block.max)
+    .sort()
+    .at(-1);
+  if (min === undefined || max === undefined) return 0;
+  const fresh = join(folder, SEALING);
+  const bytes = await seal(raw, blocks);
+  {
+    await using handle = await open(fresh, "w", 0o600);
+    await handle.writeFile(bytes);
+    await handle.sync();
+  }
+  await rename(fresh, join(folder, sealedName({ ...known, min, max })));
+  await using handle = await open(folder);
+  await handle.sync();
+  return bytes.length;
 }
 
 function tellMonitor(pipe: string): void {

@@ -1,65 +1,20 @@
-/**
- * Reads the logs that monitors write: `log`, and the rotated `log.1` before it. A cursor is the file's inode number and
- * an offset; the number stays with the file at a rotation, so a reader finds its position again.
- */
-import { mkdirSync, statSync, watch } from "node:fs";
-import { type FileHandle, open } from "node:fs/promises";
+/** Reads a machine's log: its newest lines, or those after a place. A cursor is a file's first time and an offset. */
+import { mkdirSync, watch } from "node:fs";
 import { LOG_BEGIN, type LogLine, type LogPage, type LogsFrom } from "#machines/runtime/driver.ts";
 import type { MachinePaths } from "../layout.ts";
-import { RUNC_LIMITS } from "../limits.ts";
+import { type LogFile, LogFiles, type OnDamage, readAt } from "./files.ts";
+import { nanosOf, parseLog, stampOf } from "./parse.ts";
 
-type LogFiles = Pick<MachinePaths, "log" | "logs">;
-
-/** A log line: `2026-01-01T00:00:00.123456789+00:00 stdout F text`; P is part of a longer one. */
-const LINE = /^(\S+) (stdout|stderr) ([FP]) ?(.*)$/s;
-
-interface Parsed {
-  lines: LogLine[];
-  /** Bytes up to the last complete line. */
-  used: number;
-  /** Incomplete lines: a prompt, or the last output of a program. */
-  rest: LogLine[];
-}
-
-interface Pieces {
-  stdout: string;
-  stderr: string;
-  /** Timestamp of the newest one. */
-  timestamp: number;
-}
-
-/** Parses lines from a part of a file that begins at a line start. */
-export function parseLog(bytes: Buffer): Parsed {
-  const pieces: Pieces = { stdout: "", stderr: "", timestamp: 0 };
-  const lines: LogLine[] = [];
-  let used = 0;
-  for (let at = 0, end = bytes.indexOf(10); end >= 0; end = bytes.indexOf(10, at)) {
-    const line = takeLine(bytes.toString("utf8", at, end), pieces);
-    if (line) lines.push(line);
-    at = end + 1;
-    if (pieces.stdout + pieces.stderr === "") used = at;
-  }
-  const { timestamp } = pieces;
-  const rest = (["stdout", "stderr"] as const).flatMap((stream) =>
-    pieces[stream] ? [{ timestamp, stream, message: pieces[stream] }] : [],
-  );
-  return { lines, used, rest };
-}
-
-function takeLine(text: string, pieces: Pieces): LogLine | undefined {
-  const [, time = "", stream, kind, piece = ""] = LINE.exec(text) ?? [];
-  if (stream !== "stdout" && stream !== "stderr") return undefined;
-  // Terminals end lines with CR LF.
-  const message = pieces[stream] + (kind === "F" && piece.endsWith("\r") ? piece.slice(0, -1) : piece);
-  const complete = kind === "F" || message.length >= RUNC_LIMITS.log_line_chars;
-  pieces[stream] = complete ? "" : message;
-  pieces.timestamp = Date.parse(time);
-  return complete ? { timestamp: pieces.timestamp, stream, message } : undefined;
-}
-
-export async function readLog(files: LogFiles, from: LogsFrom): Promise<LogPage> {
+export async function readLog(
+  paths: Pick<MachinePaths, "log" | "logs">,
+  from: LogsFrom,
+  onDamage: OnDamage,
+): Promise<LogPage> {
+  await using files = await LogFiles.open(paths, onDamage);
   return "cursor" in from ? await readOn(files, from.cursor) : await readNewest(files, from);
 }
+
+const BEGIN = "0:0";
 
 interface Newest {
   tail: number;
@@ -67,27 +22,42 @@ interface Newest {
   until?: number;
 }
 
-async function readNewest({ log }: LogFiles, { tail, since = 0, until = Infinity }: Newest): Promise<LogPage> {
+async function readNewest(files: LogFiles, { tail, since = 0, until = Infinity }: Newest): Promise<LogPage> {
   let lines: LogLine[] = [];
-  let cursor = "0:0";
-  for (const file of [log, `${log}.1`]) {
-    await using handle = await openIfThere(file);
-    if (!handle) continue;
-    const { ino, size } = await handle.stat();
-    const { lines: found, end } = await newestIn(handle, size, { tail: tail - lines.length, until });
-    if (file === log) cursor = `${ino}:${end}`;
+  let cursor = BEGIN;
+  const oldest = nanosOf(stampOf(since));
+  for (const file of files.all.toReversed()) {
+    const is_newest = file === files.all.at(-1);
+    if (!is_newest && (lines.length >= tail || file.max < oldest)) break;
+    const { lines: found, end } = await newestIn(files, file, { tail: tail - lines.length, until });
+    if (is_newest) cursor = `${file.first}:${end}`;
     lines = [...found, ...lines];
-    if (lines.length >= tail) break;
   }
   const recent = lines.filter(({ timestamp }) => timestamp >= since);
   return { lines: tail > 0 ? recent.slice(-tail) : [], cursor };
 }
 
+type Wanted = Required<Omit<Newest, "since">>;
+
+async function newestIn(files: LogFiles, file: LogFile, wanted: Wanted): Promise<{ lines: LogLine[]; end: number }> {
+  if (file.raw) return await newestInRaw(file.raw, wanted);
+  const blocks = await files.blocks(file);
+  let lines: LogLine[] = [];
+  for (const block of blocks.toReversed()) {
+    if (lines.length >= wanted.tail) break;
+    const found = parseLog(await files.read(file, block)).lines.filter(({ timestamp }) => timestamp < wanted.until);
+    lines = [...found, ...lines];
+  }
+  const last = blocks.at(-1);
+  return { lines: lines.slice(-Math.max(wanted.tail, 0)), end: last ? last.from + last.length : 0 };
+}
+
+const PAGE_BYTES = 1024 * 1024;
+
 /** Reads backwards from the end, doubling the size, until there are enough lines. */
-async function newestIn(
-  handle: FileHandle,
-  size: number,
-  { tail, until }: Required<Omit<Newest, "since">>,
+async function newestInRaw(
+  { handle, size }: NonNullable<LogFile["raw"]>,
+  { tail, until }: Wanted,
 ): Promise<{ lines: LogLine[]; end: number }> {
   for (let length = PAGE_BYTES / 16; ; length *= 4) {
     const from = Math.max(0, size - length);
@@ -101,49 +71,50 @@ async function newestIn(
   }
 }
 
-const PAGE_BYTES = 1024 * 1024;
-
-async function readOn({ log }: LogFiles, cursor: string): Promise<LogPage> {
-  const [ino, offset] = cursor.split(":").map(Number);
-  const [current, before] = [inodeOf(log), inodeOf(`${log}.1`)];
-  if (before !== undefined && (ino === before || cursor === LOG_BEGIN)) {
-    const rest = await pageOf(`${log}.1`, offset ?? 0);
-    if (rest.lines.length > 0) return rest;
+async function readOn(files: LogFiles, cursor: string): Promise<LogPage> {
+  const { all } = files;
+  const [first = "0", place = "0"] = (cursor === LOG_BEGIN ? BEGIN : cursor).split(":");
+  const known = all.findIndex((file) => file.first === first);
+  // A file that was deleted meanwhile is skipped.
+  const begin = known >= 0 ? known : all.findIndex((file) => file.first > first.padStart(19, "0"));
+  if (begin < 0) return { lines: [], cursor: cursor === LOG_BEGIN ? BEGIN : cursor };
+  let page: LogPage = { lines: [], cursor };
+  for (const [index, file] of all.slice(begin).entries()) {
+    const { lines, end } = await pageOf(files, file, index === 0 && known >= 0 ? Number(place) : 0);
+    page = { lines, cursor: `${file.first}:${end}` };
+    if (lines.length > 0) break;
   }
-  // The file was rotated, perhaps twice; this is what followed.
-  return await pageOf(log, ino === current ? (offset ?? 0) : 0);
+  return page;
 }
 
-async function pageOf(file: string, offset: number): Promise<LogPage> {
-  await using handle = await openIfThere(file);
-  if (!handle) return { lines: [], cursor: "0:0" };
-  const { ino, size } = await handle.stat();
+async function pageOf(files: LogFiles, file: LogFile, offset: number): Promise<{ lines: LogLine[]; end: number }> {
+  if (!file.raw) return await pageOfSealed(files, file, offset);
+  const { handle, size } = file.raw;
   // The file was truncated.
   const from = offset > size ? 0 : offset;
   const bytes = await readAt(handle, from, Math.min(size - from, PAGE_BYTES));
   const { lines, used } = parseLog(bytes);
-  return { lines, cursor: `${ino}:${from + (used === 0 && bytes.length === PAGE_BYTES ? PAGE_BYTES : used)}` };
+  return { lines, end: from + (used === 0 && bytes.length === PAGE_BYTES ? PAGE_BYTES : used) };
 }
 
-async function readAt(handle: FileHandle, at: number, length: number): Promise<Buffer> {
-  const bytes = Buffer.alloc(length);
-  const { bytesRead } = await handle.read(bytes, 0, length, at);
-  return bytes.subarray(0, bytesRead);
-}
-
-async function openIfThere(file: string): Promise<FileHandle | undefined> {
-  try {
-    return await open(file, "r");
-  } catch (thrown) {
-    if ((thrown as NodeJS.ErrnoException).code === "ENOENT") return undefined;
-    throw thrown;
+async function pageOfSealed(
+  files: LogFiles,
+  file: LogFile,
+  offset: number,
+): Promise<{ lines: LogLine[]; end: number }> {
+  let end = offset;
+  for (const block of await files.blocks(file)) {
+    if (block.from + block.length <= offset) continue;
+    const bytes = await files.read(file, block);
+    const { lines } = parseLog(bytes.subarray(Math.max(0, offset - block.from)));
+    end = block.from + block.length;
+    if (lines.length > 0) return { lines, end };
   }
+  return { lines: [], end };
 }
-
-const inodeOf = (file: string): number | undefined => statSync(file, { throwIfNoEntry: false })?.ino;
 
 /** Calls `wake` when the log grows. */
-export function watchLog({ logs }: LogFiles, wake: () => void): () => void {
+export function watchLog({ logs }: Pick<MachinePaths, "logs">, wake: () => void): () => void {
   mkdirSync(logs, { recursive: true, mode: 0o700 });
   const watcher = watch(logs, { persistent: false }, wake);
   // The directory may be removed; then there is nothing more to report.

@@ -1,0 +1,131 @@
+/**
+ * The files of a machine's log, oldest first: sealed ones, then `log.1`, then `log`, which the monitor writes. A file is
+ * identified by the time of its first line, and keeps that when it is renamed and sealed; so do places in it, which
+ * count bytes as they were written.
+ */
+import { type FileHandle, open, readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { type Block, blocksOf, nanosOf, stampAt } from "./parse.ts";
+import { DamagedLog, readBlock, readIndex, type SealedBlock } from "./sealed.ts";
+
+export interface LogFile {
+  path: string;
+  /** Nanoseconds of the first line. */
+  first: string;
+  /** Nanoseconds of the oldest and the newest line; of a file that is not sealed, of its first and last. */
+  min: string;
+  max: string;
+  raw?: { handle: FileHandle; size: number };
+}
+
+export type OnDamage = (file: string, error: unknown) => void;
+
+/** A sealed log's name: its number, then the times of its first, oldest and newest line. */
+const SEALED = /^(\d{8})\.(\d{19})\.(\d{19})\.(\d{19})\.zst$/;
+
+export interface SealedName {
+  name: string;
+  number: number;
+  first: string;
+  min: string;
+  max: string;
+}
+
+export function readSealedName(name: string): SealedName | undefined {
+  const [, number, first = "", min = "", max = ""] = SEALED.exec(name) ?? [];
+  return number === undefined ? undefined : { name, number: Number(number), first, min, max };
+}
+
+export const sealedName = ({ number, first, min, max }: Omit<SealedName, "name">): string =>
+  `${String(number).padStart(8, "0")}.${first}.${min}.${max}.zst`;
+
+/** The sealed logs in a folder, oldest first. */
+export async function sealedIn(folder: string): Promise<SealedName[]> {
+  const names = await readdir(folder).catch(absent);
+  return (names ?? []).flatMap((name) => readSealedName(name) ?? []).sort((a, b) => a.number - b.number);
+}
+
+export class LogFiles {
+  readonly all: readonly LogFile[];
+  readonly #onDamage: OnDamage;
+
+  private constructor(all: readonly LogFile[], onDamage: OnDamage) {
+    this.all = all;
+    this.#onDamage = onDamage;
+  }
+
+  /** Files are opened from the newest to the oldest: one that is renamed or sealed meanwhile is found again, once. */
+  static async open({ logs, log }: { logs: string; log: string }, onDamage: OnDamage): Promise<LogFiles> {
+    const found = [await openRaw(log), await openRaw(`${log}.1`)].filter((file) => file !== undefined);
+    const sealed = (await sealedIn(logs)).filter(({ first }) => found.every((file) => file.first !== first));
+    const raw = found.filter((file, at) => found.findIndex(({ first }) => first === file.first) === at);
+    for (const file of found) if (!raw.includes(file)) await file.raw?.handle.close();
+    const older = sealed.map(({ name, first, min, max }) => ({ path: join(logs, name), first, min, max }));
+    return new LogFiles([...older, ...raw.reverse()], onDamage);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const { raw } of this.all) await raw?.handle.close();
+  }
+
+  /** The blocks of a file; none when it is damaged, or deleted meanwhile. */
+  async blocks(file: LogFile): Promise<Block[]> {
+    if (file.raw) return blocksOf(await readAt(file.raw.handle, 0, file.raw.size));
+    return (await this.#inside(file, readIndex)) ?? [];
+  }
+
+  /** A block's bytes; none when it is damaged. */
+  async read(file: LogFile, block: Block): Promise<Buffer> {
+    if (file.raw) return await readAt(file.raw.handle, block.from, block.length);
+    return (await this.#inside(file, (handle) => readBlock(handle, block as SealedBlock))) ?? Buffer.alloc(0);
+  }
+
+  async #inside<T>({ path }: LogFile, work: (handle: FileHandle) => Promise<T>): Promise<T | undefined> {
+    await using handle = await open(path).catch(absent);
+    if (!handle) return undefined;
+    try {
+      return await work(handle);
+    } catch (error) {
+      if (!(error instanceof DamagedLog)) throw error;
+      this.#onDamage(path, error);
+      return undefined;
+    }
+  }
+}
+
+/** How far to look for a line at the beginning and at the end of a file: more than the longest one. */
+const EDGE_BYTES = 32 * 1024;
+
+async function openRaw(path: string): Promise<LogFile | undefined> {
+  const handle = await open(path).catch(absent);
+  if (!handle) return undefined;
+  const { size } = await handle.stat();
+  const first = stamps(await readAt(handle, 0, Math.min(size, EDGE_BYTES))).next().value;
+  if (first === undefined) {
+    await handle.close();
+    return undefined;
+  }
+  const end = Math.max(0, size - EDGE_BYTES);
+  const last = [...stamps(await readAt(handle, end, size - end))].at(-1) ?? first;
+  const [min, max] = first < last ? [first, last] : [last, first];
+  return { path, first: nanosOf(first), min: nanosOf(min), max: nanosOf(max), raw: { handle, size } };
+}
+
+/** The times of complete lines that begin here, or after the first line end. */
+function* stamps(bytes: Buffer): Generator<string, undefined> {
+  for (let at = 0, end = bytes.indexOf(10); end >= 0; end = bytes.indexOf(10, at)) {
+    const stamp = stampAt(bytes, at);
+    at = end + 1;
+    if (stamp !== undefined) yield stamp;
+  }
+}
+
+export async function readAt(handle: FileHandle, at: number, length: number): Promise<Buffer> {
+  const bytes = Buffer.alloc(length);
+  const { bytesRead } = await handle.read(bytes, 0, length, at);
+  return bytes.subarray(0, bytesRead);
+}
+
+export function absent(thrown: unknown): undefined {
+  if ((thrown as NodeJS.ErrnoException).code !== "ENOENT") throw thrown;
+}

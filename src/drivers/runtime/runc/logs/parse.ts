@@ -1,0 +1,150 @@
+/** Log lines as monitors write them: `2026-01-01T00:00:00.123456789+00:00 stdout F text`; P is part of a longer one. */
+import type { LogLine } from "#machines/runtime/driver.ts";
+import { RUNC_LIMITS } from "../limits.ts";
+
+const LINE = /^(\S+) (stdout|stderr) ([FP]) ?(.*)$/s;
+const STAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}\+00:00$/;
+/** Length of the time at the beginning of a line. */
+const STAMP_CHARS = 35;
+/** Where the letter is that tells stdout from stderr, and where a line's kind is. */
+const STREAM_AT = STAMP_CHARS + 4;
+const KIND_AT = STAMP_CHARS + 8;
+
+interface Pieces {
+  stdout: string;
+  stderr: string;
+}
+
+export interface StampedLine extends LogLine {
+  /** As written: these sort like the times. */
+  stamp: string;
+}
+
+/** Joins the parts of long lines. */
+export class LineReader {
+  readonly #pieces: Pieces = { stdout: "", stderr: "" };
+  #timestamp = 0;
+
+  /** A line from one of the file, when it is complete. */
+  take(text: string): StampedLine | undefined {
+    const [, stamp = "", stream, kind, piece = ""] = LINE.exec(text) ?? [];
+    if (stream !== "stdout" && stream !== "stderr") return undefined;
+    const pieces = this.#pieces;
+    // Terminals end lines with CR LF.
+    const message = pieces[stream] + (kind === "F" && piece.endsWith("\r") ? piece.slice(0, -1) : piece);
+    const complete = kind === "F" || message.length >= RUNC_LIMITS.log_line_chars;
+    pieces[stream] = complete ? "" : message;
+    this.#timestamp = Date.parse(stamp);
+    return complete ? { timestamp: this.#timestamp, stream, message, stamp } : undefined;
+  }
+
+  /** Whether a line of either stream has begun. */
+  get is_within(): boolean {
+    return this.#pieces.stdout !== "" || this.#pieces.stderr !== "";
+  }
+
+  /** Incomplete lines: a prompt, or the last output of a program. */
+  rest(): LogLine[] {
+    return (["stdout", "stderr"] as const).flatMap((stream) =>
+      this.#pieces[stream] ? [{ timestamp: this.#timestamp, stream, message: this.#pieces[stream] }] : [],
+    );
+  }
+}
+
+interface Parsed {
+  lines: LogLine[];
+  /** Bytes up to the last complete line. */
+  used: number;
+  rest: LogLine[];
+}
+
+/** Parses lines from a part of a file that begins at a line start. */
+export function parseLog(bytes: Buffer): Parsed {
+  const reader = new LineReader();
+  const lines: LogLine[] = [];
+  let used = 0;
+  for (let at = 0, end = bytes.indexOf(10); end >= 0; end = bytes.indexOf(10, at)) {
+    const line = reader.take(bytes.toString("utf8", at, end));
+    if (line) lines.push({ timestamp: line.timestamp, stream: line.stream, message: line.message });
+    at = end + 1;
+    if (!reader.is_within) used = at;
+  }
+  return { lines, used, rest: reader.rest() };
+}
+
+/** The time of the line that begins here; undefined when none does. */
+export function stampAt(bytes: Buffer, at: number): string | undefined {
+  const stamp = bytes.toString("latin1", at, at + STAMP_CHARS);
+  return STAMP.test(stamp) ? stamp : undefined;
+}
+
+/** Nanoseconds since 1970, in 19 digits: these sort like the times. */
+export const nanosOf = (stamp: string): string =>
+  String(Date.parse(`${stamp.slice(0, 23)}Z`) || 0).padStart(13, "0") + stamp.slice(23, 29);
+
+/** The stamp of a time in milliseconds. */
+export const stampOf = (ms: number): string => `${new Date(ms).toISOString().slice(0, 23)}000000+00:00`;
+
+/** A part of a log that can be read by itself: no line goes on beyond its end, unless it is longer than `LONGEST`. */
+export interface Block {
+  from: number;
+  length: number;
+  /** Nanoseconds of its oldest and newest line. */
+  min: string;
+  max: string;
+}
+
+/** Blocks are the unit of compression and of searches: small enough to skip most of a log, large enough to compress. */
+const BLOCK_BYTES = 256 * 1024;
+const LONGEST = 4 * BLOCK_BYTES;
+const PART = "P".charCodeAt(0);
+const STDOUT = "o".charCodeAt(0);
+
+/** The blocks of a log. Those of a beginning of it are the same, except for the last one. */
+export function blocksOf(bytes: Buffer): Block[] {
+  const cutter = new BlockCutter();
+  for (let at = 0, end = bytes.indexOf(10); end >= 0; end = bytes.indexOf(10, at)) {
+    cutter.line(bytes, at, end);
+    at = end + 1;
+  }
+  cutter.cut();
+  return cutter.blocks;
+}
+
+class BlockCutter {
+  readonly blocks: Block[] = [];
+  /** Characters of a line that has begun. */
+  readonly #within = { stdout: 0, stderr: 0 };
+  #from = 0;
+  #end = 0;
+  #min = "";
+  #max = "";
+
+  line(bytes: Buffer, at: number, end: number): void {
+    const stamp = stampAt(bytes, at);
+    if (stamp !== undefined) {
+      if (this.#min === "" || stamp < this.#min) this.#min = stamp;
+      if (stamp > this.#max) this.#max = stamp;
+      const stream = bytes[at + STREAM_AT] === STDOUT ? "stdout" : "stderr";
+      const goes_on = bytes[at + KIND_AT] === PART;
+      this.#within[stream] = goes_on ? partOf(this.#within[stream], bytes.subarray(at + KIND_AT + 2, end)) : 0;
+    }
+    this.#end = end + 1;
+    const length = this.#end - this.#from;
+    const { stdout, stderr } = this.#within;
+    if ((length >= BLOCK_BYTES && stdout + stderr === 0) || length >= LONGEST) this.cut();
+  }
+
+  cut(): void {
+    const length = this.#end - this.#from;
+    if (length > 0 && this.#min !== "")
+      this.blocks.push({ from: this.#from, length, min: nanosOf(this.#min), max: nanosOf(this.#max) });
+    [this.#from, this.#min, this.#max] = [this.#end, "", ""];
+  }
+}
+
+/** Characters of a line that goes on: none when it is so long that it is complete, as in `LineReader`. */
+function partOf(before: number, piece: Buffer): number {
+  const chars = before + piece.toString().length;
+  return chars >= RUNC_LIMITS.log_line_chars ? 0 : chars;
+}

@@ -1,0 +1,89 @@
+/** Deletes sealed logs: those past their age, and the oldest of organizations that have more than their budget. */
+import { readdir, readFile, rm, stat } from "node:fs/promises";
+import { join } from "node:path";
+import type { KeptLogs } from "#core/log-settings.ts";
+import { absent, sealedIn } from "./files.ts";
+
+/** In a machine's log folder: its organization. */
+export const OWNER = "owner";
+/** Deletes a little more than it must, so that it need not be done for each file. */
+const TO = 0.95;
+
+interface SealedLog {
+  path: string;
+  size: number;
+  max: string;
+}
+
+export async function ownerOf(folder: string): Promise<string> {
+  return (await readFile(join(folder, OWNER), "utf8").catch(absent)) ?? "";
+}
+
+/** Bytes of each organization's sealed logs on this host. */
+export class LogBudget {
+  readonly #folder: string;
+  readonly #kept: KeptLogs;
+  readonly #bytes = new Map<string, number>();
+
+  constructor(folder: string, kept: KeptLogs) {
+    this.#folder = folder;
+    this.#kept = kept;
+  }
+
+  /** Counts a new sealed log; true when there is too much now. */
+  add(org_id: string, bytes: number): boolean {
+    const own = (this.#bytes.get(org_id) ?? 0) + bytes;
+    this.#bytes.set(org_id, own);
+    return own > this.#kept.org_bytes || sum(this.#bytes.values()) > this.#kept.host_bytes;
+  }
+
+  /** Counts anew and deletes what is too much; returns the deleted bytes. */
+  async sweep(now: number): Promise<number> {
+    const orgs = await this.#read();
+    const before = `${now - this.#kept.ms}000000`;
+    let gone = 0;
+    const drop = async (logs: SealedLog[]): Promise<void> => {
+      const log = logs.shift();
+      if (log) await rm(log.path, { force: true });
+      gone += log?.size ?? 0;
+    };
+    for (const logs of orgs.values()) {
+      while (logs[0] !== undefined && logs[0].max < before) await drop(logs);
+      if (bytesOf(logs) <= this.#kept.org_bytes) continue;
+      while (bytesOf(logs) > this.#kept.org_bytes * TO) await drop(logs);
+    }
+    const total = (): number => sum([...orgs.values()].map(bytesOf));
+    if (total() > this.#kept.host_bytes) {
+      // Whoever has the most gives first: an organization's flood does not delete the logs of others.
+      while (total() > this.#kept.host_bytes * TO) await drop(largest([...orgs.values()]));
+    }
+    this.#bytes.clear();
+    for (const [org_id, logs] of orgs) this.#bytes.set(org_id, bytesOf(logs));
+    return gone;
+  }
+
+  /** All sealed logs by organization, the oldest first. */
+  async #read(): Promise<Map<string, SealedLog[]>> {
+    const orgs = new Map<string, SealedLog[]>();
+    for (const id of await readdir(this.#folder)) {
+      const folder = join(this.#folder, id);
+      const found = await sealedIn(folder).catch(() => []);
+      if (found.length === 0) continue;
+      const owner = await ownerOf(folder);
+      const logs = orgs.get(owner) ?? [];
+      orgs.set(owner, logs);
+      for (const { name, max } of found) {
+        const path = join(folder, name);
+        const size = (await stat(path).catch(absent))?.size ?? 0;
+        logs.push({ path, size, max });
+      }
+    }
+    for (const logs of orgs.values()) logs.sort((a, b) => (a.max < b.max ? -1 : 1));
+    return orgs;
+  }
+}
+
+const sum = (all: Iterable<number>): number => [...all].reduce((total, each) => total + each, 0);
+const bytesOf = (logs: readonly SealedLog[]): number => sum(logs.map(({ size }) => size));
+const largest = (all: SealedLog[][]): SealedLog[] =>
+  all.reduce((most, each) => (bytesOf(each) > bytesOf(most) ? each : most), []);
