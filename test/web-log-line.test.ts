@@ -1,7 +1,8 @@
 /** Log lines as the dashboard reads them: levels and fields as common libraries write them, and filters. */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
-import { matches, readLine } from "../web/parts/log-line.ts";
+import { readLine } from "#client/log-line.ts";
+import { matches } from "../web/parts/log-line.ts";
 
 const read = (message: string) => readLine({ timestamp: 1, stream: "stdout", message });
 

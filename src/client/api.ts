@@ -618,19 +618,19 @@ export interface Api {
     body: undefined;
     answer: { events: ({ id: string; type: string; status: string; source: string; timestamp: number; request?: Record<string, unknown> | undefined; cursor: number; app_name: string; machine_id: string; machine_name: string; instance_id: string })[]; cursor: number; next_cursor?: string | undefined };
   };
-  /** The newest lines a machine wrote, oldest first. */
+  /** The newest lines a machine wrote, oldest first; or a search. */
   "GET /v1/apps/:app_name/machines/:machine_id/logs": {
     params: { app_name: string; machine_id: string };
-    query: { tail?: number | undefined; since?: string | undefined; follow?: boolean | undefined };
+    query: { tail?: number | undefined; since?: string | undefined; until?: string | undefined; search?: string | undefined; level?: "error" | "warn" | "info" | "debug" | undefined; field?: string[] | undefined; order?: "newest" | "oldest" | undefined; limit?: number | undefined; cursor?: string | undefined; follow?: boolean | undefined };
     body: undefined;
-    answer: { lines: ({ timestamp: number; stream: string; message: string })[] };
+    answer: { lines: ({ timestamp: number; stream: string; message: string })[]; cursor?: string | undefined; stopped?: "time" | "bytes" | undefined; damaged?: string[] | undefined; away?: ({ host_id: string; reason: string })[] | undefined };
   };
-  /** The newest lines of all machines of an app, by time. */
+  /** The newest lines of all machines of an app, by time; or a search. */
   "GET /v1/apps/:app_name/logs": {
     params: { app_name: string };
-    query: { tail?: number | undefined; since?: string | undefined; follow?: boolean | undefined };
+    query: { tail?: number | undefined; since?: string | undefined; until?: string | undefined; search?: string | undefined; level?: "error" | "warn" | "info" | "debug" | undefined; field?: string[] | undefined; order?: "newest" | "oldest" | undefined; limit?: number | undefined; cursor?: string | undefined; follow?: boolean | undefined; machine?: string | undefined };
     body: undefined;
-    answer: { lines: ({ timestamp: number; stream: string; message: string; machine_id: string; machine_name: string })[] };
+    answer: { lines: ({ timestamp: number; stream: string; message: string; machine_id: string; machine_name: string })[]; cursor?: string | undefined; stopped?: "time" | "bytes" | undefined; damaged?: string[] | undefined; away?: ({ host_id: string; reason: string })[] | undefined };
   };
   /** List an app's runs of one-off tasks, schedules and release commands, the newest first. */
   "GET /v1/apps/:app_name/runs": {

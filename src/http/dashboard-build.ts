@@ -38,6 +38,8 @@ const PACKAGES: Record<string, { from: string; to: string }> = {
   uplot: { from: fileURLToPath(import.meta.resolve("uplot/dist/uPlot.esm.js")), to: "lib/uplot.js" },
   "#client/client.ts": { from: join(CLIENT, "client.ts"), to: "lib/client.js" },
   "#client/list-fields.ts": { from: join(CLIENT, "list-fields.ts"), to: "lib/list-fields.js" },
+  "#client/log-line.ts": { from: join(CLIENT, "log-line.ts"), to: "lib/log-line.js" },
+  "#core/log-line.ts": { from: join(CLIENT, "../core/log-line.ts"), to: "lib/log-line-core.js" },
   "#client/terminal.ts": { from: join(CLIENT, "terminal.ts"), to: "lib/terminal.js" },
 };
 

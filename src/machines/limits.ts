@@ -122,6 +122,16 @@ export const MACHINE_LIMITS = {
   logs_page: 10_000,
   /** Machines whose logs are read together; of a larger app, the most recently changed ones. */
   logs_machines: 200,
+  /** Machines whose logs are searched together; of a larger app, the most recently changed ones. */
+  logs_search_machines: 500,
+  /** Text that one request of a search reads on each host. Past it: it answers with what it found and a cursor. */
+  logs_search_bytes: 256 * 1024 * 1024,
+  /** Time that one request of a search takes on each host. Past it: the same. */
+  logs_search_ms: 4 * SECOND,
+  /** Searches of one organization at a time in one process of the platform. One more: 503 `overloaded`. */
+  logs_searches: 4,
+  /** Searches oldest first leave out newer lines than this, which other machines may still precede. */
+  logs_settle_ms: SECOND,
   /** Poll interval of followed logs, in case a notification was lost. */
   logs_look_ms: 2 * SECOND,
 

@@ -1,6 +1,8 @@
 /** Lines that machines write, as they write them: of one machine, or of all machines of an app. */
+
 import type { VNode } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { LEVELS, type Line, readLine, textOf } from "#client/log-line.ts";
 import { useCell } from "../cell.ts";
 import { oncePerFrame } from "../frame.ts";
 import { a, button, code, dd, div, dl, dt, h, input, option, section, select, span } from "../html.ts";
@@ -8,7 +10,7 @@ import { place, remember, to } from "../router.ts";
 import { session } from "../session.ts";
 import { empty, problem } from "./basics.ts";
 import { clockTime, plural } from "./format.ts";
-import { LEVELS, type Line, matches, readLine, textOf } from "./log-line.ts";
+import { matches } from "./log-line.ts";
 
 interface Source {
   app_name: string;

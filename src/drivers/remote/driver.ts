@@ -2,6 +2,7 @@ import type { Clock } from "#core/clock.ts";
 import { fail } from "#core/errors.ts";
 import type { CallHandlers, Channel, StreamHandlers } from "#hosts/channel.ts";
 import type { HostService } from "#hosts/service.ts";
+import type { LogFound, LogSearch } from "#machines/logs/search.ts";
 import type {
   Exec,
   ExecResult,
@@ -18,7 +19,7 @@ import { relayTunnel, remoteConnection } from "#machines/runtime/tunnels.ts";
 import type { MachineStore } from "#machines/store.ts";
 
 /** Driver calls that are forwarded to a machine's host. All others are made by the executor of that host. */
-const INSIDE = ["signal", "exec", "terminal", "connect", "ps", "listening", "logs"] as const;
+const INSIDE = ["signal", "exec", "terminal", "connect", "ps", "listening", "logs", "searchLogs"] as const;
 
 interface RemoteParts {
   /** Runs this process's own machines and resolves images; without machines it only resolves. */
@@ -71,6 +72,12 @@ export function remoteDriver(parts: RemoteParts): RuntimeDriver {
         ? await local.logs(id, from)
         : ((await channel.call(address, "logs", { id, from })) as LogPage);
     },
+    async searchLogs(search, host_id) {
+      const address = await doorOf(search.ids[0] ?? "", host_id);
+      return address === undefined
+        ? await local.searchLogs(search)
+        : ((await channel.call(address, "searchLogs", { search })) as LogFound);
+    },
   };
   return new Proxy(local, {
     get(target, name) {
@@ -98,6 +105,7 @@ export function machineCalls(driver: RuntimeDriver): CallHandlers {
       const { id, from } = body as { id: string; from: LogsFrom };
       return await driver.logs(id, from);
     },
+    searchLogs: async (body) => await driver.searchLogs((body as { search: LogSearch }).search),
   };
 }
 

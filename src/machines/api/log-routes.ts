@@ -1,69 +1,91 @@
-import { parseDuration } from "#core/durations.ts";
-import { appOf } from "#http/access.ts";
+import { fail } from "#core/errors.ts";
+import { appOf, orgOf } from "#http/access.ts";
 import { type Row, route } from "#http/route.ts";
 import type { StreamItem } from "#http/stream.ts";
-import { type LogSource, Logs } from "../events/logs.ts";
-import { bad, machineOf, type RouteParts } from "./routing.ts";
+import { MACHINE_LIMITS } from "../limits.ts";
+import { type LogSource, Logs, type MergedLine } from "../logs/logs.ts";
+import { writeCursor } from "../logs/search.ts";
+import { LogSearches, type Search } from "../logs/searches.ts";
+import { type LogQuery, readSearch, readTail } from "./log-query.ts";
+import { machineOf, type RouteParts } from "./routing.ts";
 import * as schema from "./schema.ts";
 
-const FOLLOW = "With `follow`, a server-sent event stream unless JSON is requested: each message is one line.";
-
-interface Query {
-  tail?: number;
-  since?: string;
-  follow?: boolean;
-}
+const FOLLOW =
+  "With `follow`, a server-sent event stream unless JSON is requested: each message is one line. With any of `search`, `level`, `field`, `machine`, `until`, `order`, `limit` and `cursor` it is a search in all kept logs, in the order of `order`, in pages; with `follow` it goes on with new lines that match.";
 
 export function logRoutes(parts: RouteParts): Row[] {
+  const { clock } = parts;
   const logs = new Logs(parts);
+  const searches = new LogSearches(parts);
 
+  /** Lines of machines, then new ones. */
   async function* items(
+    org_id: string,
     sources: () => Promise<LogSource[]>,
-    query: Query,
+    query: LogQuery,
     signal: AbortSignal,
   ): AsyncGenerator<StreamItem[]> {
-    for await (const lines of logs.follow(sources, wanted(parts, query), signal)) {
-      yield lines.map((data) => ({ event: "line", data }));
-    }
+    const search = readSearch(query, clock.now());
+    const found = search && searches.upToNow(org_id, await sources(), search, signal);
+    let page = await found?.next();
+    for (; found && page?.done === false; page = await found.next()) yield itemsOf(page.value);
+    const live = page?.done ? page.value : undefined;
+    for await (const lines of logs.follow(sources, readTail(query, clock.now()), signal, live)) yield itemsOf(lines);
+  }
+
+  async function searched(org_id: string, sources: LogSource[], search: Search) {
+    const { lines, next, stopped, damaged, away } = await searches.page(org_id, sources, search);
+    return {
+      lines,
+      ...(next ? { cursor: writeCursor(next, search.order) } : {}),
+      ...(stopped ? { stopped } : {}),
+      ...(damaged.length > 0 ? { damaged } : {}),
+      ...(away.length > 0 ? { away } : {}),
+    };
+  }
+
+  async function sourcesOf(app_id: string, { machine }: LogQuery, most?: number): Promise<LogSource[]> {
+    const all = await logs.machinesOf(app_id, most);
+    if (machine === undefined) return all;
+    const found = all.filter(({ id, name }) => id === machine || name === machine);
+    return found.length > 0 ? found : fail("not_found", `machine not found: ${machine}`);
   }
 
   return [
     route("GET /v1/apps/:app_name/machines/:machine_id/logs", {
-      summary: "The newest lines a machine wrote, oldest first",
+      summary: "The newest lines a machine wrote, oldest first; or a search",
       description: FOLLOW,
       part: "machines",
       access: "read machine",
       query: schema.LogsQuery,
       response: { status: 200, schema: schema.LogsResponse },
       async handle({ query, ...call }) {
-        const { id, host_id } = await machineOf(parts, call);
-        const { lines } = await parts.driver.logs(id, wanted(parts, query), host_id);
+        const machine = await machineOf(parts, call);
+        const search = readSearch(query, clock.now());
+        if (search) return await searched(orgOf(call).id, [machine], search);
+        const { lines } = await parts.driver.logs(machine.id, readTail(query, clock.now()), machine.host_id);
         return { lines };
       },
       stream: ({ query, signal, ...call }) =>
-        query.follow ? items(async () => [await machineOf(parts, call)], query, signal) : undefined,
+        query.follow ? items(orgOf(call).id, async () => [await machineOf(parts, call)], query, signal) : undefined,
     }),
     route("GET /v1/apps/:app_name/logs", {
-      summary: "The newest lines of all machines of an app, by time",
+      summary: "The newest lines of all machines of an app, by time; or a search",
       description: FOLLOW,
       part: "machines",
       access: "read app",
-      query: schema.LogsQuery,
+      query: schema.AppLogsQuery,
       response: { status: 200, schema: schema.AppLogsResponse },
-      handle: async ({ query, ...call }) => ({
-        lines: await logs.newest(await logs.machinesOf(appOf(call).id), wanted(parts, query)),
-      }),
+      async handle({ query, ...call }) {
+        const { id } = appOf(call);
+        const search = readSearch(query, clock.now());
+        if (!search) return { lines: await logs.newest(await logs.machinesOf(id), readTail(query, clock.now())) };
+        return await searched(orgOf(call).id, await sourcesOf(id, query, MACHINE_LIMITS.logs_search_machines), search);
+      },
       stream: ({ query, signal, ...call }) =>
-        query.follow ? items(() => logs.machinesOf(appOf(call).id), query, signal) : undefined,
+        query.follow ? items(orgOf(call).id, () => sourcesOf(appOf(call).id, query), query, signal) : undefined,
     }),
   ];
 }
 
-function wanted({ clock }: RouteParts, { tail, since }: Query): { tail: number; since?: number } {
-  const from = { tail: tail ?? 100 };
-  if (since === undefined || since === "") return from;
-  const ago = parseDuration(since);
-  const time = ago === undefined ? Date.parse(since) : clock.now() - ago;
-  if (Number.isNaN(time)) bad("query.since", "is not a time", "2026-01-31T12:00:00Z, or how long ago, such as 15m");
-  return { ...from, since: time };
-}
+const itemsOf = (lines: readonly MergedLine[]): StreamItem[] => lines.map((data) => ({ event: "line", data }));

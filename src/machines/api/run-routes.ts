@@ -7,7 +7,7 @@ import { MACHINE_LIMITS } from "../limits.ts";
 import { LOG_BEGIN } from "../runtime/driver.ts";
 import type { RouteParts } from "./routing.ts";
 import * as schema from "./run-schema.ts";
-import { LogsResponse } from "./schema.ts";
+import { LogLines } from "./schema.ts";
 
 const PATH = "/v1/apps/:app_name/runs" as const;
 
@@ -70,7 +70,7 @@ export function runRoutes({ store, driver, clock }: RouteParts): Row[] {
       part: "machines",
       access: "read app",
       query: schema.RunLogsQuery,
-      response: { status: 200, schema: LogsResponse },
+      response: { status: 200, schema: LogLines },
       async handle({ params, query, ...admitted }) {
         const { run, next_at, host_id } = await find(appOf(admitted).id, params.run_id);
         const until = next_at === null ? {} : { until: next_at };

@@ -2,7 +2,11 @@ import type { Duplex } from "node:stream";
 import type { EgressPolicy } from "#core/egress-policy.ts";
 import type { ListenSocket } from "#core/listening.ts";
 import type { CheckConfig } from "../config/config-schema.ts";
+import type { LogLine } from "../logs/line.ts";
+import type { LogFound, LogSearch } from "../logs/search.ts";
 import type { Handle, ImageRef, MachineConfig } from "../types.ts";
+
+export type { LogLine } from "../logs/line.ts";
 
 /**
  * Runs machines: with runc on this host, or with `sim`, which runs nothing. Implemented in drivers/, tested by
@@ -67,6 +71,8 @@ export interface RuntimeDriver {
    * have it; otherwise it is looked up.
    */
   logs(id: string, from: LogsFrom, host_id?: string): Promise<LogPage>;
+  /** Searches the logs of machines of one host, which is this one when `host_id` is absent. */
+  searchLogs(search: LogSearch, host_id?: string): Promise<LogFound>;
   /** Calls `wake` when there may be more lines; returns the unsubscribe function. */
   watchLogs(id: string, wake: () => void): () => void;
   probe(ref: Ref, check: CheckConfig, signal: AbortSignal): Promise<{ passing: boolean; output: string }>;
@@ -251,12 +257,6 @@ export interface LogPage {
   lines: LogLine[];
   /** Start of the next page. Lines deleted meanwhile are skipped. */
   cursor: string;
-}
-
-export interface LogLine {
-  timestamp: number;
-  stream: "stdout" | "stderr";
-  message: string;
 }
 
 /** The machine cannot be suspended and keeps running. The message says why. */

@@ -1,9 +1,11 @@
 import type { Duplex } from "node:stream";
+import type { Clock } from "#core/clock.ts";
 import type { EgressPolicy } from "#core/egress-policy.ts";
 import { type ListenSocket, unreachableReason } from "#core/listening.ts";
 import { KEPT_LOGS } from "#core/log-settings.ts";
 import { NO_IO_LIMITS } from "#core/machine-settings.ts";
 import type { CheckConfig } from "#machines/config/config-schema.ts";
+import type { LogFound, LogSearch } from "#machines/logs/search.ts";
 import type {
   Capabilities,
   Exec,
@@ -38,6 +40,7 @@ import { setEgress } from "./egress.ts";
 import { execIn } from "./exec.ts";
 import { LogKeeper } from "./logs/log-keeper.ts";
 import { readLog, watchLog } from "./logs/logs.ts";
+import { searchLogs } from "./logs/search.ts";
 import type { Lxcfs } from "./lxcfs.ts";
 import { openParts, type RuncOptions } from "./parts.ts";
 import { kill } from "./process-table.ts";
@@ -66,7 +69,7 @@ export async function openRuncDriver(options: RuncOptions): Promise<RuntimeDrive
   disks.open();
   const keeper = new LogKeeper(layout, options.kept_logs ?? KEPT_LOGS, options);
   keeper.run();
-  return new RuncDriver({ containers, disks, keeper, suspender, lxcfs });
+  return new RuncDriver({ containers, disks, keeper, suspender, lxcfs, clock: options.clock });
 }
 
 interface DriverParts {
@@ -75,6 +78,7 @@ interface DriverParts {
   keeper: LogKeeper;
   suspender: Suspender;
   lxcfs: Lxcfs;
+  clock: Clock;
 }
 
 class RuncDriver implements RuntimeDriver {
@@ -84,6 +88,7 @@ class RuncDriver implements RuntimeDriver {
   readonly #keeper: LogKeeper;
   readonly #suspender: Suspender;
   readonly #lxcfs: Lxcfs;
+  readonly #clock: Clock;
   readonly #terminals: Terminals;
   readonly #connections = new OpenStreams();
 
@@ -94,6 +99,7 @@ class RuncDriver implements RuntimeDriver {
     this.#disks = of.disks;
     this.#keeper = of.keeper;
     this.#lxcfs = of.lxcfs;
+    this.#clock = of.clock;
   }
 
   capabilities(): Capabilities {
@@ -160,6 +166,11 @@ class RuncDriver implements RuntimeDriver {
 
   async logs(id: string, from: LogsFrom): Promise<LogPage> {
     return await readLog(this.#containers.paths(id), from, this.#keeper.onDamage);
+  }
+
+  async searchLogs(search: LogSearch): Promise<LogFound> {
+    const { onDamage } = this.#keeper;
+    return await searchLogs(search, { paths: (id) => this.#containers.paths(id), clock: this.#clock, onDamage });
   }
 
   watchLogs(id: string, wake: () => void): () => void {

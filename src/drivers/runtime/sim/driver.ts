@@ -2,6 +2,8 @@ import { createHash } from "node:crypto";
 import { type Duplex, PassThrough } from "node:stream";
 import type { Clock } from "#core/clock.ts";
 import { fail } from "#core/errors.ts";
+import { compileFilter } from "#machines/logs/filter.ts";
+import { FirstLines, inOrder, type LogFound, type LogSearch, nanosOfMs } from "#machines/logs/search.ts";
 import {
   type Capabilities,
   type Exit,
@@ -233,6 +235,23 @@ class SimDriver implements RuntimeDriver {
     const shown = "cursor" in from ? wanted : wanted.slice(-from.tail);
     const lines = shown.map(({ timestamp, message }) => ({ timestamp, message, stream: "stdout" as const }));
     return { lines, cursor: String(log.at(-1)?.seq ?? after) };
+  }
+
+  async searchLogs(search: LogSearch): Promise<LogFound> {
+    const { ids, filter, since = 0, until = Infinity, order, limit, after } = search;
+    const first = new FirstLines(search);
+    const { matches } = compileFilter(filter);
+    for (const id of ids) {
+      for (const { seq, timestamp, message } of this.#world.boots.get(id)?.log ?? []) {
+        const key = { at: nanosOfMs(timestamp), id, first: nanosOfMs(0), offset: seq };
+        const is_wanted = timestamp >= since && timestamp < until && (!after || inOrder(order)(after, key) < 0);
+        if (is_wanted && matches(message)) first.add({ timestamp, stream: "stdout", message, key });
+      }
+    }
+    const lines = first.take();
+    const last = lines.length === limit ? lines.at(-1)?.key : undefined;
+    const ends = ids.map((id): [string, string] => [id, String(this.#world.boots.get(id)?.log.at(-1)?.seq ?? -1)]);
+    return { lines, ...(last ? { next: last } : {}), ends: Object.fromEntries(ends), damaged: [] };
   }
 
   watchLogs(id: string, wake: () => void): () => void {

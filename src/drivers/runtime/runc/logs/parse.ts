@@ -43,7 +43,6 @@ export class LineReader {
     return this.#pieces.stdout !== "" || this.#pieces.stderr !== "";
   }
 
-  /** Incomplete lines: a prompt, or the last output of a program. */
   rest(): LogLine[] {
     return (["stdout", "stderr"] as const).flatMap((stream) =>
       this.#pieces[stream] ? [{ timestamp: this.#timestamp, stream, message: this.#pieces[stream] }] : [],
@@ -53,23 +52,26 @@ export class LineReader {
 
 interface Parsed {
   lines: LogLine[];
-  /** Bytes up to the last complete line. */
+  /** Bytes up to the last place where no line was incomplete. */
   used: number;
+  /** Bytes up to the last line end. */
+  seen: number;
+  /** Incomplete lines: a prompt, or the last output of a program. */
   rest: LogLine[];
 }
 
-/** Parses lines from a part of a file that begins at a line start. */
-export function parseLog(bytes: Buffer): Parsed {
+/** Parses lines from a part of a file that begins at a line start; only those that end after `after`. */
+export function parseLog(bytes: Buffer, after = 0): Parsed {
   const reader = new LineReader();
   const lines: LogLine[] = [];
-  let used = 0;
+  let [used, seen] = [0, 0];
   for (let at = 0, end = bytes.indexOf(10); end >= 0; end = bytes.indexOf(10, at)) {
     const line = reader.take(bytes.toString("utf8", at, end));
-    if (line) lines.push({ timestamp: line.timestamp, stream: line.stream, message: line.message });
-    at = end + 1;
+    at = seen = end + 1;
+    if (line && at > after) lines.push({ timestamp: line.timestamp, stream: line.stream, message: line.message });
     if (!reader.is_within) used = at;
   }
-  return { lines, used, rest: reader.rest() };
+  return { lines, used, seen, rest: reader.rest() };
 }
 
 /** The time of the line that begins here; undefined when none does. */

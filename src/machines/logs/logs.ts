@@ -23,6 +23,12 @@ interface LogParts {
 
 type Wanted = { tail: number; since?: number };
 
+/** Where following begins after a search, and which lines it wants. */
+export interface LiveFrom {
+  cursors: Record<string, string>;
+  matches(message: string): boolean;
+}
+
 export class Logs {
   readonly #parts: LogParts;
 
@@ -34,11 +40,11 @@ export class Logs {
    * Machines of an app that may have logs, including destroyed ones; the most recently changed ones when there are too
    * many.
    */
-  async machinesOf(app_id: string): Promise<LogSource[]> {
+  async machinesOf(app_id: string, most: number = MACHINE_LIMITS.logs_machines): Promise<LogSource[]> {
     const machines = await this.#parts.store.list(app_id, { include_deleted: true });
     return machines
       .toSorted((a, b) => b.updated_at - a.updated_at)
-      .slice(0, MACHINE_LIMITS.logs_machines)
+      .slice(0, most)
       .map(({ id, name, host_id }) => ({ id, name, host_id }));
   }
 
@@ -50,14 +56,15 @@ export class Logs {
   /**
    * Streams the newest lines, then new ones, until `signal`. Each machine is read from the end of its last page, so a
    * slow reader buffers one page and misses only lines that were deleted. The list of machines is read again at each
-   * poll; a new machine is read from its beginning.
+   * poll; a new machine is read from its beginning. `live` goes on where a search ended.
    */
   async *follow(
     sources: () => Promise<LogSource[]>,
     wanted: Wanted,
     signal: AbortSignal,
+    live?: LiveFrom,
   ): AsyncGenerator<MergedLine[]> {
-    const cursors = new Map<string, string>();
+    const cursors = new Map(Object.entries(live?.cursors ?? {}));
     const watches = new Map<string, () => void>();
     let bell = Promise.withResolvers<void>();
     const watch = ({ id }: LogSource): void => {
@@ -67,14 +74,16 @@ export class Logs {
           this.#parts.driver.watchLogs(id, () => bell.resolve()),
         );
     };
-    let from = wanted;
+    const all = { tail: MACHINE_LIMITS.logs_page * MACHINE_LIMITS.logs_machines };
+    let from = live ? all : wanted;
     try {
       while (!signal.aborted) {
         const members = await sources();
         for (const member of members) watch(member);
         const lines = await this.#next(members, cursors, from);
-        const shown = lines.slice(Math.max(0, lines.length - from.tail));
-        from = { tail: MACHINE_LIMITS.logs_page * MACHINE_LIMITS.logs_machines };
+        const newest = lines.slice(Math.max(0, lines.length - from.tail));
+        const shown = live ? newest.filter(({ message }) => live.matches(message)) : newest;
+        from = all;
         if (shown.length > 0) yield shown;
         if (lines.length === 0) await this.#pause(bell.promise, signal);
         bell = Promise.withResolvers<void>();
