@@ -157,11 +157,97 @@ export function Logs({ source, nothing }: { source: Source; nothing: VNode }): V
       h(Download, { lines: shown, name: `${source.machine_id ?? source.app_name}.log` }),
       span({ class: "dim", role: "status" }, `${count}${plural(now.length, "line")}${follow ? "" : ", paused"}`),
     ),
+    h(Earlier, { source, chosen, followed: now }),
     now.length === 0
       ? nothing
       : shown.length === 0
         ? empty("No line matches.", button({ type: "button", onClick: () => choose(NO_FILTER) }, "Show all lines"))
         : h(Lines, { lines: shown, follow, app_name: source.app_name }),
+  );
+}
+
+/** Lines of one request for earlier ones. */
+const EARLIER = 500;
+
+interface Found {
+  lines: readonly Line[];
+  cursor: string | undefined;
+  note: string;
+}
+
+async function searchEarlier(
+  source: Source,
+  chosen: Chosen,
+  until: number | undefined,
+  cursor?: string,
+): Promise<Found> {
+  const client = session.value?.client;
+  const query = {
+    order: "newest" as const,
+    limit: EARLIER,
+    ...(chosen.q ? { search: chosen.q } : {}),
+    ...(chosen.level ? { level: chosen.level as "error" } : {}),
+    ...(chosen.since ? { since: `${chosen.since}s` } : {}),
+    ...(until === undefined ? {} : { until: new Date(until).toISOString() }),
+    ...(cursor ? { cursor } : {}),
+  };
+  const { app_name, machine_id } = source;
+  const machine = chosen.machine ? { machine: chosen.machine } : {};
+  const found =
+    machine_id === undefined
+      ? await client?.call("GET /v1/apps/:app_name/logs", { params: { app_name }, query: { ...query, ...machine } })
+      : await client?.call("GET /v1/apps/:app_name/machines/:machine_id/logs", {
+          params: { app_name, machine_id },
+          query,
+        });
+  const away = (found?.away ?? []).map(({ host_id }) => `lines of host ${host_id} are missing`);
+  const damaged = (found?.damaged ?? []).map((id) => `a part of the log of ${id} is damaged`);
+  return { lines: found?.lines ?? [], cursor: found?.cursor, note: [...away, ...damaged].join("; ") };
+}
+
+/** Kept lines before those that were followed, by the same filter: searched on request, since they are many. */
+function Earlier({ source, chosen, followed }: { source: Source; chosen: Chosen; followed: readonly Line[] }): VNode {
+  const [found, setFound] = useState<Found | undefined>();
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>();
+  const latest = useRef(0);
+  const { app_name, machine_id } = source;
+  // What was found by another filter is not shown with this one, also when it arrives late.
+  useEffect(() => {
+    latest.current++;
+    setFound(undefined);
+    setError(undefined);
+    setBusy(false);
+  }, [app_name, machine_id, chosen]);
+  const search = (): void => {
+    const own = ++latest.current;
+    setBusy(true);
+    // Lines of the same millisecond may be on both sides.
+    const first = followed[0]?.timestamp;
+    const known = new Set(followed.filter(({ timestamp }) => timestamp === first).map(({ message }) => message));
+    const is_new = ({ timestamp, message }: Line): boolean => timestamp !== first || !known.has(message);
+    searchEarlier(source, chosen, first === undefined ? undefined : first + 1, found?.cursor)
+      .then(
+        (more) => {
+          if (own !== latest.current) return;
+          setFound({ ...more, lines: [...more.lines.filter(is_new).toReversed(), ...(found?.lines ?? [])] });
+        },
+        (thrown: unknown) => own === latest.current && setError(thrown),
+      )
+      .finally(() => own === latest.current && setBusy(false));
+  };
+  const is_end = found !== undefined && found.cursor === undefined;
+  return div(
+    { class: "earlier" },
+    is_end
+      ? span({ class: "dim", role: "status" }, `${plural(found.lines.length, "earlier line")}, no more are kept`)
+      : button(
+          { type: "button", onClick: search, disabled: busy, "aria-busy": busy },
+          found === undefined ? "Search earlier lines" : "Search further back",
+        ),
+    found?.note ? span({ class: "dim" }, found.note) : null,
+    error === undefined ? null : problem(error),
+    found && found.lines.length > 0 ? h(Lines, { lines: found.lines, follow: false, app_name }) : null,
   );
 }
 
