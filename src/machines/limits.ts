@@ -122,6 +122,10 @@ export const MACHINE_LIMITS = {
   logs_page: 10_000,
   /** Machines whose logs are read together; of a larger app, the most recently changed ones. */
   logs_machines: 200,
+  /** Characters of a search in logs. Past it: 400. */
+  logs_search_chars: 1000,
+  /** Tests of fields in one search of logs. Past it: 400. */
+  logs_search_fields: 10,
   /** Machines whose logs are searched together; of a larger app, the most recently changed ones. */
   logs_search_machines: 500,
   /** Text that one request of a search reads on each host. Past it: it answers with what it found and a cursor. */

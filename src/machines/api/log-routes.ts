@@ -7,8 +7,8 @@ import { type LogSource, Logs, type MergedLine } from "../logs/logs.ts";
 import { writeCursor } from "../logs/search.ts";
 import { LogSearches, type Search } from "../logs/searches.ts";
 import { type LogQuery, readSearch, readTail } from "./log-query.ts";
+import * as schema from "./log-schema.ts";
 import { machineOf, type RouteParts } from "./routing.ts";
-import * as schema from "./schema.ts";
 
 const FOLLOW =
   "With `follow`, a server-sent event stream unless JSON is requested: each message is one line. With any of `search`, `level`, `field`, `machine`, `until`, `order`, `limit` and `cursor` it is a search in all kept logs, in the order of `order`, in pages; with `follow` it goes on with new lines that match.";

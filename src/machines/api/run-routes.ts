@@ -5,9 +5,9 @@ import { type Row, route } from "#http/route.ts";
 import type { StreamItem } from "#http/stream.ts";
 import { MACHINE_LIMITS } from "../limits.ts";
 import { LOG_BEGIN } from "../runtime/driver.ts";
+import { LogLines } from "./log-schema.ts";
 import type { RouteParts } from "./routing.ts";
 import * as schema from "./run-schema.ts";
-import { LogLines } from "./schema.ts";
 
 const PATH = "/v1/apps/:app_name/runs" as const;
 
