@@ -1,4 +1,4 @@
-/** Logs while the process that rotates and seals them is killed again and again. */
+/** Logs while the process that rotates and archives them is killed again and again. */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -14,7 +14,7 @@ const KEEPER = join(import.meta.dirname, "logs-keeper.ts");
 const LINES = 75_000;
 
 suite("logs and kill -9", () => {
-  test("no line is lost or read twice when rotating or sealing is killed at any moment", async (t) => {
+  test("no line is lost or read twice when rotating or archiving is killed at any moment", async (t) => {
     const next = random(seed(t));
     const { layout, machine } = logHost();
     const paths = machine("m1");
@@ -28,7 +28,7 @@ suite("logs and kill -9", () => {
     };
     let killed = 0;
     for (let round = 0; round < runs(12); round++) {
-      // A monitor opens its log again at its next line; a file is full only when the one before is sealed.
+      // A monitor opens its log again at its next line; a file is full only when the one before is archived.
       write(existsSync(`${paths.log}.1`) ? 10 : LINES);
       if (round % 3 === 2) write(LINES);
       const child = spawn(process.execPath, [KEEPER, layout.data, layout.containers], {
@@ -47,8 +47,8 @@ suite("logs and kill -9", () => {
         `after kill ${round}`,
       );
     }
-    const sealed = readdirSync(paths.logs).filter((name) => name.endsWith(".zst"));
-    t.diagnostic(`${killed} kills, ${written} lines, ${sealed.length} sealed files`);
+    const archived = readdirSync(paths.logs).filter((name) => name.endsWith(".zst"));
+    t.diagnostic(`${killed} kills, ${written} lines, ${archived.length} archived files`);
     assert.ok(killed > 0);
   });
 });

@@ -101,7 +101,7 @@ suite("logs of real machines", { skip: realMachinesMissing() }, () => {
       Array.from({ length: rounds * lines }, (_, index) => index),
     );
     const { lines: kept } = await driver.logs(ref.id, { tail: rounds * lines + 1 });
-    assert.equal(kept.length, rounds * lines + 1, "those of files that were sealed are kept too");
+    assert.equal(kept.length, rounds * lines + 1, "those of files that were archived are kept too");
     await driver.destroy(ref.id, never);
   });
 

@@ -16,7 +16,7 @@ export const RUNC_LIMITS = {
   passwd_bytes: MB,
   /** Total size of a config's files. Past it: the start fails with the reason. */
   files_bytes: 16 * MB,
-  /** Size of one machine's log file. Past it: it is rotated, and then sealed: compressed, and kept by age and budget. */
+  /** Size of one machine's log file. Past it: it is rotated, and then archived: compressed, and kept by age and budget. */
   log_bytes: 4 * MB,
   /** The same where the machine's monitor rotates it, because the platform is not running or too slow. */
   log_bytes_alone: 16 * MB,
@@ -24,8 +24,8 @@ export const RUNC_LIMITS = {
   log_line_chars: 16_384,
   /** Age of a machine's log file. Past it: it is rotated, so that it can be deleted when its lines are old. */
   log_rotated_ms: 24 * 3600 * 1000,
-  /** Time after which a destroyed machine's log is sealed. */
-  log_sealed_after_ms: 10 * 60 * 1000,
+  /** Time after which a destroyed machine's log is archived. */
+  log_archived_after_ms: 10 * 60 * 1000,
   /** Destroyed machines of a host whose logs are kept. More: the oldest logs are deleted. */
   logs_kept_machines: 1000,
   /** Interval at which a start reports that its image is still being pulled; without a report it times out. */

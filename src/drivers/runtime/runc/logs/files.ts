@@ -1,18 +1,18 @@
 /**
- * The files of a machine's log, oldest first: sealed ones, then `log.1`, then `log`, which the monitor writes. A file is
- * identified by the time of its first line, and keeps that when it is renamed and sealed; so do places in it, which
+ * The files of a machine's log, oldest first: archived ones, then `log.1`, then `log`, which the monitor writes. A file is
+ * identified by the time of its first line, and keeps that when it is renamed and archived; so do places in it, which
  * count bytes as they were written.
  */
 import { type FileHandle, open, readdir } from "node:fs/promises";
 import { join } from "node:path";
+import { type ArchivedBlock, DamagedLog, readBlock, readIndex } from "./archived.ts";
 import { type Block, blocksOf, nanosOf, stampAt } from "./parse.ts";
-import { DamagedLog, readBlock, readIndex, type SealedBlock } from "./sealed.ts";
 
 export interface LogFile {
   path: string;
   /** Nanoseconds of the first line. */
   first: string;
-  /** Nanoseconds of the oldest and the newest line; of a file that is not sealed, of its first and last. */
+  /** Nanoseconds of the oldest and the newest line; of a file that is not archived, of its first and last. */
   min: string;
   max: string;
   raw?: { handle: FileHandle; size: number };
@@ -20,10 +20,10 @@ export interface LogFile {
 
 export type OnDamage = (file: string, error: unknown) => void;
 
-/** A sealed log's name: its number, then the times of its first, oldest and newest line. */
-const SEALED = /^(\d{8})\.(\d{19})\.(\d{19})\.(\d{19})\.zst$/;
+/** An archived log's name: its number, then the times of its first, oldest and newest line. */
+const ARCHIVED = /^(\d{8})\.(\d{19})\.(\d{19})\.(\d{19})\.zst$/;
 
-export interface SealedName {
+export interface ArchivedName {
   name: string;
   number: number;
   first: string;
@@ -31,18 +31,18 @@ export interface SealedName {
   max: string;
 }
 
-export function readSealedName(name: string): SealedName | undefined {
-  const [, number, first = "", min = "", max = ""] = SEALED.exec(name) ?? [];
+export function readArchivedName(name: string): ArchivedName | undefined {
+  const [, number, first = "", min = "", max = ""] = ARCHIVED.exec(name) ?? [];
   return number === undefined ? undefined : { name, number: Number(number), first, min, max };
 }
 
-export const sealedName = ({ number, first, min, max }: Omit<SealedName, "name">): string =>
+export const archivedName = ({ number, first, min, max }: Omit<ArchivedName, "name">): string =>
   `${String(number).padStart(8, "0")}.${first}.${min}.${max}.zst`;
 
-/** The sealed logs in a folder, oldest first. */
-export async function sealedIn(folder: string): Promise<SealedName[]> {
+/** The archived logs in a folder, oldest first. */
+export async function archivedIn(folder: string): Promise<ArchivedName[]> {
   const names = await readdir(folder).catch(absent);
-  return (names ?? []).flatMap((name) => readSealedName(name) ?? []).sort((a, b) => a.number - b.number);
+  return (names ?? []).flatMap((name) => readArchivedName(name) ?? []).sort((a, b) => a.number - b.number);
 }
 
 export class LogFiles {
@@ -54,13 +54,13 @@ export class LogFiles {
     this.#onDamage = onDamage;
   }
 
-  /** Files are opened from the newest to the oldest: one that is renamed or sealed meanwhile is found again, once. */
+  /** Files are opened from the newest to the oldest: one that is renamed or archived meanwhile is found again, once. */
   static async open({ logs, log }: { logs: string; log: string }, onDamage: OnDamage): Promise<LogFiles> {
     const found = [await openRaw(log), await openRaw(`${log}.1`)].filter((file) => file !== undefined);
-    const sealed = (await sealedIn(logs)).filter(({ first }) => found.every((file) => file.first !== first));
+    const archived = (await archivedIn(logs)).filter(({ first }) => found.every((file) => file.first !== first));
     const raw = found.filter((file, at) => found.findIndex(({ first }) => first === file.first) === at);
     for (const file of found) if (!raw.includes(file)) await file.raw?.handle.close();
-    const older = sealed.map(({ name, first, min, max }) => ({ path: join(logs, name), first, min, max }));
+    const older = archived.map(({ name, first, min, max }) => ({ path: join(logs, name), first, min, max }));
     return new LogFiles([...older, ...raw.reverse()], onDamage);
   }
 
@@ -77,7 +77,7 @@ export class LogFiles {
   /** A block's bytes; none when it is damaged. */
   async read(file: LogFile, block: Block): Promise<Buffer> {
     if (file.raw) return await readAt(file.raw.handle, block.from, block.length);
-    return (await this.#inside(file, (handle) => readBlock(handle, block as SealedBlock))) ?? Buffer.alloc(0);
+    return (await this.#inside(file, (handle) => readBlock(handle, block as ArchivedBlock))) ?? Buffer.alloc(0);
   }
 
   async #inside<T>({ path }: LogFile, work: (handle: FileHandle) => Promise<T>): Promise<T | undefined> {

@@ -1,5 +1,5 @@
 /**
- * Rotates the logs of machines, and seals what was rotated. A log that was rotated is sealed before it is replaced,
+ * Rotates the logs of machines, and archives what was rotated. A log that was rotated is archived before it is replaced,
  * unless its machine writes faster than that: then the monitor replaces it.
  */
 import {
@@ -22,10 +22,10 @@ import type { Log } from "#core/log.ts";
 import type { KeptLogs } from "#core/log-settings.ts";
 import { type Layout, pathsOf } from "../layout.ts";
 import { RUNC_LIMITS } from "../limits.ts";
-import { absent, LogFiles, sealedIn, sealedName } from "./files.ts";
+import { archive } from "./archived.ts";
+import { absent, archivedIn, archivedName, LogFiles } from "./files.ts";
 import { blocksOf } from "./parse.ts";
 import { LogBudget, OWNER, ownerOf } from "./retention.ts";
-import { seal } from "./sealed.ts";
 
 const LOOK_MS = 2000;
 /** Logs are swept once in this many checks. */
@@ -34,8 +34,8 @@ const SWEEP = 300;
 const DESTROYED = "destroyed";
 /** The monitor reopens the log when anything arrives on its pipe. */
 const REOPEN = "\n";
-/** A file that is being sealed; one that a kill left is overwritten. */
-const SEALING = "sealing";
+/** A file that is being archived; one that a kill left is overwritten. */
+const ARCHIVING = "archiving";
 
 export class LogKeeper {
   readonly #layout: Layout;
@@ -45,8 +45,8 @@ export class LogKeeper {
   readonly #log: Log;
   readonly #closing = new AbortController();
   readonly #damaged = new Set<string>();
-  /** The last file that was sealed of each machine, so that it is not read again at each check. */
-  readonly #sealed = new Map<string, string>();
+  /** The last file that was archived of each machine, so that it is not read again at each check. */
+  readonly #archived = new Map<string, string>();
   #running = Promise.resolve();
 
   constructor(layout: Layout, kept: KeptLogs, { clock, log }: { clock: Clock; log: Log }) {
@@ -93,13 +93,13 @@ export class LogKeeper {
     writeFileSync(join(logs, OWNER), org_id, { mode: 0o600 });
   }
 
-  /** Rotates full logs and seals rotated ones. The monitor rotates too, later, when we are not running. */
+  /** Rotates full logs and archives rotated ones. The monitor rotates too, later, when we are not running. */
   async look(): Promise<void> {
     for (const id of readdirSync(this.#layout.containers)) {
       try {
         await this.#lookAt(id);
       } catch (error) {
-        this.#log.warn({ error, machine: id }, "the log of a machine could not be sealed");
+        this.#log.warn({ error, machine: id }, "the log of a machine could not be archived");
       }
     }
   }
@@ -109,20 +109,20 @@ export class LogKeeper {
     const { size, birthtimeMs } = statSync(log, { throwIfNoEntry: false }) ?? {};
     // Without a log the monitor may still write to the one that was rotated.
     if (size === undefined || birthtimeMs === undefined) return;
-    await this.#sealOnce(id, `${log}.1`);
+    await this.#archiveOnce(id, `${log}.1`);
     const is_old = size > 0 && this.#clock.now() - birthtimeMs > RUNC_LIMITS.log_rotated_ms;
     if (size < RUNC_LIMITS.log_bytes && !is_old) return;
     renameSync(log, `${log}.1`);
     tellMonitor(control);
   }
 
-  /** The log is sealed as a whole later: readers may be about to read its end. */
+  /** The log is archived as a whole later: readers may be about to read its end. */
   destroyed(id: string): void {
     const { logs } = pathsOf(this.#layout, id);
     if (statSync(logs, { throwIfNoEntry: false })) writeFileSync(join(logs, DESTROYED), "");
   }
 
-  /** Deletes logs of destroyed machines when there are too many, seals the others, and applies age and budgets. */
+  /** Deletes logs of destroyed machines when there are too many, archives the others, and applies age and budgets. */
   async sweep(): Promise<void> {
     const removed = readdirSync(this.#layout.logs)
       .flatMap((id) => {
@@ -134,40 +134,40 @@ export class LogKeeper {
     for (const [index, { id, at }] of removed.entries()) {
       const folder = join(this.#layout.logs, id);
       const is_old = now - at > this.#kept.ms || index >= RUNC_LIMITS.logs_kept_machines;
-      this.#sealed.delete(id);
+      this.#archived.delete(id);
       if (is_old) rmSync(folder, { recursive: true, force: true });
-      else if (now - at > RUNC_LIMITS.log_sealed_after_ms) await this.#sealDestroyed(id);
+      else if (now - at > RUNC_LIMITS.log_archived_after_ms) await this.#archiveDestroyed(id);
     }
-    await this.#sweepSealed();
+    await this.#sweepArchived();
   }
 
-  async #sweepSealed(): Promise<void> {
+  async #sweepArchived(): Promise<void> {
     const gone = await this.#budget.sweep(this.#clock.now());
     if (gone > 0) this.#log.info({ bytes: gone }, "the oldest logs of machines were deleted, for age or budget");
   }
 
-  async #sealDestroyed(id: string): Promise<void> {
+  async #archiveDestroyed(id: string): Promise<void> {
     const { log } = pathsOf(this.#layout, id);
     for (const file of [`${log}.1`, log]) {
-      await this.#sealOnce(id, file);
+      await this.#archiveOnce(id, file);
       await rm(file, { force: true });
     }
   }
 
-  /** Seals a file unless that was done; a kill in between leaves it as it was. */
-  async #sealOnce(id: string, file: string): Promise<void> {
+  /** Archives a file unless that was done; a kill in between leaves it as it was. */
+  async #archiveOnce(id: string, file: string): Promise<void> {
     const { logs } = pathsOf(this.#layout, id);
     const { ino, birthtimeMs } = statSync(file, { throwIfNoEntry: false }) ?? {};
     const known_as = `${ino} ${birthtimeMs}`;
-    if (ino === undefined || this.#sealed.get(id) === known_as) return;
+    if (ino === undefined || this.#archived.get(id) === known_as) return;
     const first = await firstOf(file);
-    const known = await sealedIn(logs);
-    if (first !== undefined && !known.some((sealed) => sealed.first === first)) {
+    const known = await archivedIn(logs);
+    if (first !== undefined && !known.some((archived) => archived.first === first)) {
       const number = (known.at(-1)?.number ?? 0) + 1;
-      const bytes = await writeSealed(logs, file, { number, first });
-      if (this.#budget.add(await ownerOf(logs), bytes)) await this.#sweepSealed();
+      const bytes = await writeArchived(logs, file, { number, first });
+      if (this.#budget.add(await ownerOf(logs), bytes)) await this.#sweepArchived();
     }
-    this.#sealed.set(id, known_as);
+    this.#archived.set(id, known_as);
   }
 }
 
@@ -176,7 +176,7 @@ async function firstOf(file: string): Promise<string | undefined> {
   return files.all.at(-1)?.first;
 }
 
-async function writeSealed(folder: string, file: string, known: { number: number; first: string }): Promise<number> {
+async function writeArchived(folder: string, file: string, known: { number: number; first: string }): Promise<number> {
   const raw = await readFile(file).catch(absent);
   if (!raw) return 0;
   const blocks = blocksOf(raw);
@@ -186,14 +186,14 @@ async function writeSealed(folder: string, file: string, known: { number: number
     .sort()
     .at(-1);
   if (min === undefined || max === undefined) return 0;
-  const fresh = join(folder, SEALING);
-  const bytes = await seal(raw, blocks);
+  const fresh = join(folder, ARCHIVING);
+  const bytes = await archive(raw, blocks);
   {
     await using handle = await open(fresh, "w", 0o600);
     await handle.writeFile(bytes);
     await handle.sync();
   }
-  await rename(fresh, join(folder, sealedName({ ...known, min, max })));
+  await rename(fresh, join(folder, archivedName({ ...known, min, max })));
   await using handle = await open(folder);
   await handle.sync();
   return bytes.length;

@@ -114,7 +114,7 @@ async function readOn(files: LogFiles, cursor: string): Promise<LogPage> {
 }
 
 async function pageOf(files: LogFiles, file: LogFile, place: Place): Promise<Part> {
-  if (!file.raw) return await pageOfSealed(files, file, place);
+  if (!file.raw) return await pageOfArchived(files, file, place);
   const { handle, size } = file.raw;
   // The file was truncated.
   const from = place.clean > size ? 0 : place.clean;
@@ -125,7 +125,7 @@ async function pageOf(files: LogFiles, file: LogFile, place: Place): Promise<Par
   return { lines, end: { clean, seen: Math.max(from + seen, clean) } };
 }
 
-async function pageOfSealed(files: LogFiles, file: LogFile, place: Place): Promise<Part> {
+async function pageOfArchived(files: LogFiles, file: LogFile, place: Place): Promise<Part> {
   let end = place;
   for (const block of await files.blocks(file)) {
     if (block.from + block.length <= place.clean) continue;

@@ -1,15 +1,15 @@
-/** Deletes sealed logs: those past their age, and the oldest of organizations that have more than their budget. */
+/** Deletes archived logs: those past their age, and the oldest of organizations that have more than their budget. */
 import { readdir, readFile, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { KeptLogs } from "#core/log-settings.ts";
-import { absent, sealedIn } from "./files.ts";
+import { absent, archivedIn } from "./files.ts";
 
 /** In a machine's log folder: its organization. */
 export const OWNER = "owner";
 /** Deletes a little more than it must, so that it need not be done for each file. */
 const TO = 0.95;
 
-interface SealedLog {
+interface ArchivedLog {
   path: string;
   size: number;
   max: string;
@@ -19,7 +19,7 @@ export async function ownerOf(folder: string): Promise<string> {
   return (await readFile(join(folder, OWNER), "utf8").catch(absent)) ?? "";
 }
 
-/** Bytes of each organization's sealed logs on this host. */
+/** Bytes of each organization's archived logs on this host. */
 export class LogBudget {
   readonly #folder: string;
   readonly #kept: KeptLogs;
@@ -30,7 +30,7 @@ export class LogBudget {
     this.#kept = kept;
   }
 
-  /** Counts a new sealed log; true when there is too much now. */
+  /** Counts a new archived log; true when there is too much now. */
   add(org_id: string, bytes: number): boolean {
     const own = (this.#bytes.get(org_id) ?? 0) + bytes;
     this.#bytes.set(org_id, own);
@@ -42,7 +42,7 @@ export class LogBudget {
     const orgs = await this.#read();
     const before = `${now - this.#kept.ms}000000`;
     let gone = 0;
-    const drop = async (logs: SealedLog[]): Promise<void> => {
+    const drop = async (logs: ArchivedLog[]): Promise<void> => {
       const log = logs.shift();
       if (log) await rm(log.path, { force: true });
       gone += log?.size ?? 0;
@@ -62,12 +62,12 @@ export class LogBudget {
     return gone;
   }
 
-  /** All sealed logs by organization, the oldest first. */
-  async #read(): Promise<Map<string, SealedLog[]>> {
-    const orgs = new Map<string, SealedLog[]>();
+  /** All archived logs by organization, the oldest first. */
+  async #read(): Promise<Map<string, ArchivedLog[]>> {
+    const orgs = new Map<string, ArchivedLog[]>();
     for (const id of await readdir(this.#folder)) {
       const folder = join(this.#folder, id);
-      const found = await sealedIn(folder).catch(() => []);
+      const found = await archivedIn(folder).catch(() => []);
       if (found.length === 0) continue;
       const owner = await ownerOf(folder);
       const logs = orgs.get(owner) ?? [];
@@ -84,6 +84,6 @@ export class LogBudget {
 }
 
 const sum = (all: Iterable<number>): number => [...all].reduce((total, each) => total + each, 0);
-const bytesOf = (logs: readonly SealedLog[]): number => sum(logs.map(({ size }) => size));
-const largest = (all: SealedLog[][]): SealedLog[] =>
+const bytesOf = (logs: readonly ArchivedLog[]): number => sum(logs.map(({ size }) => size));
+const largest = (all: ArchivedLog[][]): ArchivedLog[] =>
   all.reduce((most, each) => (bytesOf(each) > bytesOf(most) ? each : most), []);

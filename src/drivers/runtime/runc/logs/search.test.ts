@@ -31,7 +31,7 @@ function someLine(at: number, next: () => number): string {
   return logLine(at, JSON.stringify({ level, status, msg: "served", http: { user: `u${user}` }, pad: "x".repeat(40) }));
 }
 
-/** Machines whose logs have a sealed, a rotated and a current file, with long lines and equal times. */
+/** Machines whose logs have an archived, a rotated and a current file, with long lines and equal times. */
 async function write(t: TestContext) {
   const next = random(seed(t));
   const host = logHost();

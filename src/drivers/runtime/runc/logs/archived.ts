@@ -1,5 +1,5 @@
 /**
- * Sealed logs: blocks compressed one by one with zstd, then an index, then its length, checksum and a magic number. A
+ * Archived logs: blocks compressed one by one with zstd, then an index, then its length, checksum and a magic number. A
  * reader finds a time or a place without reading the rest, and damage costs one block; a damaged index costs the file.
  */
 import type { FileHandle } from "node:fs/promises";
@@ -15,7 +15,7 @@ const PARAMS = { [constants.ZSTD_c_compressionLevel]: 1, [constants.ZSTD_c_check
 const compress = promisify(zstdCompress);
 const decompress = promisify(zstdDecompress);
 
-export interface SealedBlock extends Block {
+export interface ArchivedBlock extends Block {
   /** Where its compressed bytes are. */
   at: number;
   size: number;
@@ -25,10 +25,10 @@ export class DamagedLog extends Error {
   override readonly name = "DamagedLog";
 }
 
-/** The bytes of a sealed log with these blocks. */
-export async function seal(raw: Buffer, ranges: readonly Block[]): Promise<Buffer> {
+/** The bytes of an archived log with these blocks. */
+export async function archive(raw: Buffer, ranges: readonly Block[]): Promise<Buffer> {
   const parts: Buffer[] = [];
-  const blocks: SealedBlock[] = [];
+  const blocks: ArchivedBlock[] = [];
   let at = 0;
   for (const block of ranges) {
     const bytes = await compress(raw.subarray(block.from, block.from + block.length), { params: PARAMS });
@@ -44,17 +44,17 @@ export async function seal(raw: Buffer, ranges: readonly Block[]): Promise<Buffe
   return Buffer.concat([...parts, index, trailer]);
 }
 
-export async function readIndex(handle: FileHandle): Promise<SealedBlock[]> {
+export async function readIndex(handle: FileHandle): Promise<ArchivedBlock[]> {
   const { size } = await handle.stat();
   const trailer = await bytesAt(handle, size - TRAILER_BYTES, TRAILER_BYTES);
-  if (trailer.toString("latin1", 8) !== MAGIC) throw new DamagedLog("its end is not that of a sealed log");
+  if (trailer.toString("latin1", 8) !== MAGIC) throw new DamagedLog("its end is not that of an archived log");
   const length = trailer.readUInt32LE(0);
   const index = await bytesAt(handle, size - TRAILER_BYTES - length, length);
   if (crc32(index) !== trailer.readUInt32LE(4)) throw new DamagedLog("the checksum of its index is wrong");
-  return JSON.parse(index.toString()) as SealedBlock[];
+  return JSON.parse(index.toString()) as ArchivedBlock[];
 }
 
-export async function readBlock(handle: FileHandle, { at, size, length }: SealedBlock): Promise<Buffer> {
+export async function readBlock(handle: FileHandle, { at, size, length }: ArchivedBlock): Promise<Buffer> {
   const compressed = await bytesAt(handle, at, size);
   const bytes = await decompress(compressed, { maxOutputLength: length }).catch((cause: unknown) => {
     throw new DamagedLog(`its block at ${at} cannot be decompressed`, { cause });
