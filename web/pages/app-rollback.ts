@@ -23,7 +23,8 @@ export function RollbackDialog({ app_name, status, onClose }: ActionDialogProps)
           version !== current && ended === "complete" && !description.startsWith(SCALE),
       );
     },
-    [app_name],
+    // Another release may be the current one by now.
+    [app_name, current],
   );
   const version = chosen ?? answer.value?.find((release) => release.version < current)?.version;
   return h(DeploymentDialog, {
