@@ -76,7 +76,7 @@ async function criuAlone(rounds: number): Promise<Alone | undefined> {
     const taken: Alone = { plain: [], sealed: [] };
     for (let i = 0; i < rounds; i++) {
       taken.plain.push(await restored(program, plain, dir));
-      await using _ = await ImageServer.open({ snapshot: sealed_dir, images, key, sealed });
+      await using _ = new ImageServer({ snapshot: sealed_dir, images, key, sealed });
       taken.sealed.push(await restored(program, images, dir));
     }
     return taken;

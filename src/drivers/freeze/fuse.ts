@@ -3,6 +3,8 @@
  * numbers are little-endian, as on both architectures we run on.
  */
 
+import { constants } from "node:fs";
+
 export const ROOT = 1;
 /** The first file; files are numbered from here on. */
 export const FIRST = 2;
@@ -39,7 +41,10 @@ const OUT_HEADER = 16;
 const [MAJOR, MINOR] = [7, 31];
 const CAN = { ASYNC_READ: 1 << 0, ASYNC_DIO: 1 << 15, MAX_PAGES: 1 << 22 };
 const PAGE = 4096;
-/** The kernel keeps no pages of the file: what it reads is put where it is wanted. */
+/**
+ * The kernel keeps no pages of the file: what it reads is put where it is wanted. A reader that asks for that itself
+ * (O_DIRECT) gets it without this flag, which would make the kernel ask for one part after the other.
+ */
 const DIRECT_IO = 1;
 const [DIRECTORY, REGULAR] = [0o040700, 0o100600];
 const FOREVER_S = 3600n;
@@ -111,9 +116,9 @@ export function attributesAnswer(node: number, size: number): Buffer {
   return Buffer.concat([head, attributes(node, size)]);
 }
 
-export function openAnswer(): Buffer {
+export function openAnswer({ body }: Request): Buffer {
   const answer = Buffer.alloc(16);
-  answer.writeUInt32LE(DIRECT_IO, 8);
+  answer.writeUInt32LE(body.readUInt32LE() & constants.O_DIRECT ? 0 : DIRECT_IO, 8);
   return answer;
 }
 

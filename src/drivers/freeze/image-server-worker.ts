@@ -1,14 +1,13 @@
 /**
- * Serves the files of a sealed snapshot to CRIU through FUSE: they are decrypted as CRIU reads them, straight into the
- * memory they belong to. No plaintext is in a file or in the kernel's page cache.
+ * One of the threads that serve the files of a sealed snapshot to CRIU through FUSE: they are decrypted as CRIU reads
+ * them, straight into the memory they belong to. No plaintext is in a file or in the kernel's page cache.
  *
  * The thread waits in `poll`, which `terminate` does not interrupt: hence WAIT_MS.
  */
-import { closeSync, constants, openSync, readSync, writevSync } from "node:fs";
+import { openSync, readSync, writevSync } from "node:fs";
 import { join } from "node:path";
 import { parentPort, workerData } from "node:worker_threads";
 import { messageOf } from "#core/assert.ts";
-import { MS, mount } from "../linux/calls.ts";
 import { readable } from "../linux/poll.ts";
 import {
   answerHead,
@@ -20,7 +19,6 @@ import {
   nameIn,
   OP,
   openAnswer,
-  READ_BYTES,
   REQUEST_BYTES,
   type Request,
   ROOT,
@@ -33,18 +31,19 @@ import { SEALED_FILE, type SealedMemory } from "./sealed-memory.ts";
 import { SealedReader, sealedFile } from "./sealed-reader.ts";
 
 export interface ImageServerTask {
-  /** Paths of the sealed file and of the mount point that CRIU reads from. */
+  /** Path of the sealed file's folder. */
   snapshot: string;
-  images: string;
   key: Uint8Array;
   sealed: SealedMemory;
+  /** What the file system was mounted with; all threads answer its requests. */
+  fuse: number;
 }
 
-export type ImageServerMessage = "mounted" | { fault: string };
+export interface ImageServerFault {
+  fault: string;
+}
 
 const WAIT_MS = 100;
-/** CRIU reads as root and as the machine's root; the folder is below one that only root may enter. */
-const OPTIONS = `rootmode=40000,user_id=0,group_id=0,allow_other,max_read=${READ_BYTES}`;
 
 /** Numbers of files are places in the snapshot's list of files. */
 const nodeOf = (at: number): number => at + FIRST;
@@ -60,13 +59,13 @@ const ANSWERS: Record<number, (reader: SealedReader, request: Request) => Answer
     return at === undefined ? ERROR.ENOENT : [entryAnswer(nodeOf(at), reader.length(at))];
   },
   [OP.getattr]: (reader, { node }) => [attributesAnswer(node, node === ROOT ? 0 : reader.length(fileOf(node)))],
-  [OP.open]: () => [openAnswer()],
+  [OP.open]: (_, request) => [openAnswer(request)],
   [OP.read]: (reader, request) => {
     const { offset, length } = readIn(request);
-    return reader.read(fileOf(request.node), offset, length);
+    return [reader.read(fileOf(request.node), offset, length)];
   },
   [OP.statfs]: () => [statfsAnswer()],
-  [OP.opendir]: () => [openAnswer()],
+  [OP.opendir]: (_, request) => [openAnswer(request)],
   // CRIU knows the names.
   [OP.readdir]: () => [],
   [OP.release]: () => [],
@@ -124,18 +123,7 @@ function answered(request: Request, reader: SealedReader): Answer {
   }
 }
 
-const send = (message: ImageServerMessage): void => parentPort?.postMessage(message);
-try {
-  const { snapshot, images, key, sealed } = workerData as ImageServerTask;
-  const reader = new SealedReader(sealedFile(openSync(join(snapshot, SEALED_FILE), "r")), key, sealed);
-  const fd = openSync("/dev/fuse", constants.O_RDWR | constants.O_NONBLOCK);
-  try {
-    mount("hangar", images, "fuse", MS.RDONLY | MS.NOSUID | MS.NODEV | MS.NOEXEC, `fd=${fd},${OPTIONS}`);
-    send("mounted");
-    serve(fd, reader);
-  } finally {
-    closeSync(fd);
-  }
-} catch (thrown) {
-  send({ fault: messageOf(thrown) });
-}
+const send = (fault: ImageServerFault): void => parentPort?.postMessage(fault);
+
+const { snapshot, key, sealed, fuse } = workerData as ImageServerTask;
+serve(fuse, new SealedReader(sealedFile(openSync(join(snapshot, SEALED_FILE), "r")), key, sealed));

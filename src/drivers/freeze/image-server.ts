@@ -1,10 +1,29 @@
-/** A thread that serves CRIU the files of a sealed snapshot while it restores a machine. */
+/** Serves CRIU the files of a sealed snapshot while it restores a machine. */
+
 import { once } from "node:events";
+import { closeSync, constants, openSync, statSync } from "node:fs";
+import { availableParallelism } from "node:os";
+import { join } from "node:path";
 import { Worker } from "node:worker_threads";
-import { CallError, detach } from "../linux/calls.ts";
-import type { ImageServerMessage, ImageServerTask } from "./image-server-worker.ts";
+import { CallError, detach, MS, mount } from "../linux/calls.ts";
+import { READ_BYTES } from "./fuse.ts";
+import type { ImageServerFault, ImageServerTask } from "./image-server-worker.ts";
+import { SEALED_FILE, type SealedMemory, sealedBytes } from "./sealed-memory.ts";
+import { WRONG_LENGTH } from "./sealed-reader.ts";
 
 const WORKER = new URL("./image-server-worker.ts", import.meta.url);
+/** CRIU itself needs a processor too, but not all of the time. */
+const THREADS = Math.min(3, availableParallelism());
+/** CRIU reads as root and as the machine's root; the folder is below one that only root may enter. */
+const OPTIONS = `rootmode=40000,user_id=0,group_id=0,allow_other,max_read=${READ_BYTES}`;
+
+export interface SealedSnapshot {
+  /** Paths of the sealed file's folder and of the mount point that CRIU reads from. */
+  snapshot: string;
+  images: string;
+  key: Uint8Array;
+  sealed: SealedMemory;
+}
 
 /** CRIU could not read its files: the snapshot is not what was sealed, or the thread failed. */
 export class ImageServerError extends Error {
@@ -19,28 +38,32 @@ export interface ServedImages extends AsyncDisposable {
 
 export class ImageServer implements ServedImages {
   readonly #images: string;
-  readonly #worker: Worker;
+  readonly #fuse: number;
+  readonly #threads: readonly Worker[];
   readonly #over: Promise<unknown>;
   #fault: string | undefined;
+  #stopped: Promise<void> | undefined;
 
-  private constructor(task: ImageServerTask) {
-    this.#images = task.images;
-    this.#worker = new Worker(WORKER, { workerData: task, name: "image-server" });
-    this.#worker.on("message", (message: ImageServerMessage) => {
-      if (message !== "mounted") this.#fault ??= message.fault;
-    });
-    this.#worker.on("error", (error) => {
-      this.#fault ??= error.message;
-    });
-    this.#over = once(this.#worker, "exit");
-  }
-
-  /** Resolves when CRIU can read. Rejects when the snapshot is not what was sealed. */
-  static async open(task: ImageServerTask): Promise<ServedImages> {
-    const server = new ImageServer(task);
-    await Promise.race([once(server.#worker, "message"), server.#over]);
-    if (server.#fault) throw new ImageServerError(server.#fault);
-    return server;
+  /** CRIU can read at once; what it asks for waits for the threads. Throws when the snapshot is not what was sealed. */
+  constructor({ snapshot, images, key, sealed }: SealedSnapshot) {
+    if (statSync(join(snapshot, SEALED_FILE)).size !== sealedBytes(sealed)) throw new ImageServerError(WRONG_LENGTH);
+    this.#images = images;
+    this.#fuse = openSync("/dev/fuse", constants.O_RDWR | constants.O_NONBLOCK);
+    mount("hangar", images, "fuse", MS.RDONLY | MS.NOSUID | MS.NODEV | MS.NOEXEC, `fd=${this.#fuse},${OPTIONS}`);
+    const task: ImageServerTask = { snapshot, key, sealed, fuse: this.#fuse };
+    this.#threads = Array.from(
+      { length: THREADS },
+      () => new Worker(WORKER, { workerData: task, name: "image-server" }),
+    );
+    for (const thread of this.#threads) {
+      thread.on("message", ({ fault }: ImageServerFault) => (this.#fault ??= fault));
+      thread.on("error", (error) => {
+        this.#fault ??= error.message;
+        // Otherwise CRIU waits for its answer.
+        void this.#stop();
+      });
+    }
+    this.#over = Promise.all(this.#threads.map((thread) => once(thread, "exit")));
   }
 
   async fault(): Promise<string | undefined> {
@@ -50,8 +73,18 @@ export class ImageServer implements ServedImages {
 
   async [Symbol.asyncDispose](): Promise<void> {
     unmount(this.#images);
-    await this.#worker.terminate();
-    await this.#over;
+    await this.#stop();
+  }
+
+  /** What is asked from now on, or has no answer yet, is an error. */
+  #stop(): Promise<void> {
+    this.#stopped ??= (async () => {
+      await Promise.all(this.#threads.map((thread) => thread.terminate()));
+      await this.#over;
+      // No thread reads from it any more, so its number may stand for another file.
+      closeSync(this.#fuse);
+    })();
+    return this.#stopped;
   }
 }
 

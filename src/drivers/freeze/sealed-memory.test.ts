@@ -1,10 +1,18 @@
 import assert from "node:assert/strict";
-import { randomBytes } from "node:crypto";
+import { createCipheriv, randomBytes } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test } from "node:test";
 import { tempDir } from "../../../test/support.ts";
-import { PIECE, SEALED_FILE, type SealedMemory, sealMemory } from "./sealed-memory.ts";
+import {
+  FIRST_PIECE_BYTES,
+  keyOf,
+  nonceOf,
+  PIECE,
+  SEALED_FILE,
+  type SealedMemory,
+  sealMemory,
+} from "./sealed-memory.ts";
 import { SealedReader } from "./sealed-reader.ts";
 
 const SECRET = "correct horse battery staple";
@@ -17,7 +25,7 @@ async function aSnapshot(): Promise<{ dir: string; sealed: SealedMemory; files: 
     "a.img": Buffer.from(SECRET.repeat(1000)),
     "b.img": Buffer.alloc(0),
     "pages-1.img": randomBytes(PIECE * 2 - SECRET.length * 1000),
-    "pages-2.img": randomBytes(PIECE + 17),
+    "pages-2.img": randomBytes(11 * PIECE + 17),
   };
   mkdirSync(join(dir, "plain"));
   for (const [name, bytes] of Object.entries(files)) writeFileSync(join(dir, "plain", name), bytes);
@@ -30,7 +38,7 @@ function opened(dir: string, sealed: SealedMemory, under: Uint8Array = key): Rec
   const read = (at: number, length: number): Buffer => file.subarray(at, at + length);
   const reader = new SealedReader({ size: file.length, read }, under, sealed);
   return Object.fromEntries(
-    Object.entries(sealed.files).map(([name, length], at) => [name, Buffer.concat(reader.read(at, 0, length))]),
+    Object.entries(sealed.files).map(([name, length], at) => [name, Buffer.from(reader.read(at, 0, length))]),
   );
 }
 
@@ -78,6 +86,22 @@ suite("sealed memory", () => {
       damage(join(dir, "sealed", SEALED_FILE), sealed);
       assert.throws(() => opened(dir, sealed), /sealed memory/);
     });
+
+  test("a snapshot of the first format, with larger pieces, still opens", () => {
+    const dir = tempDir("hangar-sealed");
+    const plain = randomBytes(2 * FIRST_PIECE_BYTES + 5);
+    const salt = randomBytes(16).toString("base64url");
+    const bodies = [0, 1, 2].map((piece) => {
+      const cipher = createCipheriv("aes-256-gcm", keyOf(key, salt), nonceOf(piece));
+      const body = cipher.update(plain.subarray(piece * FIRST_PIECE_BYTES, (piece + 1) * FIRST_PIECE_BYTES));
+      return Buffer.concat([body, cipher.final(), cipher.getAuthTag()]);
+    });
+    mkdirSync(join(dir, "sealed"));
+    writeFileSync(join(dir, "sealed", SEALED_FILE), Buffer.concat(bodies));
+    const files = { "a.img": 9, "pages-1.img": plain.length - 9 };
+    const again = opened(dir, { salt, files });
+    assert.ok(again["pages-1.img"]?.equals(plain.subarray(9)));
+  });
 
   test("sealed memory does not open with another platform's key", async () => {
     const { dir, sealed } = await aSnapshot();

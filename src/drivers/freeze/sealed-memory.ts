@@ -2,7 +2,7 @@
  * The memory of a suspended machine as one encrypted file. CRIU writes plain files, so those are in memory and exist
  * only while it runs; the file on disk is sealed. CRIU reads it decrypted, through FUSE (`image-server.ts`).
  *
- * The files' bytes one after the other, in pieces of 1 MiB; each piece is AES-256-GCM with its number as the nonce.
+ * The files' bytes one after the other, in pieces of 128 KiB; each piece is AES-256-GCM with its number as the nonce.
  * Every snapshot has a key of its own, from the platform's key and a random salt, so no nonce is used twice under one
  * key. Which files there are, and how long, is in the machine's record: a file that was cut, extended or exchanged
  * does not open.
@@ -10,22 +10,26 @@
 import { createCipheriv, hkdfSync, randomBytes } from "node:crypto";
 import { type FileHandle, mkdir, open, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { SLICE, TAG_BYTES } from "./opener.ts";
 
 export interface SealedMemory {
   /** Derives the snapshot's key from the platform's. */
   salt: string;
+  /** Absent in snapshots of the first format. */
+  piece_bytes?: number;
   /** Lengths in bytes, in the order of concatenation. */
   files: Record<string, number>;
 }
 
 export const SEALED_FILE = "memory.sealed";
-export const PIECE = 1024 * 1024;
-export const TAG_BYTES = 16;
+/** What is not wanted of the first and last piece of a read is decrypted in vain, so pieces are smaller than reads. */
+export const PIECE = 128 * 1024;
+export const FIRST_PIECE_BYTES = 1024 * 1024;
+/** Pieces that are read and written together. */
+const BATCH = 8;
 const NONCE_BYTES = 12;
 const SALT_BYTES = 16;
-/** Size of one cipher operation: small enough to reuse its memory in the CPU cache. */
-const SLICE = 64 * 1024;
-/** Concurrent pieces: one is read or written while another is encrypted. */
+/** Concurrent batches: one is read or written while another is encrypted. */
 const LANES = 3;
 
 /** Encrypts all files of `from` into one file in `to`, durably. */
@@ -37,48 +41,52 @@ export async function sealMemory(from: string, to: string, key: Uint8Array): Pro
   await using parts = await Concatenated.open(from, (await readdir(from)).sort());
   {
     await using sealed = await open(join(to, SEALED_FILE), "wx", 0o600);
-    await eachPiece(parts.bytes, async (piece, { plain, body, at }) => {
-      await parts.read(at, plain);
-      const cipher = createCipheriv("aes-256-gcm", snapshot_key, nonceOf(piece));
-      through(cipher, plain, body);
-      cipher.final();
-      cipher.getAuthTag().copy(body, plain.length);
-      await writeWhole(sealed, body, at + piece * TAG_BYTES);
+    await eachBatch(parts.bytes, async (first, plain, body) => {
+      await parts.read(first * PIECE, plain);
+      for (let at = 0, piece = first; at < plain.length; at += PIECE, piece++)
+        sealPiece(snapshot_key, piece, plain.subarray(at, at + PIECE), body.subarray(at + (piece - first) * TAG_BYTES));
+      await writeWhole(sealed, body, first * (PIECE + TAG_BYTES));
     });
     await sealed.sync();
   }
   await using folder = await open(to, "r");
   await folder.sync();
-  return { salt, files: parts.lengths };
+  return { salt, piece_bytes: PIECE, files: parts.lengths };
 }
 
-export const pieces = (bytes: number): number => Math.ceil(bytes / PIECE);
+const pieces = (bytes: number): number => Math.ceil(bytes / PIECE);
 
-interface Piece {
-  plain: Buffer;
-  /** Ciphertext, followed by the tag. */
-  body: Buffer;
-  /** Offset in the concatenated files. */
-  at: number;
-}
-
-async function eachPiece(bytes: number, work: (piece: number, of: Piece) => Promise<void>): Promise<void> {
+/** Runs `work` with the number of each batch's first piece, room for the batch, and for its ciphertext and tags. */
+async function eachBatch(
+  bytes: number,
+  work: (first: number, plain: Buffer, body: Buffer) => Promise<void>,
+): Promise<void> {
   const count = pieces(bytes);
   let next = 0;
   const lane = async (): Promise<void> => {
-    const room = Math.min(PIECE, bytes);
-    const [plain, body] = [Buffer.allocUnsafe(room), Buffer.allocUnsafe(room + TAG_BYTES)];
-    for (let piece = next++; piece < count; piece = next++) {
-      const at = piece * PIECE;
-      const length = Math.min(PIECE, bytes - at);
-      await work(piece, { plain: plain.subarray(0, length), body: body.subarray(0, length + TAG_BYTES), at });
+    const room = Math.min(BATCH * PIECE, bytes);
+    const [plain, body] = [Buffer.allocUnsafe(room), Buffer.allocUnsafe(room + BATCH * TAG_BYTES)];
+    for (let first = next; first < count; first = next) {
+      next += BATCH;
+      const length = Math.min(BATCH * PIECE, bytes - first * PIECE);
+      await work(first, plain.subarray(0, length), body.subarray(0, length + pieces(length) * TAG_BYTES));
     }
   };
   await Promise.all(Array.from({ length: Math.min(LANES, count) }, lane));
 }
 
-function through(cipher: { update(bytes: Buffer): Buffer }, from: Buffer, to: Buffer): void {
-  for (let at = 0; at < from.length; at += SLICE) cipher.update(from.subarray(at, at + SLICE)).copy(to, at);
+/** Writes the ciphertext of a piece and its tag to the beginning of `to`. */
+function sealPiece(key: Uint8Array, piece: number, plain: Buffer, to: Buffer): void {
+  const cipher = createCipheriv("aes-256-gcm", key, nonceOf(piece));
+  for (let at = 0; at < plain.length; at += SLICE) cipher.update(plain.subarray(at, at + SLICE)).copy(to, at);
+  cipher.final();
+  cipher.getAuthTag().copy(to, plain.length);
+}
+
+/** Length of the sealed file. */
+export function sealedBytes({ files, piece_bytes }: SealedMemory): number {
+  const bytes = Object.values(files).reduce((sum, length) => sum + length, 0);
+  return bytes + Math.ceil(bytes / (piece_bytes ?? FIRST_PIECE_BYTES)) * TAG_BYTES;
 }
 
 export const keyOf = (platform_key: Uint8Array, salt: string): Uint8Array =>

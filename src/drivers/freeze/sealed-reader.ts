@@ -1,12 +1,9 @@
 /** Reads the files of a sealed snapshot. Only authentic bytes are handed out. */
-import { createDecipheriv } from "node:crypto";
 import { fstatSync, readSync } from "node:fs";
-import { keyOf, nonceOf, PIECE, pieces, type SealedMemory, TAG_BYTES } from "./sealed-memory.ts";
+import { opener, TAG_BYTES } from "./opener.ts";
+import { FIRST_PIECE_BYTES, keyOf, nonceOf, type SealedMemory, sealedBytes } from "./sealed-memory.ts";
 
-/**
- * Decrypted pieces that are cached: reads are aligned to memory, not to pieces, so the next read needs the last ones.
- */
-const KEPT = 8;
+export const WRONG_LENGTH = "the sealed memory has another length";
 
 /** The bytes of a sealed file. */
 export interface SealedBytes {
@@ -17,16 +14,17 @@ export interface SealedBytes {
 
 /** Reads an open file on the calling thread. */
 export function sealedFile(fd: number): SealedBytes {
-  const body = Buffer.allocUnsafe(PIECE + TAG_BYTES);
+  let room = Buffer.alloc(0);
   return {
     size: fstatSync(fd).size,
     read(at, length) {
+      if (room.length < length) room = Buffer.allocUnsafe(length);
       for (let done = 0; done < length; ) {
-        const read = readSync(fd, body, done, length - done, at + done);
+        const read = readSync(fd, room, done, length - done, at + done);
         if (read === 0) throw new Error("the sealed memory is too short");
         done += read;
       }
-      return body.subarray(0, length);
+      return room.subarray(0, length);
     },
   };
 }
@@ -34,20 +32,26 @@ export function sealedFile(fd: number): SealedBytes {
 export class SealedReader {
   readonly #sealed: SealedBytes;
   readonly #key: Uint8Array;
+  readonly #piece_bytes: number;
   readonly #names: readonly string[];
   /** Where each file begins in the concatenated files; the last number is where all end. */
   readonly #starts: readonly number[];
-  /** In the order of use. */
-  readonly #cached = new Map<number, Buffer>();
+  readonly #bytes: number;
+  #room = Buffer.alloc(0);
+  /** The pieces that are in `#room`: small reads ask for one again and again. */
+  #held = { from: 0, to: 0 };
 
   /** Throws when the sealed file is not as long as its files. */
-  constructor(bytes: SealedBytes, platform_key: Uint8Array, { salt, files }: SealedMemory) {
+  constructor(sealed: SealedBytes, platform_key: Uint8Array, memory: SealedMemory) {
+    const { salt, files, piece_bytes } = memory;
+    if (sealed.size !== sealedBytes(memory)) throw new Error(WRONG_LENGTH);
     this.#key = keyOf(platform_key, salt);
+    this.#piece_bytes = piece_bytes ?? FIRST_PIECE_BYTES;
     this.#names = Object.keys(files);
     let end = 0;
     this.#starts = [0, ...Object.values(files).map((length) => (end += length))];
-    this.#sealed = bytes;
-    if (bytes.size !== end + pieces(end) * TAG_BYTES) throw new Error("the sealed memory has another length");
+    this.#bytes = end;
+    this.#sealed = sealed;
   }
 
   /** Place of a file in the list of files. */
@@ -60,16 +64,15 @@ export class SealedReader {
     return this.#start(file + 1) - this.#start(file);
   }
 
-  /** The bytes of a file from `offset` on, fewer at its end. */
-  read(file: number, offset: number, length: number): Buffer[] {
-    const [first, last] = [this.#start(file), this.#start(file + 1)];
-    const parts: Buffer[] = [];
-    const end = Math.min(first + offset + length, last);
-    for (let at = first + offset; at < end; at += parts.at(-1)?.length ?? 0) {
-      const piece = Math.floor(at / PIECE);
-      parts.push(this.#piece(piece).subarray(at - piece * PIECE, end - piece * PIECE));
-    }
-    return parts;
+  /** The bytes of a file from `offset` on, fewer at its end. Valid until the next call. */
+  read(file: number, offset: number, length: number): Buffer {
+    const first = this.#start(file) + offset;
+    const end = Math.min(first + length, this.#start(file + 1));
+    const [from, to] = [Math.floor(first / this.#piece_bytes), Math.ceil(end / this.#piece_bytes)];
+    if (first >= end) return this.#room.subarray(0, 0);
+    if (from < this.#held.from || to > this.#held.to) this.#open(from, to);
+    const begin = this.#held.from * this.#piece_bytes;
+    return this.#room.subarray(first - begin, end - begin);
   }
 
   #start(file: number): number {
@@ -78,28 +81,23 @@ export class SealedReader {
     return start;
   }
 
-  #piece(piece: number): Buffer {
-    const plain = this.#cached.get(piece) ?? this.#open(piece);
-    this.#cached.delete(piece);
-    this.#cached.set(piece, plain);
-    const [oldest] = this.#cached.keys();
-    if (this.#cached.size > KEPT && oldest !== undefined) this.#cached.delete(oldest);
-    return plain;
+  /** Where a piece begins in the sealed file; each before it has a tag. */
+  #place(piece: number): number {
+    return Math.min(piece * this.#piece_bytes, this.#bytes) + piece * TAG_BYTES;
   }
 
-  /** Returns plaintext only after the tag was verified. */
-  #open(piece: number): Buffer {
-    const at = piece * PIECE;
-    const length = Math.min(PIECE, (this.#starts.at(-1) ?? 0) - at);
-    const body = this.#sealed.read(at + piece * TAG_BYTES, length + TAG_BYTES);
-    const decipher = createDecipheriv("aes-256-gcm", this.#key, nonceOf(piece), { authTagLength: TAG_BYTES });
-    decipher.setAuthTag(body.subarray(length));
-    const plain = decipher.update(body.subarray(0, length));
-    try {
-      decipher.final();
-    } catch (cause) {
-      throw new Error("the sealed memory was changed, or sealed with another key", { cause });
+  #open(from: number, to: number): void {
+    this.#held = { from: 0, to: 0 };
+    const begin = this.#place(from);
+    const sealed = this.#sealed.read(begin, this.#place(to) - begin);
+    const length = (to - from) * this.#piece_bytes;
+    if (this.#room.length < length) this.#room = Buffer.allocUnsafe(length);
+    using opens = opener(this.#key);
+    for (let piece = from; piece < to; piece++) {
+      const body = sealed.subarray(this.#place(piece) - begin, this.#place(piece + 1) - begin);
+      if (!opens.open(nonceOf(piece), body, this.#room.subarray((piece - from) * this.#piece_bytes)))
+        throw new Error("the sealed memory was changed, or sealed with another key");
     }
-    return plain;
+    this.#held = { from, to };
   }
 }

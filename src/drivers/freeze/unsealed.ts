@@ -6,9 +6,10 @@ import { existsSync } from "node:fs";
 import { chmod, chown, open } from "node:fs/promises";
 import { join } from "node:path";
 import { messageOf } from "#core/assert.ts";
-import { ImageServer, ImageServerError, type ServedImages } from "./image-server.ts";
-import type { ImageServerTask } from "./image-server-worker.ts";
-import { PIECE, SEALED_FILE, type SealedMemory } from "./sealed-memory.ts";
+import { READ_BYTES } from "./fuse.ts";
+import { ImageServer, ImageServerError, type SealedSnapshot, type ServedImages } from "./image-server.ts";
+
+import { SEALED_FILE, type SealedMemory } from "./sealed-memory.ts";
 import { SealedReader, sealedFile } from "./sealed-reader.ts";
 
 /** A file system in a program costs some milliseconds more than it saves for less. */
@@ -21,8 +22,8 @@ export function plainBytes({ files }: SealedMemory): number {
 }
 
 /** Makes the images readable in the empty folder `images`, also for `gid`, the machine's root. */
-export async function unsealed(task: ImageServerTask, gid: number): Promise<ServedImages> {
-  if (plainBytes(task.sealed) === 0) return await ImageServer.open(task);
+export async function unsealed(task: SealedSnapshot, gid: number): Promise<ServedImages> {
+  if (plainBytes(task.sealed) === 0) return new ImageServer(task);
   try {
     await writeFiles(task, gid);
   } catch (cause) {
@@ -35,14 +36,13 @@ export async function unsealed(task: ImageServerTask, gid: number): Promise<Serv
  * CRIU reads its files as root without CAP_DAC_OVERRIDE, then as the machine's root, so permission bits must allow
  * both. No other user may read a machine's memory.
  */
-export async function writeFiles({ snapshot, images, key, sealed }: ImageServerTask, gid: number): Promise<void> {
+export async function writeFiles({ snapshot, images, key, sealed }: SealedSnapshot, gid: number): Promise<void> {
   await using source = await open(join(snapshot, SEALED_FILE), "r");
   const reader = new SealedReader(sealedFile(source.fd), key, sealed);
   for (const [at, [name, length]] of Object.entries(sealed.files).entries()) {
     await using handle = await open(join(images, name), "wx", 0o600);
-    for (let offset = 0; offset < length; offset += PIECE) {
-      for (const part of reader.read(at, offset, PIECE)) await handle.writeFile(part);
-    }
+    for (let offset = 0; offset < length; offset += READ_BYTES)
+      await handle.writeFile(reader.read(at, offset, READ_BYTES));
     await handle.chown(0, gid);
     await handle.chmod(0o640);
   }

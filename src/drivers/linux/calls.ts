@@ -16,9 +16,13 @@ interface Native {
 type Call = (subject: string, ...values: Value[]) => number;
 
 interface Ffi {
-  load(library: string): { func(name: string, result: string, args: string[]): Native };
+  /** Null is the running program. */
+  load(library: string | null): { func(name: string, result: string, args: string[]): Native };
   errno(): number;
 }
+
+/** Finds a function by name, or throws. */
+export type Functions = (name: string, result: string, args: string[]) => (...args: unknown[]) => unknown;
 
 /** A system call that failed. `code` is as in Node, such as ENOENT. */
 export class CallError extends Error {
@@ -50,6 +54,13 @@ function library() {
     loaded = { ffi, libc: ffi.load("libc.so.6") };
   }
   return loaded;
+}
+
+/** What the running program itself exports. */
+export function ownFunctions(): Functions {
+  const { ffi } = library();
+  const program = ffi.load(null);
+  return (...wanted) => program.func(...wanted) as (...args: unknown[]) => unknown;
 }
 
 const WIDE = new Set(["syscall", "lseek", "send", "recv"]);

@@ -9,15 +9,23 @@
  * - Processors whose registers fill more than 4096 bytes (AMX) are unknown to CRIU before 3.18: it sets the part it
  *   knows, and the kernel wants all of it. The rest is then set to what it is.
  *
- * And it shows CRIU another place for what it found out about the kernel. CRIU keeps that in /run, if /run is in memory,
+ * It shows CRIU another place for what it found out about the kernel. CRIU keeps that in /run, if /run is in memory,
  * and otherwise finds it out again each time, which is half of what a resume takes. HANGAR_RUN is in memory.
+ *
+ * And memory that comes from a FUSE file system is read with O_DIRECT: then the kernel asks for the next MiB while it
+ * waits for the last ones, and otherwise for one after the other.
  */
 #include "syscalls.h"
 
 enum {
   EOPNOTSUPP = 95, SOL_SOCKET = 1, SO_PASSCRED = 16, SO_PASSSEC = 34, SO_PASSPIDFD = 76, AT_FDCWD = -100, O_ACCMODE = 3,
   PROT_READ = 1, PROT_WRITE = 2, MAP_PRIVATE = 2, MAP_ANONYMOUS = 32, MAP_NORESERVE = 0x4000, MFD_CLOEXEC = 1,
-  LIST_MAX = 256 << 20
+  LIST_MAX = 256 << 20, FUSE_MAGIC = 0x65735546,
+#if defined(__x86_64__)
+  O_DIRECT = 0x4000
+#else
+  O_DIRECT = 0x10000
+#endif
 };
 
 extern int *__errno_location(void);
@@ -36,11 +44,16 @@ int getsockopt(int fd, int level, int name, void *value, unsigned *length) {
   return 0;
 }
 
-/* Whether a path's last part is `maps` or `smaps`. */
-static int lists_areas(const char *path) {
+static const char *last_part(const char *path) {
   const char *last = path;
   for (const char *c = path; *c; c++)
     if (*c == '/') last = c + 1;
+  return last;
+}
+
+/* Whether a path's last part is `maps` or `smaps`. */
+static int lists_areas(const char *path) {
+  const char *last = last_part(path);
   if (*last == 's') last++;
   return last[0] == 'm' && last[1] == 'a' && last[2] == 'p' && last[3] == 's' && last[4] == 0;
 }
@@ -142,11 +155,28 @@ int unlink(const char *path) {
   return (int)answer(call(SYS_unlinkat, AT_FDCWD, place(path, room), 0, 0));
 }
 
+/* Whether a file has the content of memory in it, such as pages-1.img. */
+static int holds_pages(const char *path) {
+  const char *at = last_part(path), *begin = "pages-";
+  while (*begin && *at == *begin) at++, begin++;
+  return !*begin;
+}
+
+static int on_fuse(long fd) {
+  long stat[32];
+  return call(SYS_fstatfs, fd, stat, 0, 0) == 0 && stat[0] == FUSE_MAGIC;
+}
+
 static int open_any(int folder, const char *path, int flags, unsigned mode) {
   char room[256];
   path = place(path, room);
   long fd = call(SYS_open_at, folder, path, flags, mode);
-  if (fd >= 0 && (flags & O_ACCMODE) == 0 && lists_areas(path)) fd = joined(fd);
+  if (fd < 0 || (flags & O_ACCMODE) != 0) return (int)answer(fd);
+  if (lists_areas(path)) fd = joined(fd);
+  else if (holds_pages(path) && on_fuse(fd)) {
+    call(SYS_close, fd, 0, 0, 0);
+    fd = call(SYS_open_at, folder, path, flags | O_DIRECT, mode);
+  }
   return (int)answer(fd);
 }
 
