@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test } from "node:test";
 import { promisify } from "node:util";
@@ -82,6 +82,16 @@ suite("image server", { skip }, () => {
     const server = new ImageServer(task);
     await assert.rejects(run("cat", [join(task.images, "pages-1.img")], { maxBuffer: 8 * MIB }), /Input\/output error/);
     assert.match((await server.fault()) ?? "", /changed, or sealed with another key/);
+  });
+
+  test("gives errors when its threads fail, and says why", async () => {
+    const { task } = await aSnapshot();
+    const server = new ImageServer(task);
+    // They open it when they start.
+    rmSync(join(task.snapshot, SEALED_FILE));
+    await assert.rejects(run("cat", [join(task.images, "core-1.img")]), /core-1.img/);
+    assert.match((await server.fault()) ?? "", /ENOENT/);
+    assert.equal(existsSync(join(task.images, "core-1.img")), false);
   });
 
   test("does not open a snapshot of another length", async () => {

@@ -1,6 +1,5 @@
 /** Serves CRIU the files of a sealed snapshot while it restores a machine. */
 
-import { once } from "node:events";
 import { closeSync, constants, openSync, statSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
@@ -48,8 +47,7 @@ export class ImageServer implements ServedImages {
   constructor({ snapshot, images, key, sealed }: SealedSnapshot) {
     if (statSync(join(snapshot, SEALED_FILE)).size !== sealedBytes(sealed)) throw new ImageServerError(WRONG_LENGTH);
     this.#images = images;
-    this.#fuse = openSync("/dev/fuse", constants.O_RDWR | constants.O_NONBLOCK);
-    mount("hangar", images, "fuse", MS.RDONLY | MS.NOSUID | MS.NODEV | MS.NOEXEC, `fd=${this.#fuse},${OPTIONS}`);
+    this.#fuse = mounted(images);
     const task: ImageServerTask = { snapshot, key, sealed, fuse: this.#fuse };
     this.#threads = Array.from(
       { length: THREADS },
@@ -63,7 +61,7 @@ export class ImageServer implements ServedImages {
         void this.#stop();
       });
     }
-    this.#over = Promise.all(this.#threads.map((thread) => once(thread, "exit")));
+    this.#over = Promise.all(this.#threads.map((thread) => new Promise((resolve) => void thread.on("exit", resolve))));
   }
 
   async fault(): Promise<string | undefined> {
@@ -85,6 +83,18 @@ export class ImageServer implements ServedImages {
       closeSync(this.#fuse);
     })();
     return this.#stopped;
+  }
+}
+
+/** The file whose requests the threads answer. */
+function mounted(folder: string): number {
+  const fuse = openSync("/dev/fuse", constants.O_RDWR | constants.O_NONBLOCK);
+  try {
+    mount("hangar", folder, "fuse", MS.RDONLY | MS.NOSUID | MS.NODEV | MS.NOEXEC, `fd=${fuse},${OPTIONS}`);
+    return fuse;
+  } catch (thrown) {
+    closeSync(fuse);
+    throw thrown;
   }
 }
 
