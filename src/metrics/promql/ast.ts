@@ -68,6 +68,8 @@ export interface RollupExpr {
   offset?: Duration;
   /** The moment of `@`. */
   moment?: Expr;
+  /** What a range begins and ends with; only in the strict dialect. */
+  boundary?: "anchored" | "smoothed";
 }
 
 export interface CallExpr {

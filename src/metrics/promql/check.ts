@@ -115,6 +115,7 @@ function checkRollup(text: string, expr: RollupExpr): Type {
   if (expr.moment) checkMoment(text, expr.moment);
   const isSubquery = expr.step !== undefined || expr.inheritStep === true;
   if (isSubquery) {
+    if (expr.boundary) throw parseError(text, expr.at, `${expr.boundary} modifier is not supported for subqueries`);
     expect(text, expr.arg, ["scalar", "vector"], "a subquery");
     return "matrix";
   }
@@ -125,7 +126,8 @@ function checkRollup(text: string, expr: RollupExpr): Type {
     if (onSelector && type === "vector") return "matrix";
     throw parseError(text, expr.at, "brackets follow a selector; around an expression a subquery needs a step: [5m:]");
   }
-  if (onSelector || type === "matrix") return type;
+  if (onSelector || (type === "matrix" && !expr.boundary)) return type;
+  if (expr.boundary) throw parseError(text, expr.at, `${expr.boundary} follows a selector, with a range or without`);
   throw parseError(text, expr.at, "offset and @ follow a selector or a subquery");
 }
 

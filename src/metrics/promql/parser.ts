@@ -149,7 +149,7 @@ function parseOperand(c: Cursor, lowest: number): Expr {
   if (isSign(c, "-") || isSign(c, "+")) return parseSigned(c, lowest);
   if (c.dialect === "metricsql" && isKeyword(c, "with") && peekSign(c, "(")) return parseWith(c);
   let expr = parseAtom(c);
-  while (isSign(c, "[") || isSign(c, "@") || isKeyword(c, "offset")) {
+  while (isSign(c, "[") || isSign(c, "@") || isKeyword(c, "offset") || boundaryAt(c)) {
     const rolled: RollupExpr = parseSuffixes(c, expr);
     expr = rolled;
     if (c.dialect === "metricsql") break;
@@ -181,8 +181,23 @@ function parseSuffixes(c: Cursor, arg: Expr): RollupExpr {
     } else if (isKeyword(c, "offset") && !rollup.offset) {
       advance(c);
       rollup.offset = c.dialect === "promql" ? parseLength(c, () => parseSignedAtom(c)) : parseDuration(c, true);
-    } else return rollup;
+    } else if (boundaryAt(c)) parseBoundary(c, rollup);
+    else return rollup;
   }
+}
+
+/** `anchored` or `smoothed`, which MetricsQL does not have. */
+function boundaryAt(c: Cursor): RollupExpr["boundary"] {
+  if (c.dialect !== "promql") return undefined;
+  return (["anchored", "smoothed"] as const).find((word) => isKeyword(c, word));
+}
+
+function parseBoundary(c: Cursor, rollup: RollupExpr): void {
+  const boundary = boundaryAt(c);
+  const { at } = advance(c);
+  if (rollup.boundary && rollup.boundary !== boundary)
+    throw parseError(c.text, at, "anchored and smoothed modifiers cannot be used together");
+  if (boundary) rollup.boundary = boundary;
 }
 
 /** Nothing that follows belongs to it: `m @ -1 offset 5m` has both, and `m offset -step() * 2` is twice a series. */

@@ -86,13 +86,14 @@ function operand(expr: Expr, always: boolean, dialect: Dialect): string {
 /** `a offset 5m + b` would be read right, but not by people. */
 function rollupNeedsParens(expr: RollupExpr): boolean {
   if (expr.arg.kind === "binary" && expr.arg.keepMetricNames) return true;
-  return expr.offset !== undefined || expr.moment !== undefined;
+  return expr.offset !== undefined || expr.moment !== undefined || expr.boundary !== undefined;
 }
 
 function printRollup(expr: RollupExpr, dialect: Dialect): string {
   const arg = argNeedsParens(expr.arg) ? `(${print(expr.arg, dialect)})` : print(expr.arg, dialect);
   const offset = expr.offset ? ` offset ${expr.offset.text}` : "";
-  return `${arg}${printWindow(expr)}${offset}${expr.moment ? printMoment(expr.moment, dialect) : ""}`;
+  const boundary = expr.boundary ? ` ${expr.boundary}` : "";
+  return `${arg}${printWindow(expr)}${boundary}${offset}${expr.moment ? printMoment(expr.moment, dialect) : ""}`;
 }
 
 function argNeedsParens(arg: Expr): boolean {

@@ -4,6 +4,7 @@ import { executionError } from "../errors.ts";
 import { checkAlive, column, type Frame } from "../frame.ts";
 import { aggregate } from "./aggregates.ts";
 import { combine } from "./binary.ts";
+import { smoothedSelector } from "./bounded-ranges.ts";
 import { FUNCTIONS, timestampOfStep } from "./functions.ts";
 import { HISTOGRAM_CALLS, NATIVE_ONLY } from "./histograms.ts";
 import { addInfo } from "./info.ts";
@@ -28,6 +29,7 @@ export function evaluateStrict(frame: Frame, expr: Expr): Value {
     case "selector":
       return vector(evaluateSelector(frame, expr, {}, false));
     case "rollup":
+      if (expr.boundary === "smoothed") return vector(smoothedSelector(frame, selectorOf(expr), expr));
       return vector(evaluateSelector(frame, selectorOf(expr), expr, false));
     case "call":
       return evaluateCall(frame, expr);

@@ -3,6 +3,7 @@ import type { CallExpr, Expr, RollupExpr } from "../ast.ts";
 import { executionError } from "../errors.ts";
 import type { Frame } from "../frame.ts";
 import { labelValue, NO_LABELS } from "../labels.ts";
+import { evaluateBounded } from "./bounded-ranges.ts";
 import { ANY_KIND, RANGE_FUNCTIONS, type Range, REFUSES_MIX, WANTS_COUNTER } from "./rollups.ts";
 import { type Evaluate, eachRange, type LookbackWindow, type Samples, sampleKind } from "./selectors.ts";
 import { ABSENT, checkQuantile, FLOAT, HISTOGRAM, inform, newRow, type Row, warn } from "./values.ts";
@@ -28,6 +29,7 @@ function rangeArgument(call: CallExpr): RollupExpr {
 export function evaluateRange(frame: Frame, call: CallExpr, evaluate: Evaluate): Row[] {
   const name = call.name.toLowerCase();
   const rollup = rangeArgument(call);
+  if (rollup.boundary) return evaluateBounded(frame, name, rollup, rollup.boundary, evaluate);
   const params = call.args.filter((arg) => arg !== rollup).map((arg) => numbers(frame, arg, evaluate));
   if (name === "quantile_over_time") {
     for (const phi of new Set(params[0])) checkQuantile(frame, phi, call.args[0]?.at ?? call.at);

@@ -3,6 +3,7 @@ import { QueryError } from "../errors.ts";
 import { checkSeries, type Frame, type Grid, type Query, reframe, timesOf } from "../frame.ts";
 import { compareLabels } from "../labels.ts";
 import type { QueryData, ResultSeries } from "../results.ts";
+import { boundedSamples } from "./bounded-ranges.ts";
 import { evaluateStrict } from "./evaluate.ts";
 import { settleLengths } from "./lengths.ts";
 import { eachRange, sampleKind } from "./selectors.ts";
@@ -52,6 +53,12 @@ export function rawSamples(frame: Frame, expr: RollupExpr): QueryData {
   const series: ResultSeries[] = [];
   eachRange(frame, expr, evaluateStrict, ({ labels, columns }, window, range_ms) => {
     const end = window.at(0);
+    if (expr.boundary) {
+      const samples = boundedSamples(frame, columns, expr.boundary, end, range_ms);
+      const column = (part: 0 | 1): Float64Array => Float64Array.from(samples, (sample) => sample[part]);
+      if (samples.length > 0) series.push({ labels, timestamps: column(0), values: column(1) });
+      return;
+    }
     const times: number[] = [];
     const values: number[] = [];
     for (let i = 0; i < columns.length; i++) {

@@ -4,6 +4,7 @@ import { durationMs } from "../durations.ts";
 import { executionError } from "../errors.ts";
 import { checkAlive, checkPoints, checkSeries, countSamples, type Frame, reframe } from "../frame.ts";
 import { copyBits, histogramAt, isStaleAt } from "../nan-bits.ts";
+import { reach } from "./boundaries.ts";
 import { ABSENT, FLOAT, HISTOGRAM, newRow, type Row, type Value } from "./values.ts";
 
 /** The subquery step when the query names none. */
@@ -20,7 +21,7 @@ export interface LookbackWindow {
 export type Evaluate = (frame: Frame, expr: Expr) => Value;
 
 /** `@` comes before the offset: the offset counts from the moment. */
-function lookOf(frame: Frame, rollup: Pick<RollupExpr, "offset" | "moment">): LookbackWindow {
+export function lookOf(frame: Frame, rollup: Pick<RollupExpr, "offset" | "moment">): LookbackWindow {
   const offset = rollup.offset ? (durationMs(rollup.offset.text, frame.step_ms) ?? 0) : 0;
   if (rollup.moment) {
     const at = momentMs(frame, rollup.moment) - offset;
@@ -49,7 +50,7 @@ export interface Samples {
 }
 
 /** Reads one series after the other into the same columns. */
-function eachSeries(
+export function eachSeries(
   frame: Frame,
   selector: SelectorExpr,
   after_ms: number,
@@ -131,7 +132,9 @@ export function eachRange(
       ? { ...inner.modifiers, ...(rollup.offset ? { offset: rollup.offset } : {}) }
       : rollup;
     const where = inner.modifiers ? lookOf(frame, shifted) : window;
-    eachSeries(frame, inner.selector, where.first_ms - range_ms, where.last_ms, (s) => take(s, where, range_ms));
+    const { before_ms, after_ms } = reach(rollup.boundary, frame.query.lookback_ms);
+    const from_ms = where.first_ms - range_ms - before_ms;
+    eachSeries(frame, inner.selector, from_ms, where.last_ms + after_ms, (s) => take(s, where, range_ms));
     return;
   }
   overSubquery(frame, rollup, evaluate, window, range_ms, take);
