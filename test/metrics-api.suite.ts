@@ -123,6 +123,9 @@ export function metricsApiSuite(name: string, harness: ApiRig): void {
       const [[name, [facts]]] = Object.entries(await get("/metadata")) as [[string, [{ type: string }]]];
       assert.deepEqual([name, facts.type], ["svc_edge_http_responses_count", "counter"]);
       assert.equal(await get("/format_query?query=sum(a)by(b)"), "sum(a) by(b)");
+      assert.equal((await get("/parse_query?query=sum(a)by(b)")).type, "aggregation");
+      const wrong = await platform.ask(`GET ${BASE}/parse_query?query=sum(`);
+      assert.deepEqual([wrong.status, wrong.body.errorType], [400, "bad_data"]);
       const federated = await platform.ask('GET /prometheus/personal/federate?match[]={app="web"}');
       assert.match(federated.text, /svc_edge_http_responses_count\{app="web",region="local",status="200"\} 7170 \d+/);
     });

@@ -1010,6 +1010,20 @@ export interface Api {
     body: undefined;
     answer: string;
   };
+  /** A query of the strict dialect as a tree. */
+  "GET /prometheus/:org_slug/api/v1/parse_query": {
+    params: { org_slug: string };
+    query: { query: string };
+    body: undefined;
+    answer: string;
+  };
+  /** A query of the strict dialect as a tree. */
+  "POST /prometheus/:org_slug/api/v1/parse_query": {
+    params: { org_slug: string };
+    query: { query: string };
+    body: undefined;
+    answer: string;
+  };
   /** List scrape targets and their health. */
   "GET /prometheus/:org_slug/api/v1/targets": {
     params: { org_slug: string };

@@ -281,6 +281,23 @@ function grafanaRoutes({ engine, clock }: Parts): Row[] {
           }),
       }),
     ),
+    ...both(
+      route(`GET ${BASE}/api/v1/parse_query`, {
+        ...COMMON,
+        summary: "A query of the strict dialect as a tree",
+        query: Type.Object({ query: Type.String() }),
+        response: JSON_BYTES,
+        errors: QUERY_ERRORS,
+        handle: async ({ query: { query } }) =>
+          await answering(async () => {
+            const [{ parseAsWritten }, { treeJson }] = await Promise.all([
+              import("./promql/parse.ts"),
+              import("./promql/tree-json.ts"),
+            ]);
+            return success(treeJson(query, parseAsWritten(query)));
+          }),
+      }),
+    ),
   ];
 }
 

@@ -76,6 +76,7 @@ const QUERIES: Record<string, string> = {
   "/prometheus/:org_slug/api/v1/query": "query=up",
   "/prometheus/:org_slug/api/v1/query_range": "query=up&start=0&end=60&step=15",
   "/prometheus/:org_slug/api/v1/format_query": "query=up",
+  "/prometheus/:org_slug/api/v1/parse_query": "query=up",
   "/prometheus/:org_slug/api/v1/series": "match[]=up",
   "/prometheus/:org_slug/api/v1/export": "match[]=up",
   "/prometheus/:org_slug/federate": "match[]=up",

@@ -4,6 +4,7 @@ import { type AggregateExpr, type BinaryExpr, type CallExpr, children, type Expr
 import { parseError } from "./errors.ts";
 import { nearest } from "./functions/names.ts";
 import { OPERATORS } from "./grammar.ts";
+import { dropParens } from "./simplify.ts";
 
 /** Type checker of the strict dialect: every expression has a type, and every function declares which ones it takes. */
 
@@ -62,6 +63,24 @@ function same(signature: string, names: string): Record<string, string> {
 
 export function checkStrict(text: string, expr: Expr): void {
   check(text, expr);
+}
+
+/** The type of an expression that was checked; parentheses have that of what is in them. */
+export function typeOf(text: string, expr: Expr): Type {
+  const [only] = expr.kind === "parens" ? expr.args : [];
+  return only ? typeOf(text, only) : check(text, dropParens(expr));
+}
+
+/** A function that exists, as Prometheus describes one. */
+export function signatureOf(name: string): { args: Type[]; optional: number; repeated: boolean; result: Type } {
+  const [left = "", result = ""] = (SIGNATURES[name] ?? "").split(">");
+  const params = left.split(" ").filter((param) => param !== "");
+  return {
+    args: params.map((param) => TYPES[param.charAt(0)] ?? "vector"),
+    optional: params.filter((param) => param.endsWith("?")).length,
+    repeated: params.some((param) => param.endsWith("*")),
+    result: TYPES[result.trim()] ?? "vector",
+  };
 }
 
 /** The type of an expression; throws at the first thing that does not fit. */

@@ -9,13 +9,27 @@ import { expandTemplates, plainSelectors } from "./templates.ts";
 
 /** Text to tree: templates put in, constants folded, every function known. Throws a QueryError with the place. */
 export function parse(text: string, dialect: Dialect = "metricsql", limits: QueryLimits = QUERY_LIMITS): Expr {
+  refuseTooLong(text, limits);
+  return refuseTooDeep(() => parseChecked(text, dialect, limits));
+}
+
+/** A query of the strict dialect as it was written, parentheses included. */
+export function parseAsWritten(text: string, limits: QueryLimits = QUERY_LIMITS): Expr {
+  refuseTooLong(text, limits);
+  return refuseTooDeep(() => {
+    const written = plainSelectors(text, parseText(text, "promql", limits.query_depth));
+    checkStrict(text, dropParens(written));
+    return written;
+  });
+}
+
+function refuseTooLong(text: string, limits: QueryLimits): void {
   if (text.length > limits.query_bytes) {
     throw new QueryError(
       "bad_data",
       limitMessage("query_bytes", limits.query_bytes, `the query has ${text.length} characters`),
     );
   }
-  return refuseTooDeep(() => parseChecked(text, dialect, limits));
 }
 
 function parseChecked(text: string, dialect: Dialect, limits: QueryLimits): Expr {
