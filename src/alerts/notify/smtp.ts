@@ -1,4 +1,4 @@
-/** Sends one e-mail by SMTP: STARTTLS or TLS, AUTH PLAIN, several recipients. */
+/** Sends one e-mail by SMTP: STARTTLS or TLS, AUTH PLAIN or LOGIN, several recipients. */
 import { once } from "node:events";
 import { connect as connectTcp, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
@@ -132,8 +132,17 @@ class Session {
   async logIn({ username, password = "" }: EmailConfig): Promise<void> {
     if (username === undefined) return;
     if (!this.#is_secure) throw new Error("the password is not sent without TLS");
-    const both = Buffer.from(`\0${username}\0${password}`).toString("base64");
-    await this.#command(`AUTH PLAIN ${both}`, 235);
+    const offered = this.#extensions.find((line) => /^AUTH[ =]/.test(line))?.split(/[ =]+/) ?? [];
+    if (offered.includes("PLAIN")) await this.#command(`AUTH PLAIN ${base64(`\0${username}\0${password}`)}`, 235);
+    else if (offered.includes("LOGIN")) await this.#logInByQuestions(username, password);
+    else throw new Error("the mail server offers neither AUTH PLAIN nor AUTH LOGIN");
+  }
+
+  /** AUTH LOGIN: the server asks for the name, then for the password. */
+  async #logInByQuestions(username: string, password: string): Promise<void> {
+    await this.#command("AUTH LOGIN", 334);
+    await this.#command(base64(username), 334);
+    await this.#command(base64(password), 235);
   }
 
   async send({ from, to }: EmailConfig, mail: Mail): Promise<void> {
@@ -145,6 +154,8 @@ class Session {
     await this.#command("QUIT", 221).catch(() => undefined);
   }
 }
+
+const base64 = (text: string): string => Buffer.from(text).toString("base64");
 
 /** RFC 2047: header texts of any characters. */
 const encodedWord = (text: string): string =>
