@@ -72,6 +72,14 @@ const ROWS: readonly Row[] = [
     "`hangar db status --app {{ $labels.app }}` shows every node; a node that stays behind has too little disk or network.",
   ],
   [
+    "DatabaseWithoutPrimary",
+    "critical",
+    MINUTE,
+    "sum by (app) (hangar_db_is_primary) == 0",
+    "No node of {{ $labels.app }}'s database accepts writes",
+    "`hangar db status --app {{ $labels.app }}` shows why no node is primary; reads go on.",
+  ],
+  [
     "HostLost",
     "critical",
     0,

@@ -84,7 +84,7 @@ test("three processes evaluate every group at every interval, and once", async (
     const times = timesOf(evaluated, id);
     assert.equal(new Set(times).size, times.length, `${id} is evaluated once for each time`);
     const gaps = times.slice(1).map((at, i) => at - (times[i] ?? 0));
-    assert.ok(gaps.every((gap) => gap === INTERVAL) && times.length >= 58, `${id}: ${times.length}, ${gaps}`);
+    assert.ok(gaps.every((gap) => gap === INTERVAL) && times.length >= 58, `${id}: ${times.length}, ${gaps.join()}`);
   }
   const held = processes.flatMap(({ runner }) => runner.held).sort();
   assert.deepEqual(held, ORGS.map(({ id }) => id).sort(), "each organization is held by one process");

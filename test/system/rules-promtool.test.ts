@@ -4,6 +4,8 @@ import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test } from "node:test";
+import { DEFAULT_GROUPS } from "../../src/alerts/default-rules.ts";
+import { printRuleFile } from "../../src/alerts/rules/print.ts";
 import { random, seed, tempDir } from "../support.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
@@ -26,7 +28,119 @@ function texts(printed: string, form: RegExp): Map<string, Map<string, string>> 
   return found;
 }
 
+/** What each default rule fires on, minute by minute, and a neighbour of it that has nothing wrong. */
+const DEFAULT_CASES: Record<string, { fires: Record<string, string>; labels: string; at: string }> = {
+  MachineRestarting: {
+    fires: {
+      'svc_instance_exit_code{app="web",instance="a"}': "1 0 1",
+      'svc_instance_exit_code{app="web",instance="b"}': "0 0",
+    },
+    labels: 'app="web",instance="a",severity="warning"',
+    at: "3m",
+  },
+  MachineOutOfMemory: {
+    fires: {
+      'svc_instance_exit_oom{app="web",instance="a"}': "0 1 0",
+      'svc_instance_exit_oom{app="web",instance="b"}': "0 0 0",
+      'svc_instance_oom_kills{app="web",instance="b"}': "7 7 7",
+    },
+    labels: 'app="web",instance="a",severity="critical"',
+    at: "3m",
+  },
+  MachineNotMeasured: {
+    fires: { 'svc_instance_up{app="web",instance="a"}': "0x9", 'svc_instance_up{app="web",instance="b"}': "1 0 0 1x6" },
+    labels: 'app="web",instance="a",severity="warning"',
+    at: "4m",
+  },
+  VolumeAlmostFull: {
+    fires: { 'svc_volume_used_pct{app="web",id="v1"}': "91x9", 'svc_volume_used_pct{app="web",id="v2"}': "90x9" },
+    labels: 'app="web",id="v1",severity="critical"',
+    at: "7m",
+  },
+  VolumeFullSoon: {
+    fires: {
+      'svc_volume_used_pct{app="web",id="v1"}': "61+0.05x90",
+      'svc_volume_used_pct{app="web",id="v2"}': "65x90",
+    },
+    labels: 'app="web",id="v1",severity="warning"',
+    at: "80m",
+  },
+  CheckFailing: {
+    fires: {
+      'svc_instance_check_passing{app="web",instance="a",check="http"}': "1 0x9",
+      'svc_instance_check_passing{app="web",instance="b",check="http"}': "1x9",
+    },
+    labels: 'app="web",check="http",instance="a",severity="critical"',
+    at: "5m",
+  },
+  CertificateEndsSoon: {
+    fires: {
+      'svc_certificate_not_after_seconds{host_name="soon.example"}': "1000000x99",
+      'svc_certificate_not_after_seconds{host_name="late.example"}': "9000000x99",
+    },
+    labels: 'host_name="soon.example",severity="warning"',
+    at: "70m",
+  },
+  ReplicaLagging: {
+    fires: {
+      'hangar_db_lag_seconds{app="shop",instance="a"}': "61x9",
+      'pg_replication_lag{app="pg",instance="b"}': "59x9",
+    },
+    labels: 'app="shop",instance="a",severity="warning"',
+    at: "7m",
+  },
+  DatabaseWithoutPrimary: {
+    fires: {
+      'hangar_db_is_primary{app="shop",instance="a"}': "1 0x9",
+      'hangar_db_is_primary{app="shop",instance="b"}': "0x9",
+      'hangar_db_is_primary{app="other",instance="c"}': "1x9",
+      'hangar_db_is_primary{app="other",instance="d"}': "0x9",
+    },
+    labels: 'app="shop",severity="critical"',
+    at: "4m",
+  },
+  HostLost: {
+    fires: { 'svc_host_up{host="0001"}': "1 1 0", 'svc_host_up{host="0002"}': "1x3" },
+    labels: 'host="0001",severity="critical"',
+    at: "2m",
+  },
+  ManyErrors: {
+    fires: {
+      'svc_edge_http_responses_count{app="web",status="200"}': "0+90x20",
+      'svc_edge_http_responses_count{app="web",status="503"}': "0+10x20",
+      'svc_edge_http_responses_count{app="api",status="200"}': "0+96x20",
+      'svc_edge_http_responses_count{app="api",status="500"}': "0+4x20",
+    },
+    labels: 'app="web",severity="critical"',
+    at: "12m",
+  },
+};
+
 suite("unit tests of rules, next to promtool", { skip }, () => {
+  test("every default rule fires on what it is for, alone, and not on its neighbours", async () => {
+    const dir = tempDir();
+    writeFileSync(join(dir, "default.yml"), await printRuleFile(DEFAULT_GROUPS));
+    const names = DEFAULT_GROUPS.flatMap(({ rules }) =>
+      rules.map((rule) => (rule.kind === "alerting" ? rule.alert : "")),
+    );
+    assert.deepEqual(Object.keys(DEFAULT_CASES).sort(), names.sort(), "a rule without a case");
+    const tests = Object.entries(DEFAULT_CASES).map(([name, { fires, labels, at }]) => ({
+      name,
+      interval: "1m",
+      input_series: Object.entries(fires).map(([series, values]) => ({ series, values })),
+      promql_expr_test: [
+        {
+          expr: 'ALERTS{alertstate="firing"}',
+          eval_time: at,
+          exp_samples: [{ labels: `ALERTS{alertname="${name}",alertstate="firing",${labels}}`, value: 1 }],
+        },
+      ],
+    }));
+    const file = join(dir, "default.test.yml");
+    writeFileSync(file, JSON.stringify({ rule_files: ["default.yml"], evaluation_interval: "1m", tests }));
+    for (const { status, stdout, stderr } of [theirs(file), ours(file)]) assert.equal(status, 0, stdout + stderr);
+  });
+
   test("files pass and fail as with promtool", () => {
     const files = readdirSync(FILES).filter((file) => file.endsWith(".test.yml"));
     assert.ok(files.length >= 3);
