@@ -183,7 +183,7 @@ async function startOnce(
   const shared = { guard, idempotency, ...rateLimiter(settings, clock) };
   const edge = { rows, machine_authenticator, dashboard, around: options.emulated?.around };
   const server = createServer({ ...shared, ...edge, clock, log });
-  const fly = openFlyListener(settings, { ...shared, rows, clock, log });
+  const fly = openFlyListener(database, settings, { ...shared, rows, sealer, clock, log });
   const closing = [inside, machines, alerts, git, deployments, releases.leases, fly, server];
   for (const part of closing) opened.defer(() => part.close());
   if (!(await authStore.findOrg(DEFAULT_ORG))) await orgs.create({ name: DEFAULT_ORG }, randomIds(clock));

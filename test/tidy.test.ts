@@ -65,6 +65,7 @@ const ALLOWED: Record<string, readonly string[]> = {
     "proxy",
     "registry",
     "builds",
+    "fly",
     "git",
     "alerts",
     "metrics",

@@ -10,4 +10,6 @@ export const FLY_LIMITS = {
   graphql_fields: 1000,
   /** Routes of the platform that one GraphQL query calls. Past it: an error at the field. */
   graphql_calls: 500,
+  /** Secret keys of an app. Past it: 422 `limit_reached`. */
+  secret_keys_per_app: 100,
 } as const;

@@ -1,4 +1,5 @@
 /** The listener that implements Fly's API, so that Fly's own clients work unchanged. */
+import type { Sealer } from "#core/sealer.ts";
 import type { Guard } from "#http/access.ts";
 import type { Row } from "#http/route.ts";
 import { createServer, type Server } from "#http/server.ts";
@@ -10,6 +11,9 @@ import { flyCustoms } from "./customs.ts";
 import { graphqlRoute } from "./graphql/routes.ts";
 import { machinesApi } from "./machines-api.ts";
 import { placementRoute } from "./placements.ts";
+import { secretKeyRoutes } from "./secret-keys/routes.ts";
+import { SecretKeyService } from "./secret-keys/service.ts";
+import type { SecretKeyStore } from "./secret-keys/store.ts";
 
 interface FlyParts extends Pick<ServerParts, "clock" | "log" | "idempotency" | "rate"> {
   /** The platform's own rows, which do the work. */
@@ -18,11 +22,14 @@ interface FlyParts extends Pick<ServerParts, "clock" | "log" | "idempotency" | "
   region: string;
   /** Of host names of apps. */
   domain: string;
+  secret_keys: SecretKeyStore;
+  sealer: Sealer;
 }
 
-export function openFly({ rows, guard, region, domain, ...shared }: FlyParts): Server {
+export function openFly({ rows, guard, region, domain, secret_keys, sealer, ...shared }: FlyParts): Server {
   const own = flyGuard(guard);
   const platform = new PlatformRows(rows, own);
+  const keys = new SecretKeyService({ store: secret_keys, sealer, clock: shared.clock });
   return createServer({
     ...shared,
     guard: own,
@@ -30,6 +37,7 @@ export function openFly({ rows, guard, region, domain, ...shared }: FlyParts): S
     rows: [
       ...machinesApi(platform),
       placementRoute(platform),
+      ...secretKeyRoutes(keys),
       ...apiHost(platform),
       graphqlRoute({ rows: platform, log: shared.log, domain }),
     ],

@@ -265,6 +265,16 @@ export const MIGRATIONS: readonly Migration[] = [
          FROM machines`,
     ],
   },
+  {
+    id: 38,
+    name: "secret keys of apps",
+    statements: [
+      `CREATE TABLE secret_keys (
+         app_id TEXT NOT NULL REFERENCES apps (id) ON DELETE CASCADE, name TEXT NOT NULL, type TEXT NOT NULL,
+         sealed BYTES NOT NULL, public_key BYTES, version BIGINT NOT NULL, created_at BIGINT NOT NULL,
+         updated_at BIGINT NOT NULL, PRIMARY KEY (app_id, name))`,
+    ],
+  },
 ];
 
 /** All tables with data, parents before children: the order of a restore. */
@@ -274,6 +284,7 @@ export const TABLES = [
   "tokens",
   "apps",
   "app_secrets",
+  "secret_keys",
   "private_networks",
   "idempotency",
   "hosts",

@@ -14,6 +14,7 @@ import { authStoreSuite } from "#auth/store.suite.ts";
 import { buildStoreSuite } from "#builds/store.suite.ts";
 import { connectorStoreSuite } from "#connectors/store.suite.ts";
 import { systemClock } from "#core/clock.ts";
+import { secretKeyStoreSuite } from "#fly/secret-keys/store.suite.ts";
 import { previewStoreSuite } from "#git/preview-store.suite.ts";
 import { gitStoreSuite } from "#git/store.suite.ts";
 import { gitWebhookStoreSuite } from "#git/webhook-store.suite.ts";
@@ -62,6 +63,7 @@ import { sqlNetworkStore } from "./sql/private-networks.ts";
 import { sqlProxyStore } from "./sql/proxy.ts";
 import { sqlRegistryStore } from "./sql/registry.ts";
 import { sqlReleaseStore } from "./sql/releases.ts";
+import { sqlSecretKeyStore } from "./sql/secret-keys.ts";
 import { sqlVolumeStore } from "./sql/volumes.ts";
 import { sqlWebhookStore } from "./sql/webhooks.ts";
 import { openSqlite } from "./sqlite/database.ts";
@@ -220,6 +222,7 @@ for (const { name, open, skip } of DATABASES) {
   const notifications = (database: Database) => ({ ...sqlNotificationStore(database), ...sqlAlertStore(database) });
   notificationStoreSuite(name, over(withApps, notifications), skip);
   buildStoreSuite(name, over(withApps, sqlBuildStore), skip);
+  secretKeyStoreSuite(name, over(withApps, sqlSecretKeyStore), skip);
   gitStoreSuite(name, over(withApps, sqlGitStore), skip);
   gitWebhookStoreSuite(name, over(withApps, sqlGitWebhookStore), skip);
   previewStoreSuite(

@@ -2,7 +2,10 @@ module hangar/test/fly-go
 
 go 1.26
 
-require github.com/superfly/fly-go v0.9.2
+require (
+	github.com/superfly/fly-go v0.9.2
+	golang.org/x/crypto v0.54.0
+)
 
 require (
 	github.com/Khan/genqlient v0.8.1 // indirect
@@ -33,7 +36,6 @@ require (
 	go.opentelemetry.io/otel v1.44.0 // indirect
 	go.opentelemetry.io/otel/metric v1.44.0 // indirect
 	go.opentelemetry.io/otel/trace v1.44.0 // indirect
-	golang.org/x/crypto v0.54.0 // indirect
 	golang.org/x/exp v0.0.0-20260312153236-7ab1446f8b90 // indirect
 	golang.org/x/mod v0.34.0 // indirect
 	golang.org/x/sync v0.20.0 // indirect
