@@ -66,6 +66,9 @@ suite("identity inside a real machine", { skip: missing }, () => {
     // Not only root: whoever the program in the machine runs as.
     const asApp = await exec(caller, one, `su app -c "${TOKEN.replaceAll('"', '\\"')}"`);
     assert.equal((await believed(asApp.stdout, "test"))["machine_id"], one);
+    // Programs that were written for Fly have another name for the socket.
+    const second = await exec(caller, one, TOKEN.replaceAll("/.svc/", "/.fly/"));
+    assert.equal((await believed(second.stdout, "test"))["machine_id"], one, second.stderr);
     const file = await exec(
       caller,
       one,

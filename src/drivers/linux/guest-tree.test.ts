@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, readlinkSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { suite, test } from "node:test";
@@ -36,6 +36,16 @@ function hostile() {
 suite("writes into a hostile root file system", { skip: callsMissing() }, () => {
   const [uid, gid] = [process.getuid?.() ?? 0, process.getgid?.() ?? 0];
   const file = { content: Buffer.from("ours"), mode: 0o644, uid, gid };
+
+  test("a link is created unless something has its name", (t) => {
+    const { dir, root } = hostile();
+    t.after(() => rmSync(dir, { recursive: true, force: true }));
+    using tree = new GuestTree(root);
+    for (const name of ["/second", "/second", "/data", "/dangling-out"] as const) tree.link(name, "data", uid, gid);
+    assert.equal(readlinkSync(join(root, "second")), "data");
+    assert.equal(tree.kind("/data"), "folder");
+    assert.equal(readlinkSync(join(root, "dangling-out")), join(dir, "outside/made"));
+  });
 
   test("links are resolved inside the root, and no link leads out, dangling or not", (t) => {
     const { dir, root, outside, inner } = hostile();

@@ -13,6 +13,7 @@ import {
   openSync,
   readlinkSync,
   readSync,
+  symlinkSync,
   unlinkSync,
   writeSync,
 } from "node:fs";
@@ -133,6 +134,14 @@ export class GuestTree implements Disposable {
     } catch {
       return undefined;
     }
+  }
+
+  /** Creates a link in the root, unless something has its name. */
+  link(path: `/${string}`, target: string, uid: number, gid: number): void {
+    if (this.kind(path) !== undefined) return;
+    const name = `/proc/self/fd/${this.#root}/${basename(path)}`;
+    symlinkSync(target, name);
+    lchownSync(name, uid, gid);
   }
 
   /** Creates a directory and missing parents. */

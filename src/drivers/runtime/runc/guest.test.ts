@@ -70,6 +70,12 @@ suite("processes of a machine", () => {
       [plain["A"], plain["B"], plain["SVC_MACHINE_ID"], plain["FLY_APP_NAME"]],
       ["config", "secret", "1781949c61e789", "web"],
     );
+    const facts = ["ALLOC_ID", "APP_NAME", "IMAGE_REF", "MACHINE_ID", "MACHINE_NAME", "MACHINE_VERSION", "PRIVATE_IP"];
+    for (const fact of [...facts, "PROCESS_GROUP", "PUBLIC_IP", "REGION", "VM_MEMORY_MB"]) {
+      assert.notEqual(plain[`SVC_${fact}`], undefined, fact);
+      assert.equal(plain[`FLY_${fact}`], plain[`SVC_${fact}`], fact);
+    }
+    assert.equal(plain["PRIMARY_REGION"], plain["FLY_REGION"]);
     const chosen = variables({
       processes: [
         {

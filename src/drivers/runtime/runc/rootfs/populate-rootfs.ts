@@ -8,6 +8,9 @@ import { RUNC_LIMITS } from "../limits.ts";
 /** Mount points that are created if the image lacks them. */
 const MOUNT_POINTS = ["/dev", "/proc", "/sys"];
 
+/** The name under which existing programs look for `/.svc`, as `FLY_` variables are for `SVC_` ones. */
+const SECOND_NAME = "/.fly";
+
 export function populateRootfs(tree: GuestTree, launch: Launch, owner: number, folders: readonly string[]): void {
   const root = { mode: 0o644, uid: owner, gid: owner };
   for (const folder of [...MOUNT_POINTS, ...folders]) tree.folder(folder, owner, owner);
@@ -24,6 +27,7 @@ export function populateRootfs(tree: GuestTree, launch: Launch, owner: number, f
     }
     tree.write(guest_path, { ...root, mode: mode ?? 0o644, content });
   }
+  tree.link(SECOND_NAME, ".svc", owner, owner);
 }
 
 function contentOf(
