@@ -1,21 +1,8 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
-import { createServer, type RequestListener } from "node:http";
-import type { AddressInfo } from "node:net";
-import { suite, type TestContext, test } from "node:test";
-import { Client, ClientError } from "./client.ts";
-
-/** A client of a server with the test's handler. */
-async function clientOf(t: TestContext, answer: RequestListener, retries = 0): Promise<Client> {
-  const server = createServer(answer).listen(0, "127.0.0.1");
-  await once(server, "listening");
-  t.after(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  const { port } = server.address() as AddressInfo;
-  return new Client({ base_url: `http://127.0.0.1:${port}`, token: "t", retries });
-}
+import type { RequestListener } from "node:http";
+import { suite, test } from "node:test";
+import { ClientError } from "./client.ts";
+import { clientOf } from "./fixtures.ts";
 
 suite("API client", () => {
   test("leaving a stream early closes its connection", { timeout: 10_000 }, async (t) => {
@@ -42,6 +29,35 @@ suite("API client", () => {
     const seen: unknown[] = [];
     for await (const message of client.stream("GET /v1/apps/:app_name/logs", input)) seen.push(message);
     assert.deepEqual(seen, messages);
+  });
+
+  test("a stream that is cut off is an error of the client, and one that is aborted is not", async (t) => {
+    const answer: RequestListener = (request, response) => {
+      response.writeHead(200, { "content-type": "text/event-stream" }).write('data: {"n":1}\n\ndata: {"n');
+      if (request.headers["x-cut"]) setTimeout(() => response.destroy(), 20);
+    };
+    const client = await clientOf(t, answer);
+    const input = { params: { org_slug: "personal" }, query: {} };
+    const read = async (more: { headers?: Record<string, string>; signal?: AbortSignal }, seen: () => void) => {
+      for await (const message of client.stream("GET /v1/orgs/:org_slug/events", { ...input, ...more })) {
+        assert.deepEqual(message, { n: 1 });
+        seen();
+      }
+    };
+    let messages = 0;
+    await assert.rejects(
+      read({ headers: { "x-cut": "1" } }, () => messages++),
+      (thrown) => {
+        assert(thrown instanceof ClientError, String(thrown));
+        assert.match(thrown.message, /^the answer from http:\/\/127\.0\.0\.1:\d+ broke off$/);
+        return thrown.http === 0 && messages === 1;
+      },
+    );
+    const stop = new AbortController();
+    await assert.rejects(
+      read({ signal: stop.signal }, () => stop.abort()),
+      { name: "AbortError" },
+    );
   });
 
   test("a response cut off in the middle is retried, then reported with a clear error", async (t) => {

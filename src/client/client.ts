@@ -186,11 +186,16 @@ export class Client {
     const response = await send(request, input.signal);
     if (!response.ok || !response.body) throw new ClientError(response.status, parseError(await response.text()));
     onOpen?.();
+    const brokeOff = (cause: unknown): never => {
+      if (input.signal?.aborted) throw cause;
+      throw broken(request.url, cause);
+    };
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
     let rest = "";
     try {
       // Not `for await`: not every browser's streams can be iterated.
-      for (let next = await reader.read(); !next.done; next = await reader.read()) {
+      const read = () => reader.read().catch(brokeOff);
+      for (let next = await read(); !next.done; next = await read()) {
         const blocks = (rest + next.value).split("\n\n");
         rest = blocks.pop() ?? "";
         for (const block of blocks) {
@@ -282,9 +287,12 @@ async function textOf(response: ClientResponse): Promise<string> {
   try {
     return await response.text();
   } catch (cause) {
-    throw new ClientError(0, { error: `the answer from ${new URL(response.url).origin} broke off` }, cause);
+    throw broken(response.url, cause);
   }
 }
+
+const broken = (url: string, cause: unknown): ClientError =>
+  new ClientError(0, { error: `the answer from ${new URL(url).origin} broke off` }, cause);
 
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 10_000;

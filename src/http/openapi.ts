@@ -99,12 +99,16 @@ function operation(row: Row): object {
     ...(row.body
       ? { requestBody: { required: isRequired(row.body), content: { "application/json": { schema: row.body } } } }
       : {}),
-    ...(row.upload
-      ? { requestBody: { required: true, content: { [row.upload]: { schema: { type: "string", format: "binary" } } } } }
-      : {}),
+    ...(row.upload ? { requestBody: { required: true, content: uploadContent(row.upload) } } : {}),
     responses: { [row.response.status]: success(row), ...failures(row) },
   };
 }
+
+const BINARY = { schema: { type: "string", format: "binary" } } as const;
+const OCTETS = "application/octet-stream";
+
+/** Generators of clients know bytes without a type of their own, and omit routes that take only others. */
+const uploadContent = (type: string): object => ({ [type]: BINARY, [OCTETS]: BINARY });
 
 const isRequired = (schema: TSchema): boolean => ((schema as JsonSchema).required?.length ?? 0) > 0;
 
@@ -144,13 +148,14 @@ function success(row: Row): object {
   const stream = row.stream && { "text/event-stream": { schema: textSchema("text/event-stream") } };
   if (answer.schema)
     return { description: "Done.", headers, content: { "application/json": { schema: answer.schema }, ...stream } };
+  if (answer.type === "*/*")
+    return { description: "Done.", headers, content: { "*/*": { schema: {} }, [OCTETS]: BINARY } };
   if (answer.type)
     return { description: "Done.", headers, content: { [answer.type]: { schema: textSchema(answer.type) } } };
   return { description: "Done; no body.", headers };
 }
 
-const textSchema = (type: string): object =>
-  type === "application/json" ? { type: "object" } : type === "*/*" ? {} : { type: "string" };
+const textSchema = (type: string): object => (type === "application/json" ? { type: "object" } : { type: "string" });
 
 function failures(row: Row): Record<string, object> {
   const byStatus = Map.groupBy(errorsOf(row), (code) => CATALOGUE[code].http);

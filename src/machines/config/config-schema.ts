@@ -154,7 +154,8 @@ const Port = optional({
   port: acts(port, "Public port."),
   start_port: acts(port, "The first of a range of ports."),
   end_port: acts(port, "The last of a range of ports."),
-  "end-port": acts(port, "The same as end_port."),
+  // Go clients that are generated from the schema would call both fields the same.
+  "end-port": { ...acts(port, "The same as end_port."), "x-go-name": "EndPortWithDash" },
   handlers: acts(
     Type.Array(literals(["http", "tcp", "tls", "proxy_proto", "pg_tls"])),
     "Connection handlers; a TCP port without any stays closed to the internet.",
