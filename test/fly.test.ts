@@ -71,6 +71,20 @@ suite("Fly listener", () => {
     assert.match(wrong.body.message, /config\.schedule/);
   });
 
+  test("has no apps of a role: flyctl deletes the first one when it is no builder", async (t) => {
+    const { flies } = await flyPlatform(t);
+    await flies("POST /v1/apps", { body: { app_name: "web" } });
+    const listed = async (more: string) => (await flies(`GET /v1/apps?org_slug=personal${more}`)).body;
+    assert.deepEqual(await listed("&app_role=remote-docker-builder"), { total_apps: 0, apps: [] });
+    assert.equal((await listed("&app_role=postgres_cluster&limit=1")).apps.length, 0);
+    assert.equal((await listed("")).apps.length, 1);
+    assert.equal((await listed("&app_role=")).apps.length, 1);
+    const body = { name: "fly-builder-red-sea-1", org_slug: "personal", app_role_id: "remote-docker-builder" };
+    const refused = await flies("POST /v1/apps", { body });
+    assert.deepEqual([refused.status, refused.body.code], [400, "build_refused"]);
+    assert.match(refused.body.message, /hangar deploy/);
+  });
+
   test("speaks of errors in the words that clients compare", async (t) => {
     const { flies } = await flyPlatform(t);
     await flies("POST /v1/apps", { body: { app_name: "web" } });

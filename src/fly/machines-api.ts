@@ -2,10 +2,12 @@
  * The Machines API for Fly's clients: the platform's own rows, each with the differences of its request and response. A
  * row that is not in the table is not served.
  */
+import { fail } from "#core/errors.ts";
 import type { Input } from "#http/admission.ts";
 import type { Row } from "#http/route.ts";
 import { Type } from "#http/schema.ts";
 import type { CallContext, PlatformRows, Target } from "./calls.ts";
+import { NO_BUILDER } from "./graphql/mutations.ts";
 import { plainName, renamed, withoutUnset } from "./requests.ts";
 import {
   certificateShape,
@@ -17,8 +19,8 @@ import {
 
 interface Difference {
   request?(given: Input, call: CallContext, rows: PlatformRows): Input | Promise<Input>;
-  /** Converts the response of the platform's row. */
-  answer?(value: never): unknown;
+  /** Converts the response of the platform's row to the given request. */
+  answer?(value: never, given: Input): unknown;
 }
 
 const app = "/v1/apps/:app_name" as const;
@@ -40,6 +42,22 @@ async function waitRequest(given: Input, call: CallContext, rows: PlatformRows):
   return { ...given, query: { ...given.query, instance_id: found.instance_id } };
 }
 
+/** The role of apps with builder machines. There are none here. */
+const BUILDER_ROLE = "remote-docker-builder";
+
+/**
+ * No app has a role, so a list of those with one is empty. flyctl deletes the first app of such a list when that is no
+ * builder.
+ */
+const withoutRole = (list: { apps: unknown[]; total_apps: number }, { query }: Input) =>
+  query["app_role"] ? { ...list, apps: [], total_apps: 0 } : list;
+
+function appRequest(given: Input): Input {
+  const { app_role_id } = given.body as { app_role_id?: unknown };
+  if (app_role_id === BUILDER_ROLE) fail("build_refused", NO_BUILDER);
+  return withoutEmptyOrg(given);
+}
+
 /** An app of another organization of the caller is the caller's own choice; an empty one is none. */
 const withoutEmptyOrg = (given: Input): Input => {
   const { org_slug, ...body } = given.body as Record<string, unknown>;
@@ -50,8 +68,8 @@ const certificates = { answer: certificateShape };
 const same: Difference = {};
 
 const TABLE: Partial<Record<Target, Difference>> = {
-  "POST /v1/apps": { request: withoutEmptyOrg },
-  "GET /v1/apps": same,
+  "POST /v1/apps": { request: appRequest },
+  "GET /v1/apps": { answer: withoutRole },
   [`GET ${app}`]: same,
   // fly-go has no such parameter: its callers ask for confirmation, and delete machines and volumes too.
   [`DELETE ${app}`]: { request: (given: Input) => ({ ...given, query: { force: true, ...given.query } }) },
@@ -130,7 +148,7 @@ function adapted(rows: PlatformRows, target: Target, { request, answer }: Differ
       const given: Input = { params: call.params, query: call.query, body: call.body ?? {} };
       const translated = withoutUnset(rows.find(target), (await request?.(given, call, rows)) ?? given);
       const { value, next } = await rows.invoke(target, translated, call);
-      const shaped = answer ? answer(value as never) : value;
+      const shaped = answer ? answer(value as never, given) : value;
       return next === undefined || Array.isArray(shaped) ? shaped : { ...(shaped as object), next_cursor: next };
     },
   };

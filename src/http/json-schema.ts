@@ -28,4 +28,6 @@ export interface JsonSchema {
   description?: string;
   /** What the platform does with the field. */
   "x-support"?: Support;
+  /** The field's name in Go clients that are generated from the document. */
+  "x-go-name"?: string;
 }

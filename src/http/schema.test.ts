@@ -110,7 +110,7 @@ suite("schemas", () => {
 
   test("schemas use only keywords that the validator implements", () => {
     const known = new Set(
-      "type properties required additionalProperties patternProperties anyOf const items minItems maxItems minLength maxLength pattern minimum maximum multipleOf title description x-support".split(
+      "type properties required additionalProperties patternProperties anyOf const items minItems maxItems minLength maxLength pattern minimum maximum multipleOf title description x-support x-go-name".split(
         " ",
       ),
     );

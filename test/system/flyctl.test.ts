@@ -17,6 +17,8 @@ const [BEGIN, END] = ["<!-- flyctl: written by test/system/flyctl.test.ts -->\n"
 /** Commands in their order; `$M` is a machine, `$V` a volume. A text after ` # ` is what the output has to say. */
 const COMMANDS = `apps create web --org personal
 apps list # web
+deploy --dockerfile Dockerfile # .hangar deploy. in this folder builds and deploys
+deploy --dockerfile Dockerfile --depot=false --builder-pool=false # .hangar deploy. in this folder
 deploy --image web:1 --ha=false --dns-checks=false # update finished: success
 status # library/web:1
 releases # complete
@@ -77,6 +79,8 @@ apps destroy web -y # Destroyed`.split("\n");
 
 /** What works with Fly and not here, and what to do instead. */
 const REFUSED: Record<string, string> = {
+  "deploy --dockerfile Dockerfile": "has no remote builder: `hangar deploy`",
+  "deploy --dockerfile Dockerfile --depot=false --builder-pool=false": "has no remote builder: `hangar deploy`",
   "ssh console -C ls": "needs WireGuard: `hangar ssh`",
   "proxy 5000": "needs WireGuard: `hangar proxy`",
 };
@@ -110,7 +114,7 @@ suite("flyctl", () => {
     if (program === undefined) return;
     const { fly, token, flies } = await flyPlatform(t);
     const env = {
-      cwd: folderOf({ "fly.toml": TOML }),
+      cwd: folderOf({ "fly.toml": TOML, Dockerfile: "FROM scratch\nCOPY Dockerfile /\n" }),
       HOME: tempDir(),
       FLY_API_BASE_URL: fly,
       FLY_FLAPS_BASE_URL: fly,
