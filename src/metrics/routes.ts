@@ -34,6 +34,12 @@ const nocache = Type.Optional(Type.Boolean({ description: "Do not use the query 
 const limit = Type.Optional(
   Type.Integer({ minimum: 0, description: "Maximum number; a warning is added when there are more. 0: all." }),
 );
+const stats = Type.Optional(
+  Type.String({
+    description:
+      "Any text, such as `all`: what the query cost, in `data.stats` as Prometheus says it (`samples.totalQueryableSamples`, `timings`), and in `stats` the series, the time and the limits.",
+  }),
+);
 const InstantQuery = Type.Object({
   query: Type.String(),
   time: text,
@@ -42,6 +48,7 @@ const InstantQuery = Type.Object({
   limit,
   dialect,
   nocache,
+  stats,
 });
 const RangeQuery = Type.Object({
   query: Type.String(),
@@ -52,6 +59,7 @@ const RangeQuery = Type.Object({
   limit,
   dialect,
   nocache,
+  stats,
 });
 const ScopeQuery = Type.Object({
   "match[]": list,
@@ -307,12 +315,17 @@ function success(data: unknown, warnings: readonly string[] = []): Uint8Array | 
   return Buffer.concat([Buffer.from('{"status":"success","data":'), data, Buffer.from(end)]);
 }
 
-type QueryOptions = Pick<QueryRequest, "dialect" | "nocache" | "limit">;
+type QueryOptions = Pick<QueryRequest, "dialect" | "nocache" | "limit" | "stats">;
 
-const optionsOf = ({ dialect: name, nocache: fresh, limit: most }: QueryOptions): QueryOptions => ({
+interface OptionsQuery extends Omit<QueryOptions, "stats"> {
+  stats?: string;
+}
+
+const optionsOf = ({ dialect: name, nocache: fresh, limit: most, stats: told }: OptionsQuery): QueryOptions => ({
   ...(name ? { dialect: name } : {}),
   ...(fresh ? { nocache: true } : {}),
   ...(most ? { limit: most } : {}),
+  ...(told ? { stats: true } : {}),
 });
 
 function limitsOf(timeout: string | undefined): { limits?: { time_ms: number } } {

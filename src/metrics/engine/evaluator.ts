@@ -19,6 +19,8 @@ export interface QueryRequest {
   limits?: Partial<QueryLimits>;
   /** Maximum number of series; further ones are omitted with a warning. Absent or 0 means all. */
   limit?: number;
+  /** Says what the query cost. */
+  stats?: boolean;
   /**
    * What every series that is read must match. For queries whose selectors have these matchers already: it covers what is
    * read without a selector, as `info()` does. Cached results do not depend on it.
@@ -60,7 +62,8 @@ const narrowedSource = (source: SampleSource, within: readonly Matcher[]): Sampl
 
 /** The module the worker loads by default. */
 export const evaluator: Evaluator = {
-  evaluate(source, { query, start_ms, end_ms, step_ms, dialect, nocache, limits, limit, within }, isCancelled, memory) {
+  evaluate(source, request, isCancelled, memory) {
+    const { query, start_ms, end_ms, step_ms, dialect, nocache, limits, limit, stats, within } = request;
     const input = {
       query,
       source: within ? narrowedSource(source, within) : source,
@@ -71,6 +74,6 @@ export const evaluator: Evaluator = {
     };
     const result =
       step_ms === undefined ? instant({ ...input, time_ms: end_ms }) : range({ ...input, start_ms, end_ms, step_ms });
-    return writeResult(firstSeries(result, limit));
+    return writeResult(firstSeries(result, limit), stats);
   },
 };

@@ -59,13 +59,18 @@ export function range(query: RangeQuery): QueryResult {
 
 function run(options: QueryOptions, grid: Grid, isInstant: boolean): QueryResult {
   const limits = { ...QUERY_LIMITS, ...options.limits };
+  const { clock = systemClock } = options;
+  const began = clock.monotonic();
   const dialect = options.dialect ?? "metricsql";
   const expr = parse(options.query, dialect, limits);
+  const prepare_ms = clock.monotonic() - began;
   const query = newQuery(options, dialect, limits, grid);
   checkPoints(query, grid, "points_per_series");
   const evaluateWhole = dialect === "promql" ? runStrict : runMetricsql;
   const data = refuseTooDeep(() => evaluateWhole(query, grid, expr, isInstant));
-  return { data, warnings: [...query.warnings], infos: [...query.infos], samples: query.samples };
+  const { series, samples, bytes, warnings, infos } = query;
+  const cost = { series, values: bytes / 8, prepare_ms, total_ms: clock.monotonic() - began };
+  return { data, warnings: [...warnings], infos: [...infos], samples, cost };
 }
 
 function newQuery(options: QueryOptions, dialect: Dialect, limits: QueryLimits, grid: Grid): Query {
@@ -82,6 +87,7 @@ function newQuery(options: QueryOptions, dialect: Dialect, limits: QueryLimits, 
     grid,
     cache: options.cache,
     immutable_before_ms: options.immutable_before_ms ?? Number.NEGATIVE_INFINITY,
+    series: 0,
     samples: 0,
     bytes: 0,
     warnings: new Set(),

@@ -29,6 +29,8 @@ export interface Query {
   readonly cache: RollupCache | undefined;
   /** No sample older than this will be written any more; results before it can be cached. */
   readonly immutable_before_ms: number;
+  /** Series that its selectors matched, each counted as often as it is read. */
+  series: number;
   samples: number;
   bytes: number;
   readonly warnings: Set<string>;
@@ -102,6 +104,7 @@ export function checkSeries(query: Query, series: number): void {
   if (series > query.limits.series) {
     throw executionError(limitMessage("series", query.limits.series, `a selector matches ${series} series`));
   }
+  query.series += series;
 }
 
 /** Checked before a column of that length is made. */

@@ -53,6 +53,26 @@ suite("query results as JSON", () => {
     );
   });
 
+  test("the cost of a query is written where Prometheus and VictoriaMetrics have it, when it is asked for", () => {
+    const result = range({ query: "up + up", source, start_ms: 0, end_ms: 3000, step_ms: 1500 });
+    const { data, stats } = JSON.parse(writeResult(result, true).toString());
+    // The members of Prometheus 2.42.
+    assert.deepEqual(Object.keys(data.stats), ["timings", "samples"]);
+    assert.deepEqual(Object.keys(data.stats.timings), [
+      "evalTotalTime",
+      "resultSortTime",
+      "queryPreparationTime",
+      "innerEvalTime",
+      "execQueueTime",
+      "execTotalTime",
+    ]);
+    assert.equal(data.stats.samples.totalQueryableSamples, result.samples);
+    assert.ok(result.samples >= 3 && data.stats.samples.peakSamples > 0);
+    assert.equal(stats.seriesFetched, "2");
+    assert.ok(stats.limits.samples > 0 && stats.executionTimeMsec >= 0);
+    assert.equal(Object.hasOwn(JSON.parse(writeResult(result).toString()).data, "stats"), false);
+  });
+
   test("every number is written with full precision", () => {
     const values = Float64Array.from([
       0.1 + 0.2,

@@ -1,4 +1,5 @@
 import type { Labels } from "../source.ts";
+import { QUERY_LIMITS } from "./limits.ts";
 import { pointsAsJson } from "./points.ts";
 import type { QueryResult, ResultSeries } from "./results.ts";
 
@@ -6,7 +7,7 @@ import type { QueryResult, ResultSeries } from "./results.ts";
  * Results in the format of the Prometheus HTTP API, as bytes. A large answer is mostly numbers, so timestamps are
  * made into text once per answer and not once per series.
  */
-export function writeResult(result: QueryResult): Buffer {
+export function writeResult(result: QueryResult, with_stats = false): Buffer {
   const annotations = [
     ...(result.warnings.length > 0 ? [`,"warnings":${JSON.stringify(result.warnings)}`] : []),
     ...(result.infos.length > 0 ? [`,"infos":${JSON.stringify(result.infos)}`] : []),
@@ -14,8 +15,30 @@ export function writeResult(result: QueryResult): Buffer {
   const out = new Output();
   out.write(`{"status":"success","data":{"resultType":"${result.data.type}","result":`);
   writeData(out, result);
-  out.write(`}${annotations}}`);
+  const { data, own } = with_stats ? statsOf(result) : { data: "", own: "" };
+  out.write(`${data}}${annotations}${own}}`);
   return out.bytes();
+}
+
+/**
+ * What the query cost: in `data`, where Prometheus has it, and beside it, where VictoriaMetrics has the series and the time.
+ * The limits are ours.
+ */
+function statsOf({ samples, cost }: QueryResult): { data: string; own: string } {
+  const { series, values, prepare_ms, total_ms } = cost;
+  const timings = {
+    evalTotalTime: total_ms / 1000,
+    resultSortTime: 0,
+    queryPreparationTime: prepare_ms / 1000,
+    innerEvalTime: (total_ms - prepare_ms) / 1000,
+    execQueueTime: 0,
+    execTotalTime: total_ms / 1000,
+  };
+  const stats = { timings, samples: { totalQueryableSamples: samples, peakSamples: values } };
+  const { series: most_series, samples: most_samples, time_ms } = QUERY_LIMITS;
+  const limits = { series: most_series, samples: most_samples, time_ms };
+  const own = { seriesFetched: String(series), executionTimeMsec: Math.round(total_ms), limits };
+  return { data: `,"stats":${JSON.stringify(stats)}`, own: `,"stats":${JSON.stringify(own)}` };
 }
 
 function writeData(out: Output, { data }: QueryResult): void {

@@ -20,4 +20,16 @@ export interface QueryResult {
   infos: string[];
   /** Samples read. */
   samples: number;
+  cost: QueryCost;
+}
+
+/** What a query took, beside its samples. */
+export interface QueryCost {
+  /** Series that its selectors matched. */
+  series: number;
+  /** Values of columns that were allocated, also those that were freed. */
+  values: number;
+  /** Parsing, and all of it. */
+  prepare_ms: number;
+  total_ms: number;
 }
