@@ -28,6 +28,7 @@ export function aRelease(change: Partial<Release> = {}): Omit<Release, "version"
     git_commit: "c".repeat(40),
     git_branch: null,
     failure: null,
+    progress: null,
     strategy: "rolling",
     definition: '{"app":"a1"}',
     image: "web:1",

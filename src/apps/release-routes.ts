@@ -1,10 +1,10 @@
 import { isoTime } from "#core/clock.ts";
 import { LIMITS } from "#core/limits.ts";
-import { appOf } from "#http/access.ts";
+import { appOf, orgOf } from "#http/access.ts";
 import { inPages } from "#http/list-page.ts";
 import { type Row, route } from "#http/route.ts";
 import { Type } from "#http/schema.ts";
-import type { Release } from "./release-store.ts";
+import type { Release, RunningRelease } from "./release-store.ts";
 import type { ReleaseService } from "./releases.ts";
 
 const Status = Type.Union([Type.Literal("running"), Type.Literal("complete"), Type.Literal("failed")]);
@@ -19,6 +19,9 @@ const Listed = Type.Object({
   }),
   git_branch: Type.Union([Type.String(), Type.Null()]),
   failure: Type.Union([Type.String(), Type.Null()], { description: "Why the release failed." }),
+  progress: Type.Union([Type.String(), Type.Null()], {
+    description: "How far it is, as its deployer reported last: `2 of 5 machines: updated web-2`.",
+  }),
   duration_ms: Type.Union([Type.Integer(), Type.Null()], { description: "How long it took; null while it runs." }),
   strategy: Type.String(),
   lease_ttl: Type.Union([Type.Integer(), Type.Null()], {
@@ -30,6 +33,8 @@ const Listed = Type.Object({
   created_at: Type.String(),
   updated_at: Type.String(),
 });
+
+export const Running = Type.Object({ app_name: Type.String(), ...Listed.properties });
 
 const Shown = Type.Object({ ...Listed.properties, definition: Type.Unknown() });
 
@@ -75,6 +80,18 @@ export function releaseRoutes(releases: ReleaseService): Row[] {
         return { releases: page.take(found, ({ version }) => [version]).map(listed) };
       },
     }),
+    route("GET /v1/orgs/:org_slug/deployments", {
+      summary: "List an organization's releases that are being deployed, the newest first",
+      part: "apps",
+      access: "read org",
+      pages: inPages("deployments", ["number", "text", "number"], { size: 20 }),
+      response: { status: 200, schema: Type.Object({ deployments: Type.Array(Running) }) },
+      async handle({ page, ...admitted }) {
+        const found = await releases.running(orgOf(admitted).id, page.request);
+        const keyed = page.take(found, ({ created_at, app_id, version }) => [created_at, app_id, version]);
+        return { deployments: keyed.map(runningResponse) };
+      },
+    }),
     route(`POST ${path}`, {
       summary: "Record the start of a release",
       part: "apps",
@@ -101,6 +118,13 @@ export function releaseRoutes(releases: ReleaseService): Row[] {
         failure: Type.Optional(
           Type.String({ minLength: 1, maxLength: LIMITS.description_chars, description: "Why it failed." }),
         ),
+        progress: Type.Optional(
+          Type.String({
+            minLength: 1,
+            maxLength: LIMITS.description_chars,
+            description: "How far it is, for people who watch.",
+          }),
+        ),
       }),
       response: { status: 200, schema: Shown },
       errors: ["conflict"],
@@ -109,6 +133,7 @@ export function releaseRoutes(releases: ReleaseService): Row[] {
           await releases.setOutcome(appOf(admitted).id, whole(params.version), {
             status: body.status,
             failure: body.failure ?? null,
+            progress: body.progress,
           }),
         ),
     }),
@@ -128,6 +153,8 @@ function listed(release: Omit<Release, "definition">) {
     updated_at: isoTime(updated_at),
   };
 }
+
+export const runningResponse = ({ app_name, ...release }: RunningRelease) => ({ app_name, ...listed(release) });
 
 function shown({ definition, ...release }: Release) {
   return { ...listed(release), definition: JSON.parse(definition) as unknown };

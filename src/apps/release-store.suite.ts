@@ -60,6 +60,28 @@ export function releaseStoreSuite(
       await close();
     });
 
+    test("an organization's running releases are listed with their progress, the newest first", async () => {
+      const { store, close } = await open();
+      for (const created_at of [1, 2, 3]) await store.insertRelease(aRelease({ created_at }), 10);
+      await store.putStatus("a1", 2, { status: "complete", failure: null }, 7);
+      await store.putStatus("a1", 3, { status: "running", failure: null, progress: "1 of 2 machines" }, 7);
+      await store.putStatus("a1", 3, { status: "running", failure: null }, 8);
+      const running = await store.running("o1", { limit: 9 });
+      assert.deepEqual(
+        running.map(({ app_name, version, progress, updated_at }) => [app_name, version, progress, updated_at]),
+        [
+          ["a1", 3, "1 of 2 machines", 8],
+          ["a1", 1, null, 5],
+        ],
+      );
+      assert.deepEqual(
+        (await store.running("o1", { after: [3, "a1", 3], limit: 9 })).map(({ version }) => version),
+        [1],
+      );
+      assert.deepEqual(await store.running("o2", { limit: 9 }), []);
+      await close();
+    });
+
     test("a release stores its image and digest, or null when it has none", async () => {
       const { store, close } = await open();
       await store.insertRelease({ ...RELEASE, image: null, image_digest: null }, 50);

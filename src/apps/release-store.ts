@@ -16,6 +16,8 @@ export interface Release {
   git_branch: string | null;
   /** Why it failed. */
   failure: string | null;
+  /** How far it is, as the deployer reported last: `2 of 5 machines: updated web-2`. */
+  progress: string | null;
   strategy: string;
   /** The app's configuration file and its resolved form, as sent by the deployer: JSON. */
   definition: string;
@@ -48,7 +50,12 @@ export type ReleaseStatus = "running" | "complete" | "failed";
 export interface ReleaseOutcome {
   status: ReleaseStatus;
   failure: string | null;
+  /** Left out, what was reported before stays. */
+  progress?: string | undefined;
 }
+
+/** A release that is being deployed, in a list of its organization's. */
+export type RunningRelease = Omit<Release, "definition"> & { app_name: string };
 
 /** After a release's version. */
 export type ReleasePage = PageRequest<readonly [version: number]>;
@@ -82,6 +89,11 @@ export interface ReleaseStore {
     now: number,
     renewed_at?: number,
   ): Promise<boolean>;
+  /** The organization's running releases, newest first. */
+  running(
+    org_id: string,
+    page: PageRequest<readonly [created_at: number, app_id: string, version: number]>,
+  ): Promise<RunningRelease[]>;
   /** All running releases that have a lease. */
   leased(): Promise<LeasedRelease[]>;
 }

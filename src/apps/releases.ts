@@ -37,6 +37,8 @@ export class ReleaseService {
     return this.#parts.store.releases(app_id, page);
   }
 
+  running: ReleaseStore["running"] = (org_id, page) => this.#parts.store.running(org_id, page);
+
   async get(app_id: string, version: number): Promise<Release> {
     const release = await this.#parts.store.findRelease(app_id, version);
     return (
@@ -54,6 +56,7 @@ export class ReleaseService {
       git_commit: wanted.git_commit ?? null,
       git_branch: wanted.git_branch ?? null,
       failure: null,
+      progress: null,
       strategy: wanted.strategy ?? "",
       definition: JSON.stringify(wanted.definition),
       image: wanted.image ?? null,

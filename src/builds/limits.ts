@@ -45,6 +45,14 @@ export const BUILD_LIMITS = {
   build_ms: 30 * MINUTE,
   /** Size of a build's log. Past it: the rest is omitted, and the log says so. */
   log_bytes: 4 * MIB,
+  /** Length of the step of a build that lists show. Past it: the rest is omitted. */
+  step_chars: 200,
+  /** Interval at which a process reads what is being built and deployed, for each organization that somebody watches. */
+  ongoing_look_ms: 1000,
+  /** Builds, failed builds and deploys that a stream shows, of each; lists have all. */
+  ongoing_shown: 50,
+  /** How long a build that failed is shown, unless a newer build or release of its app began. */
+  failed_shown_ms: DAY,
   /** Builds kept per app; older ones are removed with their logs. */
   builds_per_app: 50,
   /** Memory of a build. Past it: the kernel kills a process of the build. */

@@ -1,10 +1,11 @@
-/** Writes a build's output to the store in pieces, with the values of build secrets masked. */
+/** Writes a build's output to the store in pieces, with the values of build secrets masked, and the step it is at. */
 import type { Clock } from "#core/clock.ts";
 import type { BuildLimits } from "./limits.ts";
-import type { BuildStore } from "./store.ts";
+import { StepReader } from "./step-reader.ts";
+import type { BuildStore, LogPiece } from "./store.ts";
 
 interface Parts {
-  store: Pick<BuildStore, "appendLog">;
+  store: Pick<BuildStore, "appendLog" | "change">;
   clock: Clock;
   limits: BuildLimits;
   secrets: readonly string[];
@@ -21,6 +22,7 @@ export class LogWriter {
   readonly #masked: readonly string[];
   #waiting = "";
   #left: number;
+  readonly #steps: StepReader;
   #seq = 0;
   #writing: Promise<void> = Promise.resolve();
   #scheduled = false;
@@ -29,6 +31,7 @@ export class LogWriter {
     this.#id = id;
     this.#parts = parts;
     this.#left = parts.limits.log_bytes;
+    this.#steps = new StepReader(parts.limits.step_chars);
     // The output comes in lines, and so does a key that has several.
     const lines = parts.secrets.flatMap((secret) => secret.split("\n"));
     this.#masked = [...new Set(lines.map((line) => line.trim()))]
@@ -63,9 +66,16 @@ export class LogWriter {
     this.#waiting = "";
     if (text !== "") {
       const piece = { seq: ++this.#seq, text };
+      const step = this.#steps.read(text);
       // A failed write to the log does not fail the build.
-      this.#writing = this.#writing.then(() => this.#parts.store.appendLog(this.#id, piece).catch(() => {}));
+      this.#writing = this.#writing.then(() => this.#keep(piece, step).catch(() => {}));
     }
     return this.#writing;
+  }
+
+  async #keep(piece: LogPiece, step: string | undefined): Promise<void> {
+    const { store } = this.#parts;
+    await store.appendLog(this.#id, piece);
+    if (step !== undefined) await store.change(this.#id, ["running"], { step });
   }
 }

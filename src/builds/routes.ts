@@ -1,6 +1,6 @@
 import type { AppService } from "#apps/service.ts";
 import type { Clock } from "#core/clock.ts";
-import { appOf } from "#http/access.ts";
+import { appOf, orgOf } from "#http/access.ts";
 import { inPages } from "#http/list-page.ts";
 import { type Row, route } from "#http/route.ts";
 import type { StreamItem } from "#http/stream.ts";
@@ -15,7 +15,7 @@ interface Parts {
   builds: BuildService;
   siteOf(org_id: string): Promise<BuildSite>;
   apps: Pick<AppService, "get">;
-  store: Pick<BuildStore, "log">;
+  store: Pick<BuildStore, "log" | "listOfOrg">;
   clock: Clock;
 }
 
@@ -59,7 +59,7 @@ function contextRoutes({ siteOf, apps }: Parts): Row[] {
   ];
 }
 
-function ownRoutes({ builds, siteOf, apps }: Parts): Row[] {
+function ownRoutes({ builds, siteOf, apps, store }: Parts): Row[] {
   return [
     route(`POST ${PATH}`, {
       summary: "Build an image from a Dockerfile; answers when the build is queued",
@@ -87,6 +87,18 @@ function ownRoutes({ builds, siteOf, apps }: Parts): Row[] {
       async handle({ page, ...admitted }) {
         const found = await builds.list(appOf(admitted).id, page.request);
         return { builds: page.take(found, ({ created_at, id }) => [created_at, id]).map(schema.buildResponse) };
+      },
+    }),
+    route("GET /v1/orgs/:org_slug/builds", {
+      summary: "List an organization's builds, the newest first",
+      part: "apps",
+      access: "read org",
+      query: schema.OrgBuildsQuery,
+      pages: inPages("builds", ["number", "text"], { size: 20 }),
+      response: { status: 200, schema: schema.OrgBuildList },
+      async handle({ page, query, ...admitted }) {
+        const found = await store.listOfOrg(orgOf(admitted).id, query.state ?? [], page.request);
+        return { builds: page.take(found, ({ created_at, id }) => [created_at, id]).map(schema.orgBuildResponse) };
       },
     }),
     route(`GET ${PATH}/:build_id`, {

@@ -2,7 +2,7 @@ import { isoTime } from "#core/clock.ts";
 import { LIMITS } from "#core/limits.ts";
 import { Type } from "#http/schema.ts";
 import { BUILD_LIMITS } from "./limits.ts";
-import type { Build } from "./types.ts";
+import type { Build, OrgBuild } from "./types.ts";
 
 const Nullable = (description: string) => Type.Union([Type.String(), Type.Null()], { description });
 const Digest = Type.String({ pattern: "^[0-9a-f]{64}$", description: "SHA-256 of the file's bytes." });
@@ -62,6 +62,7 @@ export const BuildResponse = Type.Object({
   files: Type.Integer({ description: "Files of the context." }),
   image: Type.String({ description: "The name that the image gets." }),
   digest: Nullable("The image, once it is built: `sha256:…`"),
+  step: Nullable("The step of the Dockerfile that began last: `3/7 RUN make`."),
   error: Nullable("Why it failed."),
   created_by: Type.String(),
   created_at: Type.String(),
@@ -69,6 +70,13 @@ export const BuildResponse = Type.Object({
   ended_at: Nullable("When it ended."),
 });
 
+export const OrgBuildResponse = Type.Object({ app_name: Type.String(), ...BuildResponse.properties });
+export const OrgBuildList = Type.Object({ builds: Type.Array(OrgBuildResponse) });
+export const OrgBuildsQuery = Type.Object({
+  state: Type.Optional(
+    Type.Array(BuildResponse.properties.state, { description: "Only builds in one of these states; repeated." }),
+  ),
+});
 export const BuildList = Type.Object({ builds: Type.Array(BuildResponse) });
 export const LogQuery = Type.Object({ follow: Type.Optional(Type.Boolean()) });
 export const LogResponse = Type.Object({ log: Type.String() });
@@ -84,9 +92,12 @@ export const buildResponse = (build: Build) => ({
   files: build.files,
   image: build.image,
   digest: build.digest,
+  step: build.step,
   error: build.error,
   created_by: build.created_by,
   created_at: isoTime(build.created_at),
   started_at: time(build.started_at),
   ended_at: time(build.ended_at),
 });
+
+export const orgBuildResponse = ({ app_name, ...build }: OrgBuild) => ({ app_name, ...buildResponse(build) });

@@ -158,6 +158,7 @@ export class BuildService implements BuildSite {
       bytes,
       image: `builds/${app.name}:latest`,
       digest: null,
+      step: null,
       error: null,
       created_by,
       created_at: clock.now(),

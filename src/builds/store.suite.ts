@@ -17,6 +17,7 @@ const BUILD: Build = {
   bytes: 9,
   image: "builds/web:latest",
   digest: null,
+  step: null,
   error: null,
   created_by: "full-access token",
   created_at: 5,
@@ -47,6 +48,36 @@ export function buildStoreSuite(
       assert.deepEqual(await ids({ limit: 2 }), [build(3).id, build(2).id]);
       assert.deepEqual(await ids({ after: [2, build(2).id], limit: 2 }), [build(1).id]);
       assert.equal(await store.insert(build(4, { app_id: "gone" }), BOUNDS), "app is gone");
+      await close();
+    });
+
+    test("an organization's builds are listed with the names of their apps, by state and in pages", async () => {
+      const { store, close } = await open();
+      for (const number of [1, 2, 3]) await store.insert(build(number), BOUNDS);
+      await store.change(build(2).id, ["queued"], { state: "running", step: "1/2 FROM scratch" });
+      const named = (one: Build) => ({ ...one, app_name: "a1" });
+      assert.deepEqual(await store.listOfOrg("o1", ["running"], { limit: 9 }), [
+        named(build(2, { state: "running", step: "1/2 FROM scratch" })),
+      ]);
+      const all = async (page: Parameters<BuildStore["list"]>[1]) =>
+        (await store.listOfOrg("o1", [], page)).map(({ id }) => id);
+      assert.deepEqual(await all({ limit: 2 }), [build(3).id, build(2).id]);
+      assert.deepEqual(await all({ after: [2, build(2).id], limit: 2 }), [build(1).id]);
+      assert.deepEqual(await store.listOfOrg("o2", [], { limit: 9 }), []);
+      await close();
+    });
+
+    test("an app's newest build is listed as failed until another one begins", async () => {
+      const { store, close } = await open();
+      const failed = async (since = 0) => (await store.failedLast("o1", since, 9)).map(({ id }) => id);
+      for (const number of [1, 2, 3]) await store.insert(build(number), BOUNDS);
+      for (const number of [1, 2]) await store.change(build(number).id, ["queued"], { state: "failed" });
+      assert.deepEqual(await failed(), [], "a newer one is queued");
+      await store.change(build(3).id, ["queued"], { state: "cancelled" });
+      assert.deepEqual(await failed(), [build(2).id]);
+      assert.deepEqual(await failed(2), [], "too long ago");
+      await store.insert(build(4), BOUNDS);
+      assert.deepEqual(await failed(), []);
       await close();
     });
 

@@ -22,12 +22,19 @@ export interface Build {
   /** The name of the image, and its digest once it is built. */
   image: string;
   digest: string | null;
+  /** The step that began last: `3/7 RUN make`. */
+  step: string | null;
   /** Why it failed. */
   error: string | null;
   created_by: string;
   created_at: number;
   started_at: number | null;
   ended_at: number | null;
+}
+
+/** A build in a list of its organization's. */
+export interface OrgBuild extends Build {
+  app_name: string;
 }
 
 /** One file, folder or link of a context. */

@@ -196,28 +196,35 @@ export interface Api {
     params: { app_name: string };
     query: { limit?: number | undefined; cursor?: string | undefined };
     body: undefined;
-    answer: { releases: ({ version: number; status: "running" | "complete" | "failed"; description: string; message: string; git_commit: string | null; git_branch: string | null; failure: string | null; duration_ms: number | null; strategy: string; lease_ttl: number | null; image: string | null; image_digest: string | null; created_by: string; created_at: string; updated_at: string })[]; next_cursor?: string | undefined };
+    answer: { releases: ({ version: number; status: "running" | "complete" | "failed"; description: string; message: string; git_commit: string | null; git_branch: string | null; failure: string | null; progress: string | null; duration_ms: number | null; strategy: string; lease_ttl: number | null; image: string | null; image_digest: string | null; created_by: string; created_at: string; updated_at: string })[]; next_cursor?: string | undefined };
+  };
+  /** List an organization's releases that are being deployed, the newest first. */
+  "GET /v1/orgs/:org_slug/deployments": {
+    params: { org_slug: string };
+    query: { limit?: number | undefined; cursor?: string | undefined };
+    body: undefined;
+    answer: { deployments: ({ app_name: string; version: number; status: "running" | "complete" | "failed"; description: string; message: string; git_commit: string | null; git_branch: string | null; failure: string | null; progress: string | null; duration_ms: number | null; strategy: string; lease_ttl: number | null; image: string | null; image_digest: string | null; created_by: string; created_at: string; updated_at: string })[]; next_cursor?: string | undefined };
   };
   /** Record the start of a release. */
   "POST /v1/apps/:app_name/releases": {
     params: { app_name: string };
     query: Record<string, never>;
     body: { description?: string | undefined; message?: string | undefined; git_commit?: string | undefined; git_branch?: string | undefined; strategy?: string | undefined; definition: unknown; image?: string | undefined; image_digest?: string | undefined; lease_ttl?: number | undefined; after?: number | undefined };
-    answer: { version: number; status: "running" | "complete" | "failed"; description: string; message: string; git_commit: string | null; git_branch: string | null; failure: string | null; duration_ms: number | null; strategy: string; lease_ttl: number | null; image: string | null; image_digest: string | null; created_by: string; created_at: string; updated_at: string; definition: unknown };
+    answer: { version: number; status: "running" | "complete" | "failed"; description: string; message: string; git_commit: string | null; git_branch: string | null; failure: string | null; progress: string | null; duration_ms: number | null; strategy: string; lease_ttl: number | null; image: string | null; image_digest: string | null; created_by: string; created_at: string; updated_at: string; definition: unknown };
   };
   /** Get a release with its definition. */
   "GET /v1/apps/:app_name/releases/:version": {
     params: { app_name: string; version: string };
     query: Record<string, never>;
     body: undefined;
-    answer: { version: number; status: "running" | "complete" | "failed"; description: string; message: string; git_commit: string | null; git_branch: string | null; failure: string | null; duration_ms: number | null; strategy: string; lease_ttl: number | null; image: string | null; image_digest: string | null; created_by: string; created_at: string; updated_at: string; definition: unknown };
+    answer: { version: number; status: "running" | "complete" | "failed"; description: string; message: string; git_commit: string | null; git_branch: string | null; failure: string | null; progress: string | null; duration_ms: number | null; strategy: string; lease_ttl: number | null; image: string | null; image_digest: string | null; created_by: string; created_at: string; updated_at: string; definition: unknown };
   };
   /** Record the outcome of a release, or renew its lease with the status `running`. */
   "POST /v1/apps/:app_name/releases/:version": {
     params: { app_name: string; version: string };
     query: Record<string, never>;
-    body: { status: "running" | "complete" | "failed"; failure?: string | undefined };
-    answer: { version: number; status: "running" | "complete" | "failed"; description: string; message: string; git_commit: string | null; git_branch: string | null; failure: string | null; duration_ms: number | null; strategy: string; lease_ttl: number | null; image: string | null; image_digest: string | null; created_by: string; created_at: string; updated_at: string; definition: unknown };
+    body: { status: "running" | "complete" | "failed"; failure?: string | undefined; progress?: string | undefined };
+    answer: { version: number; status: "running" | "complete" | "failed"; description: string; message: string; git_commit: string | null; git_branch: string | null; failure: string | null; progress: string | null; duration_ms: number | null; strategy: string; lease_ttl: number | null; image: string | null; image_digest: string | null; created_by: string; created_at: string; updated_at: string; definition: unknown };
   };
   /** List regions. */
   "GET /v1/platform/regions": {
@@ -357,28 +364,35 @@ export interface Api {
     params: { app_name: string };
     query: Record<string, never>;
     body: { files: ({ path: string; sha256?: string | undefined; link?: string | undefined; mode?: number | undefined })[]; dockerfile?: string | undefined; target?: string | undefined; args?: Record<string, string> | undefined; secrets?: Record<string, string> | undefined; no_cache?: boolean | undefined; platform?: string | undefined };
-    answer: { id: string; state: "queued" | "running" | "complete" | "failed" | "cancelled"; dockerfile: string; target: string | null; no_cache: boolean; files: number; image: string; digest: string | null; error: string | null; created_by: string; created_at: string; started_at: string | null; ended_at: string | null };
+    answer: { id: string; state: "queued" | "running" | "complete" | "failed" | "cancelled"; dockerfile: string; target: string | null; no_cache: boolean; files: number; image: string; digest: string | null; step: string | null; error: string | null; created_by: string; created_at: string; started_at: string | null; ended_at: string | null };
   };
   /** List an app's builds, the newest first. */
   "GET /v1/apps/:app_name/builds": {
     params: { app_name: string };
     query: { limit?: number | undefined; cursor?: string | undefined };
     body: undefined;
-    answer: { builds: ({ id: string; state: "queued" | "running" | "complete" | "failed" | "cancelled"; dockerfile: string; target: string | null; no_cache: boolean; files: number; image: string; digest: string | null; error: string | null; created_by: string; created_at: string; started_at: string | null; ended_at: string | null })[]; next_cursor?: string | undefined };
+    answer: { builds: ({ id: string; state: "queued" | "running" | "complete" | "failed" | "cancelled"; dockerfile: string; target: string | null; no_cache: boolean; files: number; image: string; digest: string | null; step: string | null; error: string | null; created_by: string; created_at: string; started_at: string | null; ended_at: string | null })[]; next_cursor?: string | undefined };
+  };
+  /** List an organization's builds, the newest first. */
+  "GET /v1/orgs/:org_slug/builds": {
+    params: { org_slug: string };
+    query: { state?: ("queued" | "running" | "complete" | "failed" | "cancelled")[] | undefined; limit?: number | undefined; cursor?: string | undefined };
+    body: undefined;
+    answer: { builds: ({ app_name: string; id: string; state: "queued" | "running" | "complete" | "failed" | "cancelled"; dockerfile: string; target: string | null; no_cache: boolean; files: number; image: string; digest: string | null; step: string | null; error: string | null; created_by: string; created_at: string; started_at: string | null; ended_at: string | null })[]; next_cursor?: string | undefined };
   };
   /** Get a build. */
   "GET /v1/apps/:app_name/builds/:build_id": {
     params: { app_name: string; build_id: string };
     query: Record<string, never>;
     body: undefined;
-    answer: { id: string; state: "queued" | "running" | "complete" | "failed" | "cancelled"; dockerfile: string; target: string | null; no_cache: boolean; files: number; image: string; digest: string | null; error: string | null; created_by: string; created_at: string; started_at: string | null; ended_at: string | null };
+    answer: { id: string; state: "queued" | "running" | "complete" | "failed" | "cancelled"; dockerfile: string; target: string | null; no_cache: boolean; files: number; image: string; digest: string | null; step: string | null; error: string | null; created_by: string; created_at: string; started_at: string | null; ended_at: string | null };
   };
   /** Cancel a build; one that has ended stays as it is. */
   "POST /v1/apps/:app_name/builds/:build_id/cancel": {
     params: { app_name: string; build_id: string };
     query: Record<string, never>;
     body: undefined;
-    answer: { id: string; state: "queued" | "running" | "complete" | "failed" | "cancelled"; dockerfile: string; target: string | null; no_cache: boolean; files: number; image: string; digest: string | null; error: string | null; created_by: string; created_at: string; started_at: string | null; ended_at: string | null };
+    answer: { id: string; state: "queued" | "running" | "complete" | "failed" | "cancelled"; dockerfile: string; target: string | null; no_cache: boolean; files: number; image: string; digest: string | null; step: string | null; error: string | null; created_by: string; created_at: string; started_at: string | null; ended_at: string | null };
   };
   /** The output of a build. */
   "GET /v1/apps/:app_name/builds/:build_id/logs": {
@@ -614,7 +628,7 @@ export interface Api {
   /** Stream the events of an organization's machines. */
   "GET /v1/orgs/:org_slug/events": {
     params: { org_slug: string };
-    query: { cursor?: number | undefined; tail?: number | undefined; limit?: number | undefined };
+    query: { cursor?: number | undefined; tail?: number | undefined; ongoing?: boolean | undefined; limit?: number | undefined };
     body: undefined;
     answer: { events: ({ id: string; type: string; status: string; source: string; timestamp: number; request?: Record<string, unknown> | undefined; cursor: number; app_name: string; machine_id: string; machine_name: string; instance_id: string })[]; cursor: number; next_cursor?: string | undefined };
   };
@@ -887,28 +901,28 @@ export interface Api {
   /** Evaluate a query at one time. */
   "GET /prometheus/:org_slug/api/v1/query": {
     params: { org_slug: string };
-    query: { query: string; time?: string | undefined; step?: string | undefined; timeout?: string | undefined; limit?: number | undefined; dialect?: "metricsql" | "promql" | undefined; nocache?: boolean | undefined };
+    query: { query: string; time?: string | undefined; step?: string | undefined; timeout?: string | undefined; limit?: number | undefined; dialect?: "metricsql" | "promql" | undefined; nocache?: boolean | undefined; stats?: string | undefined };
     body: undefined;
     answer: string;
   };
   /** Evaluate a query at one time. */
   "POST /prometheus/:org_slug/api/v1/query": {
     params: { org_slug: string };
-    query: { query: string; time?: string | undefined; step?: string | undefined; timeout?: string | undefined; limit?: number | undefined; dialect?: "metricsql" | "promql" | undefined; nocache?: boolean | undefined };
+    query: { query: string; time?: string | undefined; step?: string | undefined; timeout?: string | undefined; limit?: number | undefined; dialect?: "metricsql" | "promql" | undefined; nocache?: boolean | undefined; stats?: string | undefined };
     body: undefined;
     answer: string;
   };
   /** Evaluate a query over a range of time. */
   "GET /prometheus/:org_slug/api/v1/query_range": {
     params: { org_slug: string };
-    query: { query: string; start: string; end: string; step: string; timeout?: string | undefined; limit?: number | undefined; dialect?: "metricsql" | "promql" | undefined; nocache?: boolean | undefined };
+    query: { query: string; start: string; end: string; step: string; timeout?: string | undefined; limit?: number | undefined; dialect?: "metricsql" | "promql" | undefined; nocache?: boolean | undefined; stats?: string | undefined };
     body: undefined;
     answer: string;
   };
   /** Evaluate a query over a range of time. */
   "POST /prometheus/:org_slug/api/v1/query_range": {
     params: { org_slug: string };
-    query: { query: string; start: string; end: string; step: string; timeout?: string | undefined; limit?: number | undefined; dialect?: "metricsql" | "promql" | undefined; nocache?: boolean | undefined };
+    query: { query: string; start: string; end: string; step: string; timeout?: string | undefined; limit?: number | undefined; dialect?: "metricsql" | "promql" | undefined; nocache?: boolean | undefined; stats?: string | undefined };
     body: undefined;
     answer: string;
   };
@@ -1392,7 +1406,7 @@ export interface Api {
   "POST /v1/apps/:app_name/deployments": {
     params: { app_name: string };
     query: Record<string, never>;
-    body: { action: "deploy" | "rollback" | "scale"; image?: string | undefined; port?: number | undefined; strategy?: "rolling" | "canary" | "bluegreen" | "immediate" | undefined; version?: number | undefined; counts?: Record<string, number> | undefined; memory_mb?: number | undefined; cpus?: number | undefined; message?: string | undefined; dry_run?: boolean | undefined };
+    body: { action: "deploy" | "rollback" | "scale"; image?: string | undefined; port?: number | undefined; strategy?: "rolling" | "canary" | "bluegreen" | "immediate" | undefined; preview?: string | undefined; version?: number | undefined; counts?: Record<string, number> | undefined; memory_mb?: number | undefined; cpus?: number | undefined; message?: string | undefined; dry_run?: boolean | undefined };
     answer: { command: string; lines: string[]; version: number | null };
   };
   /** Create a connector with a key. */

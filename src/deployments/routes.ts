@@ -28,6 +28,15 @@ const Input = Type.Object({
     }),
   ),
   strategy: optional(Type.Union(["rolling", "canary", "bluegreen", "immediate"].map((name) => Type.Literal(name)))),
+  preview: optional(
+    Type.String({
+      minLength: 1,
+      maxLength: LIMITS.description_chars,
+      pattern: "^[^\\s-]\\S*$",
+      description:
+        "`deploy`: the preview app of this branch is made or updated, with the config of the app's newest release.",
+    }),
+  ),
   version: optional(
     Type.Integer({ minimum: 1, description: "`rollback`: the release; left out, the last complete one before." }),
   ),
@@ -56,7 +65,7 @@ const Outcome = Type.Object({
 
 /** Fields that an action takes; the first is the one that it needs, unless there are several. */
 const FIELDS: Record<DeploymentInput["action"], readonly string[]> = {
-  deploy: ["image", "port", "strategy", "message"],
+  deploy: ["image", "port", "strategy", "preview", "message"],
   rollback: ["version", "message"],
   scale: ["counts", "memory_mb", "cpus"],
 };

@@ -4,6 +4,8 @@ export interface DeploymentInput {
   image?: string | undefined;
   port?: number | undefined;
   strategy?: string | undefined;
+  /** The branch whose preview app is deployed, in place of the app. */
+  preview?: string | undefined;
   version?: number | undefined;
   counts?: Record<string, number> | undefined;
   memory_mb?: number | undefined;
@@ -18,11 +20,12 @@ export function commandOf(app_name: string, input: DeploymentInput): string[] {
 }
 
 const WORDS: Record<DeploymentInput["action"], (input: DeploymentInput) => string[]> = {
-  deploy: ({ image = "", port, strategy }) => [
+  deploy: ({ image = "", port, strategy, preview }) => [
     "deploy",
     `--image=${image}`,
     ...(port === undefined ? [] : [`--port=${port}`]),
     ...(strategy === undefined ? [] : [`--strategy=${strategy}`]),
+    ...(preview === undefined ? [] : [`--preview=${preview}`]),
   ],
   rollback: ({ version }) => ["rollback", ...(version === undefined ? [] : [String(version)])],
   scale: ({ counts = {}, memory_mb, cpus }) => [

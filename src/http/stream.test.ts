@@ -8,7 +8,7 @@ import { suite, type TestContext, test } from "node:test";
 import type { FastifyReply } from "fastify";
 import { type Clock, systemClock } from "#core/clock.ts";
 import { LIMITS } from "#core/limits.ts";
-import { dropped, type StreamItem, sendStream } from "./stream.ts";
+import { dropped, type StreamItem, sendStream, together } from "./stream.ts";
 
 const PAGES = 64;
 const PAGE = { data: "x".repeat(256 * 1024) };
@@ -70,5 +70,39 @@ suite("server-sent event streams", () => {
       ids,
       Array.from({ length: PAGES }, (_, i) => i),
     );
+  });
+});
+
+suite("several sources as one stream", () => {
+  test("items come as soon as one source has them, and the others end with the reader", async () => {
+    const ends: string[] = [];
+    const source = (name: string, count: number) =>
+      async function* (signal: AbortSignal): AsyncGenerator<string> {
+        try {
+          for (let i = 1; i <= count; i++) yield `${name}${i}`;
+          await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+        } finally {
+          ends.push(name);
+        }
+      };
+    const both = together([source("quiet", 0), source("busy", 3)], new AbortController().signal);
+    const found: string[] = [];
+    for await (const item of both) if (found.push(item) === 3) break;
+    assert.deepEqual(found, ["busy1", "busy2", "busy3"]);
+    assert.deepEqual(ends.sort(), ["busy", "quiet"]);
+  });
+
+  test("the failure of one source ends the stream with its error", async () => {
+    const broken = async function* (): AsyncGenerator<string> {
+      yield "first";
+      throw new Error("no database");
+    };
+    const endless = async function* (signal: AbortSignal): AsyncGenerator<string> {
+      await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+      yield "never read";
+    };
+    const both = together([broken, endless], new AbortController().signal);
+    assert.equal((await both.next()).value, "first");
+    await assert.rejects(both.next(), /no database/);
   });
 });

@@ -48,6 +48,33 @@ export async function sendStream(
   }
 }
 
+/** Several sources as one stream, as their items come. It ends when all have ended, one fails, or the reader leaves. */
+export async function* together<Item>(
+  sources: readonly ((signal: AbortSignal) => AsyncGenerator<Item>)[],
+  signal: AbortSignal,
+): AsyncGenerator<Item> {
+  const over = new AbortController();
+  const ending = AbortSignal.any([signal, over.signal]);
+  const next = async (source: AsyncGenerator<Item>) => ({ source, result: await source.next() });
+  const pending = new Map(sources.map((begin) => begin(ending)).map((source) => [source, next(source)]));
+  try {
+    while (pending.size > 0) {
+      const { source, result } = await Promise.race(pending.values());
+      if (result.done) pending.delete(source);
+      else {
+        yield result.value;
+        pending.set(source, next(source));
+      }
+    }
+  } finally {
+    over.abort();
+    await Promise.allSettled([
+      ...pending.values(),
+      ...Array.from(pending.keys(), (source) => source.return(undefined)),
+    ]);
+  }
+}
+
 type Raw = FastifyReply["raw"];
 
 async function heartbeat(raw: Raw, clock: Clock, signal: AbortSignal): Promise<void> {

@@ -275,6 +275,16 @@ export const MIGRATIONS: readonly Migration[] = [
          updated_at BIGINT NOT NULL, PRIMARY KEY (app_id, name))`,
     ],
   },
+  {
+    id: 39,
+    name: "progress of builds and deploys, and those of an organization",
+    statements: [
+      "ALTER TABLE builds ADD COLUMN step TEXT",
+      "CREATE INDEX builds_org ON builds (org_id, created_at, id)",
+      "ALTER TABLE releases ADD COLUMN progress TEXT",
+      "CREATE INDEX releases_running ON releases (created_at, app_id, version) WHERE status = 'running'",
+    ],
+  },
 ];
 
 /** All tables with data, parents before children: the order of a restore. */

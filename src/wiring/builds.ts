@@ -5,6 +5,7 @@ import type { AppStore } from "#apps/store.ts";
 import { type Builder, noBuilder } from "#builds/builder.ts";
 import { ContextFiles } from "#builds/context-files.ts";
 import { BUILD_LIMITS } from "#builds/limits.ts";
+import { Ongoing } from "#builds/ongoing.ts";
 import { buildRoutes } from "#builds/routes.ts";
 import { BuildService } from "#builds/service.ts";
 import { BUILDS, type BuildSite, buildHost } from "#builds/site.ts";
@@ -25,6 +26,7 @@ import type { ImageCatalog, ImageSource } from "#machines/runtime/image-source.t
 import type { DataDir } from "#stores/data-dir.ts";
 import type { Database } from "#stores/database.ts";
 import { sqlBuildStore } from "#stores/sql/builds.ts";
+import { sqlReleaseStore } from "#stores/sql/releases.ts";
 
 export interface BuilderNeeds {
   images: ImageSource & ImageCatalog;
@@ -62,7 +64,13 @@ interface BuildNeeds {
   log: Log;
 }
 
-export function openBuilds(database: Database, needs: BuildNeeds): { builds: BuildService; rows: Row[] } {
+interface BuildsPart {
+  builds: BuildService;
+  ongoing: Ongoing["follow"];
+  rows: Row[];
+}
+
+export function openBuilds(database: Database, needs: BuildNeeds): BuildsPart {
   const { networks, apps, appStore, hosts, notifier, channel, dir, clock, log } = needs;
   const root = dir.file("builds");
   const limits = BUILD_LIMITS;
@@ -88,5 +96,7 @@ export function openBuilds(database: Database, needs: BuildNeeds): { builds: Bui
     const host = notifier && buildHost(org_id, await hosts.hosts());
     return host && !hosts.own.includes(host.id) ? remoteBuilds(channel, host.address) : builds;
   };
-  return { builds, rows: buildRoutes({ builds, siteOf, apps, store, clock }) };
+  const ongoing = new Ongoing({ builds: store, releases: sqlReleaseStore(database), clock, log });
+  const follow: Ongoing["follow"] = (org_id, signal) => ongoing.follow(org_id, signal);
+  return { builds, ongoing: follow, rows: buildRoutes({ builds, siteOf, apps, store, clock }) };
 }

@@ -144,7 +144,7 @@ export async function openMachines(database: Database, settings: Settings, needs
   });
   const { images, registry, hosts, hostStore, volumes, store, duty, notifier, machines_module } = opened;
   const apps = openApps(needs, machines_module, volumes);
-  const { builds, rows: build_rows } = openBuilds(database, { ...needs, ...opened, apps });
+  const { builds, ongoing, rows: build_rows } = openBuilds(database, { ...needs, ...opened, apps });
   const webhooks = openWebhooks(database, settings, needs, machines_module);
   const egress = openEgress(settings, { ...needs, ...opened, bus: machines_module.bus });
   const served = { machines_module, hosts, images, notifier, egress: egress.keeper };
@@ -180,7 +180,7 @@ export async function openMachines(database: Database, settings: Settings, needs
       ...imageResolveRoutes(machines_module.routeParts(apps), images),
       ...build_rows,
       ...egress.rows,
-      ...machineRoutes(machines_module.routeParts(apps)),
+      ...machineRoutes({ ...machines_module.routeParts(apps), ongoing }),
       ...webhookRoutes({ apps }, webhooks),
       ...volumeRoutes(volumes, apps),
       ...proxy.rows,

@@ -1,7 +1,7 @@
 import { systemClock } from "#core/clock.ts";
 import { listTable, pagesOf } from "../lists.ts";
 import { ago, facts } from "../output.ts";
-import { firstArgument, type Input, neededApp, type Verb } from "../verb.ts";
+import { type Context, filterApp, firstArgument, type Input, neededApp, textOption, type Verb } from "../verb.ts";
 import { type Build, followBuild } from "./build.ts";
 
 const APP: readonly [string, string] = ["-a, --app <app>", "the app"];
@@ -17,6 +17,7 @@ const buildText = (build: Build): string =>
     ["digest", build.digest ?? "none"],
     ["dockerfile", build.dockerfile],
     ["target", build.target ?? "the last stage"],
+    ["step", build.step ?? "none yet"],
     ["files", String(build.files)],
     ["created", `${build.created_at} by ${build.created_by}`],
     ["started", build.started_at ?? "not yet"],
@@ -24,32 +25,42 @@ const buildText = (build: Build): string =>
     ...(build.error === null ? [] : [["error", build.error] as const]),
   ]);
 
+type Listed = Build & { app_name: string };
+
+/** An app's builds, or an organization's. */
+async function* buildPages({ client }: Context, input: Input): AsyncGenerator<Listed[]> {
+  const app_name = filterApp(input);
+  if (app_name === undefined) {
+    const params = { org_slug: textOption(input, "org") ?? "personal" };
+    yield* pagesOf(client, input, "GET /v1/orgs/:org_slug/builds", { params });
+    return;
+  }
+  for await (const page of pagesOf(client, input, "GET /v1/apps/:app_name/builds", { params: { app_name } }))
+    yield page.map((build) => ({ ...build, app_name }));
+}
+
 const list: Verb = {
   words: "builds list",
-  summary: "List builds, newest first",
-  options: [APP],
+  summary: "List the builds of an app, or without --app of an organization, newest first",
+  options: [APP, ["--org <org>", "without an app: the organization (default: personal)"]],
   lists: true,
-  examples: ["hangar builds list --app web"],
+  examples: ["hangar builds list --app web", "hangar builds list --org personal"],
   async run(context, input) {
-    const params = { app_name: neededApp(input) };
     const now = systemClock.now();
-    return await listTable(
-      context,
-      input,
-      pagesOf(context.client, input, "GET /v1/apps/:app_name/builds", { params }),
-      {
-        heads: ["build", "state", "digest", "by", "when", "error"],
-        row: ({ id, state, digest, created_by, created_at, error }) => [
-          id,
-          state,
-          digest?.slice("sha256:".length, "sha256:".length + 12) ?? "",
-          created_by,
-          ago(created_at, now),
-          error ?? "",
-        ],
-        none: "no builds yet; `hangar deploy` in a folder with a Dockerfile starts one",
-      },
-    );
+    return await listTable(context, input, buildPages(context, input), {
+      heads: ["build", "app", "state", "step", "digest", "by", "when", "error"],
+      row: ({ id, app_name, state, step, digest, created_by, created_at, error }) => [
+        id,
+        app_name,
+        state,
+        state === "complete" ? "" : (step ?? ""),
+        digest?.slice("sha256:".length, "sha256:".length + 12) ?? "",
+        created_by,
+        ago(created_at, now),
+        error ?? "",
+      ],
+      none: "no builds yet; `hangar deploy` in a folder with a Dockerfile starts one",
+    });
   },
 };
 

@@ -5,6 +5,7 @@
 import { constants } from "node:os";
 import { ClientError } from "#client/client.ts";
 import { messageOf } from "#core/assert.ts";
+import { LIMITS } from "#core/limits.ts";
 import type { Context } from "../verb.ts";
 
 export const LEASE_S = 60;
@@ -35,6 +36,10 @@ export class DeployLease {
   readonly #app_name: string;
   readonly #stop = new AbortController();
   readonly #machines = new Map<string, string>();
+  #version: number | undefined;
+  /** What is to be reported; the newest alone is. */
+  #progress: string | undefined;
+  #reporting = false;
   readonly #onSignal = (name: NodeJS.Signals): void => this.#interrupt(name as (typeof SIGNALS)[number]);
   #timer: NodeJS.Timeout | undefined;
 
@@ -49,6 +54,7 @@ export class DeployLease {
   }
 
   begin(version: number): void {
+    this.#version = version;
     for (const name of SIGNALS) process.on(name, this.#onSignal);
     this.#timer = setInterval(() => void this.#renew(version), RENEW_MS);
     this.#timer.unref();
@@ -66,6 +72,27 @@ export class DeployLease {
 
   release(machine_id: string): void {
     this.#machines.delete(machine_id);
+  }
+
+  /** Says how far the deploy is, for those who watch it elsewhere. It waits for nothing, and may be lost. */
+  report(progress: string): void {
+    this.#progress = progress.slice(0, LIMITS.description_chars);
+    if (!this.#reporting && this.#version !== undefined) void this.#report(this.#version);
+  }
+
+  async #report(version: number): Promise<void> {
+    this.#reporting = true;
+    while (this.#progress !== undefined) {
+      const progress = this.#progress;
+      this.#progress = undefined;
+      await this.#context.client
+        .call("POST /v1/apps/:app_name/releases/:version", {
+          params: { app_name: this.#app_name, version: String(version) },
+          body: { status: "running", progress },
+        })
+        .catch(() => {});
+    }
+    this.#reporting = false;
   }
 
   #interrupt(name: (typeof SIGNALS)[number]): void {

@@ -133,6 +133,7 @@ async function carryOut(place: Place, definition: Definition, options: ReleaseOp
   const [first] = definition.groups;
   if (definition.release_command && first && !options.keep) {
     status.say(`Release command: ${definition.release_command}`);
+    place.lease.report(`release command: ${definition.release_command}`);
     const wait_ms = releaseCommandMs(definition, options.timing);
     await runOnce({ ...place, wait_ms }, first, {
       what: "the release command",
@@ -182,6 +183,7 @@ async function undone(place: Place, thrown: unknown): Promise<unknown> {
   place.failure = messageOf(thrown).slice(0, LIMITS.description_chars);
   status.say(thrown instanceof MachineFailed ? failureText(thrown) : `Failed: ${messageOf(thrown)}`);
   status.say("Rolling back:");
+  place.lease.report("rolling back");
   const steps = await undo.run(({ what, error }) =>
     status.say(error === undefined ? `  undone: ${what}` : `  could not undo ${what}: ${error}`),
   );

@@ -15,6 +15,9 @@ export class Rollout {
   readonly #version: number;
   /** Replaced machines, removed at the end. */
   readonly #retired: Running[] = [];
+  /** Machines to update or create, and those that are done. */
+  #steps = 0;
+  #done = 0;
 
   constructor(place: Place, version: number) {
     this.#place = place;
@@ -22,6 +25,7 @@ export class Rollout {
   }
 
   async run(plan: Plan): Promise<void> {
+    this.#steps = plan.groups.reduce((sum, planned) => sum + planned.update.length + planned.create, 0);
     for (const planned of plan.groups) {
       const { group, create: count } = planned;
       if (group.once && !plan.keep) await this.#toItsEnd(group);
@@ -51,6 +55,13 @@ export class Rollout {
     undo.add(`the update of ${machine.name} (${machine.id})`, () => update(this.#place, machine, machine.config));
     await update(this.#place, machine, this.#stamped(configFor(group, machine)), wait);
     status.log(`updated ${machine.name} (${machine.id})${wait ? ", healthy" : ""}`);
+    this.#report(`updated ${machine.name}`);
+  }
+
+  /** A canary is one more than there are to be. */
+  #report(what: string): void {
+    this.#done = Math.min(this.#done + 1, this.#steps);
+    this.#place.lease.report(`${this.#done} of ${this.#steps} machines: ${what}`);
   }
 
   /** Creates machines one by one, since each takes a free volume, and waits for them in parallel. */
@@ -71,6 +82,7 @@ export class Rollout {
     await sideBySide(made, async (machine, failing) => {
       await untilHealthy(this.#place, machine, failing);
       status.log(`created ${machine.name} (${machine.id}), healthy`);
+      this.#report(`created ${machine.name}`);
     });
     return made;
   }

@@ -115,7 +115,7 @@ const deploy: Verb = {
   examples: ["hangar deploy --dry-run", "hangar deploy", "hangar deploy --image hangar/hello --app web --dry-run"],
   async run(context, input) {
     const alone = imageWithoutFile(input, process.cwd());
-    if (alone !== undefined && !isPreview(input)) return await deployImage(context, input, alone);
+    if (alone !== undefined) return await (isPreview(input) ? previewImage : deployImage)(context, input, alone);
     const wanted = deployInput(context, input);
     const { app_name, file, builds } = wanted;
     if (input.options["buildOnly"] === true && builds.size === 0)
@@ -153,6 +153,37 @@ async function deployImage(context: Context, input: Input, image: string): Promi
     new_app: { org_slug: textOption(input, "org") },
   });
   return { data: { app_name, ...done }, text: `${app_name} runs release ${done.version}` };
+}
+
+/** A preview without an app file: the app's newest release with this image. */
+async function previewImage(context: Context, input: Input, image: string): Promise<Result> {
+  const app_name = neededApp(input);
+  const { definition } = await imageDeploy(context, app_name, {
+    image,
+    port: textOption(input, "port"),
+    strategy: undefined,
+  });
+  const git = await gitState(input, process.cwd());
+  const small = asPreview(definition);
+  if (input.options["dryRun"] === true)
+    return await reported(context, await previewOf(context, app_name, input, git), small);
+  const preview = await openPreview(context, app_name, input, git);
+  try {
+    const done = await release(preview.context, preview.app_name, small, {
+      image_checks: true,
+      description: "deploy",
+      message: textOption(input, "message"),
+      git,
+      timing: timingOf(input),
+    });
+    return {
+      data: { app_name: preview.app_name, ...done },
+      text: `${preview.app_name} runs release ${done.version}`,
+    };
+  } catch (thrown) {
+    await preview.failed();
+    throw thrown;
+  }
 }
 
 /** The same input for another app name, which its builds have too. */

@@ -1,11 +1,11 @@
 import { appOf, orgOf } from "#http/access.ts";
 import { inPages, type ListPage } from "#http/list-page.ts";
 import { type Row, route } from "#http/route.ts";
-import type { StreamItem } from "#http/stream.ts";
+import { type StreamItem, together } from "#http/stream.ts";
 import type { EventScope } from "../events/events.ts";
 import { MACHINE_LIMITS } from "../limits.ts";
 import { eventResponse, logResponse } from "./responses.ts";
-import { machineOf, type RouteParts } from "./routing.ts";
+import { type EventRouteParts, machineOf } from "./routing.ts";
 import * as schema from "./schema.ts";
 
 const STREAM =
@@ -18,8 +18,8 @@ interface Place {
   tail?: number;
 }
 
-export function eventRoutes(parts: RouteParts): Row[] {
-  const { events } = parts;
+export function eventRoutes(parts: EventRouteParts): Row[] {
+  const { events, ongoing } = parts;
 
   /** The log position that the request names, if any. */
   const begin = async (scope: EventScope, { cursor, tail }: Place): Promise<number | undefined> =>
@@ -42,6 +42,10 @@ export function eventRoutes(parts: RouteParts): Row[] {
     for await (const found of events.follow(scope, from, call.signal)) {
       yield found.map((event) => ({ id: String(event.seq), event: `machine.${event.type}`, data: logResponse(event) }));
     }
+  }
+
+  async function* ongoingOf(org_id: string, signal: AbortSignal): AsyncGenerator<StreamItem[]> {
+    for await (const data of ongoing(org_id, signal)) yield [{ event: "ongoing", data }];
   }
 
   return [
@@ -75,11 +79,16 @@ export function eventRoutes(parts: RouteParts): Row[] {
       description: STREAM,
       part: "machines",
       access: "read org",
-      query: schema.LogQuery,
+      query: schema.OrgLogQuery,
       pages: LOG_PAGES,
       response: { status: 200, schema: schema.LogPage },
       handle: async ({ query, page, ...call }) => await list({ org_id: orgOf(call).id }, query, page),
-      stream: (call) => follow({ org_id: orgOf(call).id }, call.query, call),
+      stream({ query, signal, ...call }) {
+        const org_id = orgOf(call).id;
+        const machines = (ending: AbortSignal) => follow({ org_id }, query, { ...call, signal: ending });
+        if (!query.ongoing) return machines(signal);
+        return together([machines, (ending) => ongoingOf(org_id, ending)], signal);
+      },
     }),
   ];
 }

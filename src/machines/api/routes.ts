@@ -15,13 +15,13 @@ import { eventRoutes } from "./event-routes.ts";
 import { leaseRoutes } from "./lease-routes.ts";
 import { logRoutes } from "./log-routes.ts";
 import { metadataRoutes } from "./metadata-routes.ts";
-import { actorOf, bad, listOf, machineOf, type RouteParts } from "./routing.ts";
+import { actorOf, bad, type EventRouteParts, listOf, machineOf, type RouteParts } from "./routing.ts";
 import { runRoutes } from "./run-routes.ts";
 import * as schema from "./schema.ts";
 import { terminalRoutes } from "./terminal-routes.ts";
 import { tunnelRoutes } from "./tunnel-routes.ts";
 
-export function machineRoutes(parts: RouteParts): Row[] {
+export function machineRoutes(parts: EventRouteParts): Row[] {
   return [
     ...listRoutes(parts),
     ...ownRoutes(parts),

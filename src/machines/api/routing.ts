@@ -35,6 +35,11 @@ export interface RouteParts {
   driver: RuntimeDriver;
 }
 
+export interface EventRouteParts extends RouteParts {
+  /** What is being built and deployed in an organization, now and after each change. */
+  ongoing(org_id: string, signal: AbortSignal): AsyncIterable<unknown>;
+}
+
 interface RouteCall extends Admitted {
   params: { machine_id: string };
   caller: Caller;

@@ -319,6 +319,15 @@ export const LogQuery = Type.Object({
     }),
   ),
 });
+export const OrgLogQuery = Type.Object({
+  ...LogQuery.properties,
+  ongoing: Type.Optional(
+    Type.Boolean({
+      description:
+        "In the stream also messages `ongoing`: what is being built and deployed, and builds that failed, whenever that changes.",
+    }),
+  ),
+});
 export const LogEvent = Type.Object({
   ...EventResponse.properties,
   cursor: Type.Integer(),

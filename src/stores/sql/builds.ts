@@ -1,5 +1,5 @@
 import type { BuildStore } from "#builds/store.ts";
-import { type Build, ENDED } from "#builds/types.ts";
+import { type Build, ENDED, type OrgBuild } from "#builds/types.ts";
 import { type Database, readOne } from "../database.ts";
 import { placeholders } from "./arguments.ts";
 import { keyset } from "./keyset.ts";
@@ -18,6 +18,7 @@ const COLUMNS = [
   "bytes",
   "image",
   "digest",
+  "step",
   "error",
   "created_by",
   "created_at",
@@ -29,8 +30,12 @@ const OPEN = "state IN ('queued', 'running')";
 
 type Flag = "cancel_requested" | "no_cache";
 type Row = Omit<Build, Flag> & Record<Flag, number>;
+type OrgRow = Omit<OrgBuild, Flag> & Record<Flag, number>;
 
-const buildOf = (row: Row): Build => ({
+const ORG_BUILD = `${COLUMNS.map((column) => `b.${column}`).join(", ")}, a.name AS app_name
+  FROM builds b JOIN apps a ON a.id = b.app_id WHERE b.org_id = ?`;
+
+const buildOf = <Of extends Row>(row: Of): Omit<Of, Flag> & Build => ({
   ...row,
   cancel_requested: row.cancel_requested === 1,
   no_cache: row.no_cache === 1,
@@ -73,6 +78,26 @@ export function sqlBuildStore(database: Database): BuildStore {
       const { after, order, args } = keyset(["created_at", "id"], page, "DESC");
       const sql = `SELECT ${BUILD} FROM builds WHERE app_id = ?${after}${order}`;
       return (await database.read<Row>(sql, [app_id, ...args])).map(buildOf);
+    },
+
+    async listOfOrg(org_id, states, page) {
+      const { after, order, args } = keyset(["b.created_at", "b.id"], page, "DESC");
+      const among = states.length > 0 ? ` AND b.state IN (${placeholders(states)})` : "";
+      const found = await database.read<OrgRow>(`SELECT ${ORG_BUILD}${among}${after}${order}`, [
+        org_id,
+        ...states,
+        ...args,
+      ]);
+      return found.map(buildOf);
+    },
+
+    async failedLast(org_id, since, limit) {
+      const sql = `SELECT ${ORG_BUILD} AND b.created_at > ? AND b.state = 'failed'
+        AND NOT EXISTS (SELECT 1 FROM builds n WHERE n.app_id = b.app_id AND (n.created_at, n.id) > (b.created_at, b.id)
+          AND n.state <> 'cancelled')
+        AND NOT EXISTS (SELECT 1 FROM releases r WHERE r.app_id = b.app_id AND r.created_at > b.created_at)
+        ORDER BY b.created_at DESC, b.id DESC LIMIT ?`;
+      return (await database.read<OrgRow>(sql, [org_id, since, limit])).map(buildOf);
     },
 
     async change(id, from, change) {

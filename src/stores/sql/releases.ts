@@ -1,4 +1,4 @@
-import type { LeasedRelease, Release, ReleaseStore } from "#apps/release-store.ts";
+import type { LeasedRelease, Release, ReleaseStore, RunningRelease } from "#apps/release-store.ts";
 import type { ReleaseImage } from "#machines/runtime/image-source.ts";
 import { type Database, readOne } from "../database.ts";
 import { appRange } from "./app-range.ts";
@@ -12,6 +12,7 @@ const COLUMNS = [
   "git_commit",
   "git_branch",
   "failure",
+  "progress",
   "strategy",
   "image",
   "image_digest",
@@ -74,11 +75,19 @@ export function sqlReleaseStore(database: Database): ReleaseStore {
       );
     },
 
-    async putStatus(app_id, version, { status, failure }, now, renewed_at) {
-      const sql = `UPDATE releases SET status = ?, failure = ?, updated_at = ?
+    async putStatus(app_id, version, { status, failure, progress }, now, renewed_at) {
+      const sql = `UPDATE releases SET status = ?, failure = ?, progress = coalesce(?, progress), updated_at = ?
                    WHERE app_id = ? AND version = ? AND status = 'running' AND updated_at = coalesce(?, updated_at)`;
-      const args = [status, failure, now, app_id, version, renewed_at ?? null];
+      const args = [status, failure, progress ?? null, now, app_id, version, renewed_at ?? null];
       return (await database.write([{ sql, args, rows: 1 }])).ok;
+    },
+
+    running(org_id, page) {
+      const { after, order, args } = keyset(["r.created_at", "r.app_id", "r.version"], page, "DESC");
+      const columns = ["app_id", "version", ...COLUMNS].map((column) => `r.${column}`).join(", ");
+      const sql = `SELECT ${columns}, a.name AS app_name FROM releases r JOIN apps a ON a.id = r.app_id
+        WHERE r.status = 'running' AND a.org_id = ?${after}${order}`;
+      return database.read<RunningRelease>(sql, [org_id, ...args]);
     },
 
     leased: () =>
