@@ -10,6 +10,7 @@ import { ClientError } from "#client/client.ts";
 import { again } from "./again.ts";
 import { Cell } from "./cell.ts";
 import { oncePerFrame } from "./frame.ts";
+import { forget, takeOngoing } from "./ongoing.ts";
 import { call, session } from "./session.ts";
 
 export interface FleetMachine {
@@ -157,6 +158,7 @@ export class Follower {
 
   start(): void {
     fleet.set(EMPTY);
+    forget();
     this.#unwatch = sight.watch(() => this.#large && this.#gather(0));
     void this.#follow();
     void this.#load();
@@ -189,7 +191,7 @@ export class Follower {
     if (!client) return;
     const input = {
       params: { org_slug: this.#org_slug },
-      query: this.#cursor === undefined ? { tail: EVENTS_BEFORE } : { cursor: this.#cursor },
+      query: { ongoing: true, ...(this.#cursor === undefined ? { tail: EVENTS_BEFORE } : { cursor: this.#cursor }) },
       signal: this.#signal,
     };
     const events = client.stream<typeof STREAM, FleetEvent>(STREAM, input, () => {
@@ -198,6 +200,7 @@ export class Follower {
     });
     for await (const event of events) {
       onMessage();
+      if (takeOngoing(event)) continue;
       this.#cursor = event.cursor;
       this.#incoming.push(event);
       this.#changed();

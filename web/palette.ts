@@ -99,6 +99,7 @@ function items(apps: readonly string[], machines: readonly FleetMachine[]): Item
 
 const APP_TABS = [
   ["releases", "releases and builds"],
+  ["previews", "previews"],
   ["logs", "logs"],
   ["metrics", "metrics"],
   ["services", "network"],

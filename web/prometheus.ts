@@ -15,6 +15,26 @@ interface Matrix {
   warnings?: string[];
 }
 
+/** What Prometheus and VictoriaMetrics say about the cost of a query; the limits are the platform's own. */
+interface Told {
+  data: { stats?: { samples?: { totalQueryableSamples?: number } } };
+  stats?: {
+    seriesFetched?: string;
+    executionTimeMsec?: number;
+    limits?: { series: number; samples: number; time_ms: number };
+  };
+}
+
+/** Of a query; undefined what the metrics engine does not say. */
+export interface Cost {
+  series: number | undefined;
+  samples: number | undefined;
+  time_ms: number | undefined;
+  /** Size of the answer. */
+  bytes: number;
+  limits: NonNullable<Told["stats"]>["limits"];
+}
+
 const fetchOptions = (signal?: AbortSignal) => ({
   params: { org_slug: org() },
   headers: metricsHeaders(),
@@ -34,11 +54,44 @@ export function lastSeconds(seconds: number, steps = 240): Range {
   return { start: end - seconds, end, step };
 }
 
-export async function queryRange(query: string, { start, end, step }: Range, signal?: AbortSignal): Promise<Series[]> {
-  const answer = (await call("GET /prometheus/:org_slug/api/v1/query_range", {
+export async function queryRange(query: string, range: Range, signal?: AbortSignal): Promise<Series[]> {
+  return seriesIn(await askRange({ query }, range, signal));
+}
+
+/** The same, with what it cost. */
+export async function queryWithCost(
+  query: string,
+  range: Range,
+  signal?: AbortSignal,
+): Promise<{ series: Series[]; cost: Cost }> {
+  const answer = await askRange({ query, stats: "all" }, range, signal);
+  return { series: seriesIn(answer), cost: costIn(answer) };
+}
+
+async function askRange(
+  query: { query: string; stats?: string },
+  { start, end, step }: Range,
+  signal: AbortSignal | undefined,
+): Promise<Matrix & Told> {
+  return (await call("GET /prometheus/:org_slug/api/v1/query_range", {
     ...fetchOptions(signal),
-    query: { query, start: String(start), end: String(end), step: String(step) },
-  })) as unknown as Matrix;
+    query: { ...query, start: String(start), end: String(end), step: String(step) },
+  })) as unknown as Matrix & Told;
+}
+
+function costIn(answer: Told): Cost {
+  const { seriesFetched, executionTimeMsec, limits } = answer.stats ?? {};
+  return {
+    series: seriesFetched === undefined ? undefined : Number(seriesFetched),
+    samples: answer.data.stats?.samples?.totalQueryableSamples,
+    time_ms: executionTimeMsec,
+    // As it was sent: JSON without spaces.
+    bytes: new Blob([JSON.stringify(answer)]).size,
+    limits,
+  };
+}
+
+function seriesIn(answer: Matrix): Series[] {
   return answer.data.result.map(({ metric, values = [] }) => ({
     labels: metric,
     points: values.map(([at, value]): [number, number] => [at, Number(value)]),

@@ -32,6 +32,8 @@ const CHECKS = { alive: { type: "http" as const, port: 8080, path: "/health", in
 
 /** A quarter of an hour. */
 const [STEPS, STEP_MS] = [60, 15_000] as const;
+/** The last of them, in which a deploy runs. */
+const DEPLOYING_STEPS = 3;
 
 const RULES = {
   groups: [
@@ -64,8 +66,11 @@ export async function emulations(): Promise<Emulations> {
   const machine = await apps(client);
   await releases(client);
   const volume = await storage(client);
+  await branches(client);
   const connector = await surroundings(client, (hook.address() as AddressInfo).port);
-  await passes(emulator);
+  await passes(emulator, 0, STEPS - DEPLOYING_STEPS);
+  await deploying(client);
+  await passes(emulator, STEPS - DEPLOYING_STEPS, STEPS);
   await client.call("POST /v1/apps/:app_name/volumes/:volume_id/snapshots", {
     params: { app_name: "shop", volume_id: volume },
   });
@@ -141,6 +146,48 @@ async function releases(client: Client): Promise<void> {
   }
 }
 
+/** A deploy of `worker` that runs, and one of `docs` that failed. */
+async function deploying(client: Client): Promise<void> {
+  for (const [app_name, image, outcome] of [
+    ["worker", "registry.example.com/worker:8", { status: "running", progress: "1 of 2 machines: updated worker-1" }],
+    ["docs", "hangar/hello", { status: "failed", failure: "docs-1 was not healthy after 300 s (connection refused)" }],
+  ] as const) {
+    const body = { description: "deploy", definition: {}, image };
+    const { version } = await client.call("POST /v1/apps/:app_name/releases", { params: { app_name }, body });
+    await client.call("POST /v1/apps/:app_name/releases/:version", {
+      params: { app_name, version: String(version) },
+      body: outcome,
+    });
+  }
+}
+
+/** Two previews of `shop`: one that runs, and one that is being made. */
+async function branches(client: Client): Promise<void> {
+  const params = { app_name: "shop" };
+  await client.call("PUT /v1/apps/:app_name/previews/settings", {
+    params,
+    body: { enabled: true, secrets: ["STRIPE_KEY"] },
+  });
+  for (const [branch, digit] of [
+    ["feature/basket", "4"],
+    ["fix/typo", "9"],
+  ] as const) {
+    const body = { branch, git_commit: digit.repeat(40) };
+    const { app_name } = await client.call("POST /v1/apps/:app_name/previews", { params, body });
+    if (branch !== "feature/basket") continue;
+    const own = { params: { app_name } };
+    await client.call("POST /v1/apps/:app_name/ip_assignments", { ...own, body: { type: "shared_v4" } });
+    const config = { image: "registry.example.com/shop:43", guest: { cpus: 1, memory_mb: 256 }, services: SERVICES };
+    await client.call("POST /v1/apps/:app_name/machines", { ...own, body: { name: "basket-1", config } });
+    const release = { description: "deploy", definition: {}, image: config.image };
+    const { version } = await client.call("POST /v1/apps/:app_name/releases", { ...own, body: release });
+    await client.call("POST /v1/apps/:app_name/releases/:version", {
+      params: { app_name, version: String(version) },
+      body: { status: "complete" },
+    });
+  }
+}
+
 /** A volume and two secrets of `shop`; answers the volume's id. */
 async function storage(client: Client): Promise<string> {
   const params = { app_name: "shop" };
@@ -200,7 +247,7 @@ function samples(step: number): string {
 }
 
 /** A quarter of an hour, in steps of the sampling, each awaited, so that charts have lines. */
-async function passes(emulator: Awaited<ReturnType<typeof startPlatform>>): Promise<void> {
+async function passes(emulator: Awaited<ReturnType<typeof startPlatform>>, from: number, to: number): Promise<void> {
   const api = `${emulator.base_url}/prometheus/personal/api/v1`;
   const headers = { authorization: `Bearer ${emulator.token}` };
   const newest_s = async (): Promise<number> => {
@@ -210,7 +257,7 @@ async function passes(emulator: Awaited<ReturnType<typeof startPlatform>>): Prom
     const { data } = (await response.json()) as { data: { result: { value: [number, string] }[] } };
     return Number(data.result[0]?.value[1] ?? 0);
   };
-  for (let step = 0; step < STEPS; step++) {
+  for (let step = from; step < to; step++) {
     const before = emulator.clock.now();
     const url = `${api}/import/prometheus?timestamp=${before}`;
     const told = await fetch(url, { method: "POST", headers, body: samples(step) });

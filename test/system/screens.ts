@@ -31,10 +31,11 @@ const MACHINE = "machines/shop/:machine";
 export const PAGES: Readonly<Record<string, Screen>> = {
   "sign-in": { title: "Sign in", path: "", ready: "Kept in this tab only", as: "stranger" },
   start: { title: "The first start", path: "overview", ready: "Connect the command line", as: "newcomer" },
-  overview: { title: "Overview", path: "overview", ready: "shop" },
+  overview: { title: "Overview", path: "overview", ready: "Running now" },
   app: { title: "An app", path: APP, ready: "faster checkout" },
   "app-machines": { title: "An app's machines", path: `${APP}/machines`, ready: "shop-3" },
   releases: { title: "Releases and builds", path: `${APP}/releases`, ready: "faster checkout" },
+  previews: { title: "Previews", path: `${APP}/previews`, ready: "feature/basket" },
   logs: { title: "Logs", path: `${APP}/logs`, ready: "started registry" },
   "app-metrics": { title: "An app's metrics", path: `${APP}/metrics`, ready: "Open files" },
   network: { title: "Network", path: `${APP}/services`, ready: "Host names" },

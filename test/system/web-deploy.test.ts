@@ -119,7 +119,7 @@ if (await ownNetwork(import.meta.filename)) {
       assert.deepEqual(complaints, []);
     });
 
-    test("an action on a machine is found by its name", async (t) => {
+    test("an action on a machine and the documentation are found by their names", async (t) => {
       const { page } = await opened.open(t);
       await page.getByRole("heading", { name: "Overview" }).waitFor();
       await page.keyboard.press("Control+K");
@@ -127,6 +127,10 @@ if (await ownNetwork(import.meta.filename)) {
       await page.getByRole("option", { name: /^Cordon .*web action/ }).waitFor();
       await page.keyboard.type(" nothing");
       await page.getByText("No match.").waitFor();
+      await page.keyboard.press("Escape");
+      await page.keyboard.press("Control+K");
+      await page.keyboard.type("openapi");
+      await page.getByRole("option", { name: /API reference/ }).waitFor();
     });
 
     test("a read-only token sees the actions disabled, with the reason", async (t) => {

@@ -8,11 +8,13 @@ import { after, before, suite, test } from "node:test";
 import type { Browser, Page } from "playwright-core";
 import { systemClock } from "#core/clock.ts";
 import { silentLog } from "#core/log.ts";
+import { buildahMissing } from "#drivers/builds/builder-root.ts";
 import { takeDown } from "#drivers/runtime/runc/down.ts";
 import { type TestPlatform, testPlatform } from "../platform.ts";
 import { busyboxLayer, realMachinesMissing } from "../rootfs.ts";
 import { tempDir, until } from "../support.ts";
 import { noBrowser, openBrowser, visit } from "./browser.ts";
+import { digestOf, tarOf } from "./build-context.ts";
 import { nodeIdOf } from "./leaks.ts";
 import { ownMachines } from "./own-network.ts";
 
@@ -58,6 +60,21 @@ const dropped = (bytes: Buffer, name: string): string => `(() => {
     field.dispatchEvent(new DragEvent(type, { dataTransfer, bubbles: true, cancelable: true }));
 })()`;
 
+/** A build of this Dockerfile, begun. */
+async function build({ base_url, token, ask }: TestPlatform, dockerfile: string): Promise<string> {
+  const bytes = Buffer.from(dockerfile);
+  const sent = await fetch(`${base_url}/v1/apps/shop/builds/files`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${token}`, "content-type": "application/x-tar" },
+    body: new Uint8Array(tarOf([bytes])),
+  });
+  assert.equal(sent.status, 200, await sent.text());
+  const files = [{ path: "Dockerfile", sha256: digestOf(bytes) }];
+  const made = await ask("POST /v1/apps/shop/builds", { body: { files } });
+  assert.equal(made.status, 201, made.text);
+  return made.body.id as string;
+}
+
 const missing = realMachinesMissing() ?? noBrowser;
 
 if (missing !== undefined || (await ownMachines(import.meta.filename))) {
@@ -86,8 +103,8 @@ if (missing !== undefined || (await ownMachines(import.meta.filename))) {
       return page;
     };
     /** What the app answers under the URL on its page, in a tab of its own. */
-    const served = async (page: Page, wanted: string): Promise<void> => {
-      const url = await page.locator("a.url").getAttribute("href");
+    const served = async (page: Page, wanted: string, link = page.locator("a.url")): Promise<void> => {
+      const url = await link.getAttribute("href");
       const tab = await page.context().newPage();
       let said: string | null = "";
       await until(
@@ -184,6 +201,63 @@ if (missing !== undefined || (await ownMachines(import.meta.filename))) {
       await page.getByLabel("Filter lines").fill("cache");
       await page.getByText("warming the cache").first().waitFor();
       await page.getByText("listening on 8080").first().waitFor({ state: "detached" });
+    });
+
+    test("a build and its deploy are watched on Overview, and a build that fails says where", {
+      skip: buildahMissing(),
+    }, async (t) => {
+      const page = await open(t, "overview");
+      await page.getByRole("heading", { name: "Apps" }).waitFor();
+      await build(platform, "FROM shop:1\nRUN sleep 10\nRUN echo three > /www/index.html\n");
+      await page.getByRole("row", { name: /building shop 2\/3 RUN sleep 10/ }).waitFor({ timeout: DEPLOY_MS });
+      await page.getByRole("heading", { name: "Running now" }).waitFor({ state: "detached", timeout: DEPLOY_MS });
+      const [built] = (await platform.ask("GET /v1/orgs/personal/builds?state=complete")).body.builds;
+      assert.deepEqual([built.app_name, built.step], ["shop", "3/3 RUN echo three > /www/index.html"]);
+
+      const body = { action: "deploy", image: `builds/shop:latest@${built.digest}` };
+      const deployed = platform.ask("POST /v1/apps/shop/deployments", { body });
+      await page.getByRole("row", { name: /deploying shop v\d+ · / }).waitFor({ timeout: DEPLOY_MS });
+      assert.equal((await deployed).status, 200);
+      await page.getByRole("heading", { name: "Running now" }).waitFor({ state: "detached" });
+      await served(await open(t, "apps/shop"), "three");
+
+      await build(platform, "FROM shop:1\nRUN echo no such compiler && exit 3\n");
+      const failure = page.locator(".failures li").filter({ hasText: "build failed" });
+      await failure.getByText(/at step 2\/2 RUN echo no such compiler/).waitFor({ timeout: DEPLOY_MS });
+      await failure.getByRole("link", { name: "Output" }).click();
+      await page.getByRole("log").getByText("no such compiler").first().waitFor();
+    });
+
+    test("the explorer says what a query of real samples cost", async (t) => {
+      const page = await open(t, "metrics/explore?query=svc_instance_memory_mem_total");
+      const cost = page.getByRole("list", { name: "What the query cost" });
+      await cost.getByText("under 0.1 % of 200M").waitFor();
+      const [series = 0, samples = 0] = (await cost.locator("strong").allTextContents()).map(Number);
+      assert.ok(series > 0 && samples >= series, `${samples} samples of ${series} series`);
+    });
+
+    test("a preview of a branch is made, opened under its own URL and deleted", async (t) => {
+      const page = await open(t, "apps/shop/previews");
+      await page.getByLabel("Pushes of other branches").check();
+      await page.getByRole("button", { name: "Save" }).click();
+      await page.getByRole("button", { name: "New preview" }).click();
+      const dialog = page.getByRole("dialog");
+      await dialog.getByLabel("Branch").fill("feature/two");
+      await dialog.getByLabel("Image").fill("shop:2");
+      await dialog.getByText("create a machine, group app").waitFor();
+      await dialog.getByRole("button", { name: "Deploy", exact: true }).click();
+      await dialog.getByText(/^Done: release v1 runs\.$/).waitFor({ timeout: DEPLOY_MS });
+      await dialog.getByRole("button", { name: "Close" }).click();
+      const row = page.getByRole("row", { name: /feature\/two ready/ });
+      await served(page, "two", row.getByRole("link", { name: /localhost/ }));
+      await row.getByRole("button", { name: "Delete" }).click();
+      await dialog.getByRole("button", { name: "Delete it" }).click();
+      await page.getByText("No previews.").waitFor({ timeout: DEPLOY_MS });
+      const { apps } = (await platform.ask("GET /v1/apps?org_slug=personal")).body;
+      assert.deepEqual(
+        apps.map(({ name }: { name: string }) => name),
+        ["shop"],
+      );
     });
   });
 }

@@ -356,7 +356,7 @@ if (await ownNetwork(import.meta.filename)) {
         ),
         ...[
           "",
-          ...["machines", "releases", "logs", "metrics", "services", "storage", "secrets", "settings"].map(
+          ...["machines", "releases", "previews", "logs", "metrics", "services", "storage", "secrets", "settings"].map(
             (id) => `/${id}`,
           ),
         ].map((tab) => `apps/web${tab}`),

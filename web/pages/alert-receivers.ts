@@ -14,7 +14,7 @@ import {
   useAnswer,
   when,
 } from "../parts/basics.ts";
-import { useRounds } from "../parts/controls.ts";
+import { useRounds, useShared } from "../parts/controls.ts";
 import { plural } from "../parts/format.ts";
 import { call, org } from "../session.ts";
 
@@ -27,7 +27,7 @@ export function Receivers({ readOnly }: { readOnly: boolean }): VNode {
 
 function Config({ readOnly }: { readOnly: boolean }): VNode {
   const params = { org_slug: org() };
-  const answer = useAnswer((signal) => call("GET /v1/orgs/:org_slug/alerts/receivers", { params, signal }), [org()]);
+  const answer = useShared((signal) => call("GET /v1/orgs/:org_slug/alerts/receivers", { params, signal }), [org()]);
   if (answer.error instanceof ClientError && answer.error.http === 404)
     return empty(
       "No notifications are sent yet.",

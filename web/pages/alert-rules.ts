@@ -1,6 +1,7 @@
 import type { VNode } from "preact";
 import { a, code, div, h, nav, p, span } from "../html.ts";
 import { Ago, block, card, sheet, useAnswer, when } from "../parts/basics.ts";
+import { useShared } from "../parts/controls.ts";
 import { figure } from "../parts/format.ts";
 import { to } from "../router.ts";
 import { call, org } from "../session.ts";
@@ -13,7 +14,7 @@ export function RuleFiles({ file }: { file: string | undefined }): VNode {
 }
 
 function List(): VNode {
-  const answer = useAnswer(
+  const answer = useShared(
     (signal) =>
       call("GET /v1/orgs/:org_slug/alerts/rules", { params: { org_slug: org() }, query: { limit: SHOWN }, signal }),
     [org()],

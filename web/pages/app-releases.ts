@@ -4,6 +4,7 @@ import { button, code, div, h, p, pre } from "../html.ts";
 import { Action, Ago, badge, card, empty, sheet, useAnswer, when } from "../parts/basics.ts";
 import { useRounds } from "../parts/controls.ts";
 import { duration } from "../parts/format.ts";
+import { place } from "../router.ts";
 import { call, session } from "../session.ts";
 import type { AppTabProps } from "./app-tab.ts";
 
@@ -52,7 +53,7 @@ export function ReleaseList({ app_name, limit }: { app_name: string; limit: numb
 const ENDED: readonly string[] = ["complete", "failed", "cancelled"];
 
 function Builds({ app_name, readOnly }: { app_name: string; readOnly: boolean }): VNode {
-  const [shown, setShown] = useState<string>();
+  const [shown, setShown] = useState(() => place.value.query.get("build") ?? undefined);
   const round = useRounds(EVERY_MS);
   const answer = useAnswer(
     (signal) => call("GET /v1/apps/:app_name/builds", { params: { app_name }, query: {}, signal }),

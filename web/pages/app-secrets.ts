@@ -1,13 +1,14 @@
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import { code, form, h, input, p } from "../html.ts";
-import { Action, Ago, card, Field, sheet, showMessage, useAnswer, when } from "../parts/basics.ts";
+import { Action, Ago, card, Field, sheet, showMessage, when } from "../parts/basics.ts";
+import { useShared } from "../parts/controls.ts";
 import { confirmed } from "../parts/dialog.ts";
 import { call } from "../session.ts";
 import type { AppTabProps } from "./app-tab.ts";
 
 export function Secrets({ app_name, readOnly }: AppTabProps): VNode {
-  const answer = useAnswer(
+  const answer = useShared(
     (signal) => call("GET /v1/apps/:app_name/secrets", { params: { app_name }, signal }),
     [app_name],
   );

@@ -4,7 +4,7 @@ import { useCell } from "../cell.ts";
 import { fleet } from "../fleet.ts";
 import { a, code, div, form, h, input, li, p, span, ul } from "../html.ts";
 import { Action, badge, block, card, empty, Field, sheet, showMessage, useAnswer, when } from "../parts/basics.ts";
-import { useRounds } from "../parts/controls.ts";
+import { useRounds, useShared } from "../parts/controls.ts";
 import { confirmed } from "../parts/dialog.ts";
 import { plural } from "../parts/format.ts";
 import { queryNow, type Series } from "../prometheus.ts";
@@ -200,7 +200,7 @@ function Addresses({
   readOnly: boolean;
   onChange: () => void;
 }): VNode {
-  const answer = useAnswer(
+  const answer = useShared(
     (signal) => call("GET /v1/apps/:app_name/ip_assignments", { params: { app_name }, signal }),
     [app_name],
   );
@@ -235,7 +235,7 @@ function Addresses({
 
 function Certificates({ app_name, readOnly }: { app_name: string; readOnly: boolean }): VNode {
   const [hostname, setHostname] = useState("");
-  const answer = useAnswer(
+  const answer = useShared(
     (signal) => call("GET /v1/apps/:app_name/certificates", { params: { app_name }, query: {}, signal }),
     [app_name],
   );

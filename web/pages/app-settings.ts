@@ -1,6 +1,7 @@
 import type { VNode } from "preact";
 import { a, code, div, h, p } from "../html.ts";
 import { Action, badge, block, card, empty, sheet, showMessage, useAnswer, when } from "../parts/basics.ts";
+import { useShared } from "../parts/controls.ts";
 import { confirmed } from "../parts/dialog.ts";
 import { go, to } from "../router.ts";
 import { call } from "../session.ts";
@@ -10,7 +11,7 @@ import { type AppTabProps, useMachines } from "./app-tab.ts";
 export function AppStorage({ app_name }: AppTabProps): VNode {
   const machines = useMachines(app_name);
   const names = new Map(machines.map(({ id, name }) => [id, name]));
-  const answer = useAnswer(
+  const answer = useShared(
     (signal) => call("GET /v1/apps/:app_name/volumes", { params: { app_name }, query: {}, signal }),
     [app_name],
   );

@@ -2,6 +2,7 @@ import type { ComponentType, VNode } from "preact";
 import { useCell } from "../cell.ts";
 import { a, code, div, h, nav, p, span } from "../html.ts";
 import { Ago, badge, empty, pageHead, problem, tabs } from "../parts/basics.ts";
+import { lazy } from "../parts/lazy.ts";
 import { Logs } from "../parts/logs.ts";
 import { to } from "../router.ts";
 import { isReadOnly, session } from "../session.ts";
@@ -19,6 +20,7 @@ const TABS: readonly { id: string; title: string; view: ComponentType<AppTabProp
   { id: "", title: "Overview", view: AppOverview },
   { id: "machines", title: "Machines", view: AppMachines },
   { id: "releases", title: "Releases and builds", view: AppReleases },
+  { id: "previews", title: "Previews", view: lazy(async () => (await import("./app-previews.ts")).AppPreviews) },
   { id: "logs", title: "Logs", view: AppLogs },
   { id: "metrics", title: "Metrics", view: AppBoards },
   { id: "services", title: "Network", view: AppServices },

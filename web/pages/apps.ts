@@ -4,7 +4,8 @@ import { useCell } from "../cell.ts";
 import { fleet } from "../fleet.ts";
 import { a, div, form, h, input, p } from "../html.ts";
 import type { PageProps } from "../page-props.ts";
-import { Action, Ago, block, empty, Field, pageHead, sheet, showMessage, useAnswer, when } from "../parts/basics.ts";
+import { Action, Ago, block, empty, Field, pageHead, sheet, showMessage, when } from "../parts/basics.ts";
+import { useShared } from "../parts/controls.ts";
 import { to } from "../router.ts";
 import { call, isReadOnly, org, session } from "../session.ts";
 import { AppPage } from "./app.ts";
@@ -18,7 +19,7 @@ export function Page({ path }: PageProps): VNode {
 function AppList(): VNode {
   const { machines, counts } = useCell(fleet);
   const readOnly = isReadOnly(useCell(session));
-  const answer = useAnswer(
+  const answer = useShared(
     (signal) => call("GET /v1/apps", { query: { org_slug: org() }, signal }),
     [machines.size, counts?.machines],
   );

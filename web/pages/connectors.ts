@@ -17,6 +17,7 @@ import {
   useAnswer,
   when,
 } from "../parts/basics.ts";
+import { useShared } from "../parts/controls.ts";
 import { confirmed } from "../parts/dialog.ts";
 import { bytes, duration, figure } from "../parts/format.ts";
 import { go, to } from "../router.ts";
@@ -32,7 +33,7 @@ export function Page({ path }: PageProps): VNode {
 
 function ConnectorList(): VNode {
   const readOnly = isReadOnly(useCell(session));
-  const answer = useAnswer(
+  const answer = useShared(
     (signal) => call("GET /v1/oauth/connections", { query: { org_slug: org() }, signal }),
     [org()],
   );
@@ -117,7 +118,7 @@ function ConnectorPage({ connection_id }: { connection_id: string }): VNode {
 }
 
 function Usage({ connection_id }: { connection_id: string }): VNode {
-  const answer = useAnswer(
+  const answer = useShared(
     (signal) => call("GET /v1/oauth/connections/:connection_id/usage", { params: { connection_id }, signal }),
     [connection_id],
   );

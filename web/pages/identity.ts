@@ -16,7 +16,7 @@ import {
   useAnswer,
   when,
 } from "../parts/basics.ts";
-import { choices, named } from "../parts/controls.ts";
+import { choices, named, useShared } from "../parts/controls.ts";
 import { confirmed } from "../parts/dialog.ts";
 import { call, isFull, org, session } from "../session.ts";
 
@@ -24,7 +24,7 @@ import { call, isFull, org, session } from "../session.ts";
 export function Page(): VNode {
   const full = isFull(useCell(session));
   const org_slug = org();
-  const found = useAnswer(
+  const found = useShared(
     (signal) => call("GET /oidc/:org_slug/.well-known/openid-configuration", { params: { org_slug }, signal }),
     [org_slug],
   );

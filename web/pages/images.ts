@@ -2,7 +2,8 @@ import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import { useCell } from "../cell.ts";
 import { code, div, form, h, input, p, span } from "../html.ts";
-import { Action, Ago, block, empty, Field, pageHead, sheet, showMessage, useAnswer, when } from "../parts/basics.ts";
+import { Action, Ago, block, empty, Field, pageHead, sheet, showMessage, when } from "../parts/basics.ts";
+import { useShared } from "../parts/controls.ts";
 import { confirmed } from "../parts/dialog.ts";
 import { bytes, plural } from "../parts/format.ts";
 import { call, isFull, isReadOnly, org, session } from "../session.ts";
@@ -12,7 +13,7 @@ import { ImageUpload } from "./image-upload.ts";
 export function Page(): VNode {
   const now = useCell(session);
   const readOnly = isReadOnly(now);
-  const answer = useAnswer((signal) => call("GET /v1/images", { query: { org_slug: org() }, signal }), [org()]);
+  const answer = useShared((signal) => call("GET /v1/images", { query: { org_slug: org() }, signal }), [org()]);
   const remove = (image: string) => async (): Promise<void> => {
     if (!(await confirmed(`Remove ${image}?`, "Machines that use it keep their layers.", "Remove it"))) return;
     await call("DELETE /v1/images", { query: { image, org_slug: org() } });

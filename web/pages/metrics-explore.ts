@@ -8,11 +8,12 @@ import { useAnswer, when } from "../parts/basics.ts";
 import { Chart } from "../parts/chart.ts";
 import { choices, named } from "../parts/controls.ts";
 import { duration, figure, plural } from "../parts/format.ts";
-import { lastSeconds, queryNow, queryRange, type Series, seriesName } from "../prometheus.ts";
+import { lastSeconds, queryNow, queryWithCost, type Series, seriesName } from "../prometheus.ts";
 import { remember } from "../router.ts";
 import { machineNames } from "./app-tab.ts";
 import { Cardinality, Start } from "./metrics-names.ts";
 import { QueryBox } from "./query-box.ts";
+import { QueryCost } from "./query-cost.ts";
 
 const ROWS = 200;
 const VIEWS = ["graph and table", "graph", "table"] as const;
@@ -96,14 +97,17 @@ function Result({ query, seconds, round, view }: { query: string; seconds: numbe
     async (signal) => {
       const range = lastSeconds(seconds);
       const begun = performance.now();
-      const [over, now] = await Promise.all([queryRange(query, range, signal), queryNow(query, signal)]);
-      return { range, over, now, took_ms: performance.now() - begun };
+      const [{ series: over, cost }, now] = await Promise.all([
+        queryWithCost(query, range, signal),
+        queryNow(query, signal),
+      ]);
+      return { range, over, now, cost, took_ms: performance.now() - begun };
     },
     [query, seconds, round],
   );
   return div(
     { class: "result" },
-    when(answer, ({ range, over, now, took_ms }) => {
+    when(answer, ({ range, over, now, cost, took_ms }) => {
       const points = over.reduce((sum, one) => sum + one.points.length, 0);
       return div(
         view === "table" ? null : h(Chart, { title: query, series: over, range, height: 300, nameOf }),
@@ -111,6 +115,7 @@ function Result({ query, seconds, round, view }: { query: string; seconds: numbe
           { class: "dim" },
           `${plural(over.length, "series", "series")}, ${plural(points, "point")}, ${duration(took_ms)}`,
         ),
+        h(QueryCost, { cost }),
         view === "graph" ? null : h(Values, { series: now, nameOf }),
       );
     }),

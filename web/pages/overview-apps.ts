@@ -2,6 +2,7 @@ import type { VNode } from "preact";
 import { useCell } from "../cell.ts";
 import { fleet } from "../fleet.ts";
 import { a, code, div, h, li, p, span, strong, ul } from "../html.ts";
+import { ongoing } from "../ongoing.ts";
 import { Ago, badge, card, sheet, useAnswer, when } from "../parts/basics.ts";
 import { useRounds } from "../parts/controls.ts";
 import { figure } from "../parts/format.ts";
@@ -10,6 +11,7 @@ import { lastSeconds, queryNow, queryRange, type Series } from "../prometheus.ts
 import { to } from "../router.ts";
 import { call, org } from "../session.ts";
 import type { AppStatus } from "./app-tab.ts";
+import { type Failure, failedBuilds, failedDeploy, nextSteps, RunningNow } from "./overview-ongoing.ts";
 
 const EVERY_MS = 5000;
 const TRAFFIC_MS = 15_000;
@@ -41,20 +43,28 @@ async function traffic(signal: AbortSignal): Promise<Traffic> {
 /** All apps, the failing ones on top with what to do; `nothing` when there is none. */
 export function AppRows({ nothing }: { nothing: VNode }): VNode {
   const { machines, counts } = useCell(fleet);
+  const now = useCell(ongoing);
+  // A deploy that has ended changes its app at once.
+  const deploys = now.deployments.map(({ app_name, version }) => `${app_name} ${version}`).join();
   const [round, slow] = [useRounds(EVERY_MS), useRounds(TRAFFIC_MS)];
   const answer = useAnswer(
     (signal) =>
       call("GET /v1/orgs/:org_slug/app_statuses", { params: { org_slug: org() }, query: { limit: SHOWN }, signal }),
-    [org(), machines.size, counts?.machines, round],
+    [org(), machines.size, counts?.machines, deploys, round],
   );
   const seen = useAnswer(traffic, [org(), slow]).value;
   return div(
     when(answer, ({ apps, next_cursor }) => {
       if (apps.length === 0) return nothing;
       const sorted = apps.toSorted((x, y) => ORDER.indexOf(x.state) - ORDER.indexOf(y.state));
-      const failing = sorted.filter(({ failures }) => failures.length > 0);
+      const failing = [
+        ...sorted.filter(({ failures }) => failures.length > 0).map(failingApp),
+        ...sorted.flatMap(failedDeploy),
+        ...failedBuilds(now),
+      ];
       return div(
         failing.length === 0 ? null : failures(failing),
+        h(RunningNow, {}),
         card(
           "Apps",
           sheet(
@@ -69,25 +79,28 @@ export function AppRows({ nothing }: { nothing: VNode }): VNode {
   );
 }
 
-function failures(apps: readonly AppStatus[]): VNode {
+/** An app whose machines fail. */
+const failingApp = ({ app_name, state, reason, release }: AppStatus): Failure => ({
+  key: app_name,
+  app_name,
+  state,
+  why: reason,
+  next: [
+    a({ href: to("apps", app_name, "logs") }, "Logs"),
+    ...(release && release.version > 1 ? [span("roll back: ", code(`hangar rollback --app ${app_name}`))] : []),
+  ],
+});
+
+function failures(all: readonly Failure[]): VNode {
   return card(
     "Needs attention",
     ul(
       { class: "failures" },
-      ...apps.map(({ app_name, state, reason, release }) =>
+      ...all.map(({ key, app_name, state, why, next }) =>
         li(
-          { key: app_name },
-          p(
-            badge(state),
-            " ",
-            strong(a({ href: to("apps", app_name) }, app_name)),
-            span({ class: "why" }, ` ${reason}`),
-          ),
-          p(
-            { class: "dim" },
-            a({ href: to("apps", app_name, "logs") }, "Logs"),
-            release && release.version > 1 ? span(" · roll back: ", code(`hangar rollback --app ${app_name}`)) : null,
-          ),
+          { key },
+          p(badge(state), " ", strong(a({ href: to("apps", app_name) }, app_name)), span({ class: "why" }, ` ${why}`)),
+          nextSteps(next),
         ),
       ),
     ),

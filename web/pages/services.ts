@@ -1,6 +1,7 @@
 import type { VNode } from "preact";
 import { a, div, h, p, span } from "../html.ts";
-import { badge, block, empty, pageHead, sheet, useAnswer, when } from "../parts/basics.ts";
+import { badge, block, empty, pageHead, sheet, when } from "../parts/basics.ts";
+import { useShared } from "../parts/controls.ts";
 import { to } from "../router.ts";
 import { call, org } from "../session.ts";
 import { addresses, portWords, type Service, troubles } from "./app-services.ts";
@@ -30,7 +31,7 @@ async function routes(signal: AbortSignal): Promise<Route[]> {
 
 /** All public addresses, with their apps and machines. */
 export function Page(): VNode {
-  const answer = useAnswer(routes, [org()]);
+  const answer = useShared(routes, [org()]);
   return div(
     pageHead("Services"),
     when(answer, (found) =>

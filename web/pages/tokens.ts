@@ -13,9 +13,9 @@ import {
   problem,
   sheet,
   showMessage,
-  useAnswer,
   when,
 } from "../parts/basics.ts";
+import { useShared } from "../parts/controls.ts";
 import { confirmed } from "../parts/dialog.ts";
 import { call, isFull, org, type Session, session } from "../session.ts";
 
@@ -23,7 +23,7 @@ import { call, isFull, org, type Session, session } from "../session.ts";
 export function Page(): VNode {
   const now = useCell(session);
   const full = isFull(now);
-  const answer = useAnswer(
+  const answer = useShared(
     (signal) => call("GET /v1/orgs/:org_slug/tokens", { params: { org_slug: org() }, signal }),
     [now?.org_slug],
   );

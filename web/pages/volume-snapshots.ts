@@ -11,9 +11,10 @@ import {
   identifier,
   sheet,
   showMessage,
-  useAnswer,
+  type useAnswer,
   when,
 } from "../parts/basics.ts";
+import { useShared } from "../parts/controls.ts";
 import { confirmed } from "../parts/dialog.ts";
 import { bytes } from "../parts/format.ts";
 import { go } from "../router.ts";
@@ -54,7 +55,7 @@ export async function copyVolume(
 
 export function VolumeData(props: Props): VNode {
   const { params, volume, readOnly } = props;
-  const answer = useAnswer((signal) => read(params, signal), [params.volume_id]);
+  const answer = useShared((signal) => read(params, signal), [params.volume_id]);
   const restore = async ({ id: snapshot_id, created_at }: Snapshot): Promise<void> => {
     const taken = new Date(created_at).toLocaleString();
     const text = `It becomes a new volume beside ${volume.name}, which stays as it is.`;

@@ -13,8 +13,8 @@ import {
   pageHead,
   problem,
   showMessage,
-  useAnswer,
 } from "../parts/basics.ts";
+import { useShared } from "../parts/controls.ts";
 import { confirmed } from "../parts/dialog.ts";
 import { bytes, plural } from "../parts/format.ts";
 import { to } from "../router.ts";
@@ -38,7 +38,7 @@ const EVERY_MS = 2000;
 /** One volume: facts, usage over time, snapshots, forks and restores. */
 export function VolumePage(params: Params): VNode {
   const readOnly = isReadOnly(useCell(session));
-  const answer = useAnswer((signal) => read(params, signal), [params.volume_id]);
+  const answer = useShared((signal) => read(params, signal), [params.volume_id]);
   const { value: volume, error } = answer;
   useEffect(() => {
     if (!volume || (RESTS.has(volume.state) && !volume.progress)) return;

@@ -16,6 +16,7 @@ import {
   useAnswer,
   when,
 } from "../parts/basics.ts";
+import { useShared } from "../parts/controls.ts";
 import { confirmed } from "../parts/dialog.ts";
 import { bytes } from "../parts/format.ts";
 import { icon } from "../parts/icon.ts";
@@ -50,7 +51,7 @@ export function Page({ path }: PageProps): VNode {
 function VolumeList(): VNode {
   const readOnly = isReadOnly(useCell(session));
   const [making, setMaking] = useState(false);
-  const answer = useAnswer(list, [org()]);
+  const answer = useShared(list, [org()]);
   const made = (): void => {
     setMaking(false);
     answer.again();

@@ -65,6 +65,8 @@ const TONES: Record<string, string> = {
   retired: "calm",
   published: "cold",
   failed: "bad",
+  "build failed": "bad",
+  "deploy failed": "bad",
   firing: "bad",
   pending: "warn",
   delivered: "good",

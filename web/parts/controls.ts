@@ -2,7 +2,7 @@
 import type { ComponentChildren, VNode } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { button, div, h, input } from "../html.ts";
-import { Field } from "./basics.ts";
+import { Field, useAnswer } from "./basics.ts";
 
 /** A labelled text field. */
 export function textField(
@@ -71,4 +71,15 @@ export function useRounds(every_ms: number): number {
     return () => clearInterval(timer);
   }, []);
   return round;
+}
+
+/** Pause until what other people may have changed is asked for again. */
+const SHARED_MS = 3000;
+
+/** Like `useAnswer`, for what no event announces: another person's changes are seen within a few seconds. */
+export function useShared<T>(
+  ask: (signal: AbortSignal) => Promise<T>,
+  keys: readonly unknown[],
+): ReturnType<typeof useAnswer<T>> {
+  return useAnswer(ask, [...keys, useRounds(SHARED_MS)]);
 }
