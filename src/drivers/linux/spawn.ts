@@ -3,7 +3,7 @@
  * 15 ms for a process of 200 MB. `posix_spawn` shares our memory with the child until it executes the program: less
  * than 1 ms at any size.
  */
-import { closeSync, constants, openSync } from "node:fs";
+import { closeSync, constants, fchownSync, openSync } from "node:fs";
 import { Socket } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
 import { CallError, call } from "./calls.ts";
@@ -16,6 +16,8 @@ export interface SpawnOptions {
   stdio: readonly Descriptor[];
   env?: Record<string, string | undefined>;
   cwd?: string;
+  /** Owner of its pipes, so that it can open them again as /dev/stdout. */
+  owner?: number;
   /** In a new session, so that a hang-up of our terminal does not end it. */
   apart?: boolean;
 }
@@ -57,6 +59,7 @@ const attributes = {
 export function spawnLean(file: string, args: readonly string[], options: SpawnOptions): Spawned {
   const ends = options.stdio.map(openEnd);
   try {
+    giveTo(options.owner, ends);
     const pid = start(
       file,
       args,
@@ -74,6 +77,11 @@ export function spawnLean(file: string, args: readonly string[], options: SpawnO
   } finally {
     for (const { theirs, close } of ends) if (close) closeSync(theirs);
   }
+}
+
+function giveTo(owner: number | undefined, ends: readonly End[]): void {
+  if (owner === undefined) return;
+  for (const { theirs, ours } of ends) if (ours !== undefined) fchownSync(theirs, owner, owner);
 }
 
 interface End {

@@ -9,17 +9,19 @@ import type {
   LogPage,
   LogsFrom,
   Process,
+  ProgramOptions,
   Ref,
   RuntimeDriver,
   TerminalOptions,
 } from "#machines/runtime/driver.ts";
+import { relayProcess, remoteProcess } from "#machines/runtime/processes.ts";
 import { remoteTerminal } from "#machines/runtime/remote-terminal.ts";
 import { relayTerminal } from "#machines/runtime/terminals.ts";
 import { relayTunnel, remoteConnection } from "#machines/runtime/tunnels.ts";
 import type { MachineStore } from "#machines/store.ts";
 
 /** Driver calls that are forwarded to a machine's host. All others are made by the executor of that host. */
-const INSIDE = ["signal", "exec", "terminal", "connect", "ps", "listening", "logs", "searchLogs"] as const;
+const INSIDE = ["signal", "exec", "terminal", "process", "connect", "ps", "listening", "logs", "searchLogs"] as const;
 
 interface RemoteParts {
   /** Runs this process's own machines and resolves images; without machines it only resolves. */
@@ -58,6 +60,11 @@ export function remoteDriver(parts: RemoteParts): RuntimeDriver {
       const address = await doorOf(ref.id);
       if (address === undefined) return await local.terminal(ref, wanted, signal);
       return remoteTerminal(await channel.stream(address, "terminal", { ref, wanted }, signal));
+    },
+    async process(ref, wanted, signal) {
+      const address = await doorOf(ref.id);
+      if (address === undefined) return await local.process(ref, wanted, signal);
+      return remoteProcess(await channel.stream(address, "process", { ref, wanted }, signal));
     },
     async connect(ref, port, signal) {
       const address = await doorOf(ref.id);
@@ -120,6 +127,17 @@ export function machineStreams(driver: RuntimeDriver, clock: Clock): StreamHandl
           await relayTerminal(session, terminal, clock);
         } finally {
           terminal.hangUp();
+        }
+      };
+    },
+    process: async (body, signal) => {
+      const { ref, wanted } = body as { ref: Ref; wanted: ProgramOptions };
+      const program = await driver.process(ref, wanted, signal);
+      return async (session) => {
+        try {
+          await relayProcess(session, program);
+        } finally {
+          program.kill();
         }
       };
     },

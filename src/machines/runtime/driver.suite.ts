@@ -272,6 +272,55 @@ export function runtimeDriverSuite(name: string, open: () => Promise<OpenedDrive
         terminal.hangUp();
       }));
 
+    test("a program has separate streams, input that ends, and an exit code", () =>
+      withDriver(async ({ driver, running }, id) => {
+        const { handle } = await driver.start(launch("b1", running), never);
+        const ref = { id, boot: "b1", handle };
+        const open = async (command: readonly string[]) => await driver.process(ref, { command }, never);
+        const script = await open(["sh", "-c", "echo out; echo err >&2; exit 3"]);
+        assert.deepEqual(await Promise.all([text(script.stdout), text(script.stderr)]), ["out\n", "err\n"]);
+        assert.deepEqual(await script.ended, { exit_code: 3 });
+        script.kill();
+        const cat = await open(["cat"]);
+        cat.stdin.end("x".repeat(300_000));
+        assert.equal((await text(cat.stdout)).length, 300_000);
+        assert.equal((await cat.ended).exit_code, 0);
+        cat.kill();
+        const missing = await open(["no-such-program"]);
+        assert.equal((await missing.ended).exit_code, 127);
+        assert.match(await text(missing.stderr), /no-such-program/);
+        missing.kill();
+      }));
+
+    test("a program has the folder and the variables that were asked for", () =>
+      withDriver(async ({ driver, running }, id) => {
+        const { handle } = await driver.start(launch("b1", running), never);
+        const wanted = { command: ["sh", "-c", "pwd; env"], env: { GREETING: "good day" }, folder: "/tmp" };
+        const program = await driver.process({ id, boot: "b1", handle }, wanted, never);
+        const printed = await text(program.stdout);
+        assert.match(printed, /^\/tmp$/m);
+        assert.match(printed, /^GREETING=good day$/m);
+        program.kill();
+      }));
+
+    test("a program ends by a signal, when it is killed, and with its machine", () =>
+      withDriver(async ({ driver, running }, id) => {
+        const { handle } = await driver.start(launch("b1", running), never);
+        const ref = { id, boot: "b1", handle };
+        const open = async () => await driver.process(ref, { command: ["sh", "-c", "echo on; sleep 3600"] }, never);
+        const [signalled, killed, stopped] = await Promise.all([open(), open(), open()]);
+        for (const program of [signalled, killed, stopped]) await once(program.stdout, "readable");
+        signalled.signal("SIGTERM");
+        assert.deepEqual(await signalled.ended, { exit_code: 143, exit_signal: 15 });
+        killed.kill();
+        killed.kill();
+        assert.ok((await killed.ended).exit_code > 0);
+        await driver.stop(ref, HOW, never);
+        assert.ok((await stopped.ended).exit_code > 0);
+        for (const program of [signalled, stopped]) program.kill();
+        await assert.rejects(driver.process(ref, { command: ["true"] }, never));
+      }));
+
     test("a connection carries bytes both ways and ends with its machine; a port where nothing listens is refused", () =>
       withDriver(async ({ driver, listening }, id) => {
         const { handle } = await driver.start(launch("b1", listening.config), never);

@@ -1,4 +1,4 @@
-import type { Duplex } from "node:stream";
+import type { Duplex, Readable, Writable } from "node:stream";
 import type { EgressPolicy } from "#core/egress-policy.ts";
 import type { ListenSocket } from "#core/listening.ts";
 import type { CheckConfig } from "../config/config-schema.ts";
@@ -58,6 +58,8 @@ export interface RuntimeDriver {
   exec(ref: Ref, command: Exec, signal: AbortSignal): Promise<ExecResult>;
   /** Runs a program on a terminal. Resolves when it runs, or is about to print why it cannot. */
   terminal(ref: Ref, wanted: TerminalOptions, signal: AbortSignal): Promise<Terminal>;
+  /** Runs a program with separate streams. Resolves when it runs, or is about to say why it cannot. */
+  process(ref: Ref, wanted: ProgramOptions, signal: AbortSignal): Promise<MachineProcess>;
   /**
    * Connects to a TCP port of a running machine. Fails with `port_unreachable` when nothing accepts connections there. The
    * stream is destroyed when the machine stops or is suspended; either side may end its own direction first.
@@ -210,8 +212,15 @@ export interface TerminalSize {
   cols: number;
 }
 
-export interface TerminalOptions extends TerminalSize {
+export interface ProgramOptions {
   command: readonly string[];
+  /** Variables beside those of the machine's first program, which they replace. */
+  env?: Readonly<Record<string, string>>;
+  /** The folder to start in, which must exist; by default that of the machine's first program. */
+  folder?: string;
+}
+
+export interface TerminalOptions extends TerminalSize, ProgramOptions {
   /** The variable TERM. */
   term: string;
 }
@@ -235,6 +244,20 @@ export interface Terminal {
 export interface TerminalEnd {
   exit_code: number;
   exit_signal?: number;
+}
+
+/** A program with separate streams. The opener always calls `kill` at the end. */
+export interface MachineProcess {
+  readonly stdin: Writable;
+  /** Both end when nobody has them open for writing: after the program, and what it has left running. */
+  readonly stdout: Readable;
+  readonly stderr: Readable;
+  /** Sends a signal to the program's process group. */
+  signal(name: string): void;
+  /** How the program ended; never rejects. Also resolves when the machine stops or is suspended. */
+  readonly ended: Promise<TerminalEnd>;
+  /** Ends the program if it runs, and closes the streams. Idempotent. */
+  kill(): void;
 }
 
 export interface Process {

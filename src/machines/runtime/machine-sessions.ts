@@ -1,6 +1,6 @@
 /** What terminals and tunnels share: session limits, bytes with backpressure, and idle timeouts. */
 import { once } from "node:events";
-import { Duplex } from "node:stream";
+import { Duplex, type Writable } from "node:stream";
 import type { Clock } from "#core/clock.ts";
 import { fail } from "#core/errors.ts";
 import { CLOSE_CODES, type WebSocketSession } from "#http/websocket.ts";
@@ -55,7 +55,7 @@ export class SessionCounts {
 }
 
 /** Writes bytes; resolves when the reader has room for more, or the stream is closed. */
-export async function writeTo(stream: Duplex, bytes: Buffer): Promise<void> {
+export async function writeTo(stream: Writable, bytes: Buffer): Promise<void> {
   if (!stream.writable || stream.write(bytes)) return;
   const settled = new AbortController();
   const { signal } = settled;

@@ -16,8 +16,10 @@ import type {
   LogPage,
   LogsFrom,
   Lost,
+  MachineProcess,
   Observed,
   Process,
+  ProgramOptions,
   Ref,
   ResolvedAddress,
   RuntimeDriver,
@@ -44,6 +46,7 @@ import { searchLogs } from "./logs/search.ts";
 import type { Lxcfs } from "./lxcfs.ts";
 import { openParts, type RuncOptions } from "./parts.ts";
 import { kill } from "./process-table.ts";
+import { Programs } from "./programs.ts";
 import { ipv4Of, type MachineRecord } from "./record.ts";
 import type { RootDisks } from "./rootfs/root-disk.ts";
 import { listeners, processList } from "./stats/ps.ts";
@@ -90,12 +93,14 @@ class RuncDriver implements RuntimeDriver {
   readonly #lxcfs: Lxcfs;
   readonly #clock: Clock;
   readonly #terminals: Terminals;
+  readonly #programs: Programs;
   readonly #connections = new OpenStreams();
 
   constructor(of: DriverParts) {
     this.#suspender = of.suspender;
     this.#containers = of.containers;
     this.#terminals = new Terminals(of.containers);
+    this.#programs = new Programs(of.containers);
     this.#disks = of.disks;
     this.#keeper = of.keeper;
     this.#lxcfs = of.lxcfs;
@@ -123,7 +128,7 @@ class RuncDriver implements RuntimeDriver {
   }
 
   async suspend(ref: Ref, signal: AbortSignal): Promise<Suspended> {
-    await this.#terminals.end(ref.id);
+    await Promise.all([this.#terminals.end(ref.id), this.#programs.end(ref.id)]);
     this.#connections.end(ref.id);
     return await this.#suspender.suspend(ref, signal);
   }
@@ -149,6 +154,10 @@ class RuncDriver implements RuntimeDriver {
 
   async terminal(ref: Ref, wanted: TerminalOptions, signal: AbortSignal): Promise<Terminal> {
     return await this.#terminals.open(this.#running(ref), wanted, signal);
+  }
+
+  async process(ref: Ref, wanted: ProgramOptions, signal: AbortSignal): Promise<MachineProcess> {
+    return await this.#programs.open(this.#running(ref), wanted, signal);
   }
 
   async connect(ref: Ref, port: number, signal: AbortSignal): Promise<Duplex> {
@@ -205,6 +214,7 @@ class RuncDriver implements RuntimeDriver {
 
   async close(): Promise<void> {
     this.#terminals.close();
+    this.#programs.close();
     this.#connections.close();
     await this.#keeper.close();
     this.#lxcfs.close();

@@ -12,7 +12,9 @@ import {
   type LogPage,
   type LogsFrom,
   type Lost,
+  type MachineProcess,
   type Observed,
+  type ProgramOptions,
   type Ref,
   type RuntimeDriver,
   type Started,
@@ -25,6 +27,7 @@ import { parseImage } from "#machines/runtime/images.ts";
 import type { LocalApi } from "#machines/runtime/local-api.ts";
 import { OpenStreams } from "#machines/runtime/open-streams.ts";
 import type { ImageRef } from "#machines/types.ts";
+import { SimPrograms } from "./programs.ts";
 import { SimTerminals } from "./terminal.ts";
 import { type SimBoot, type SimKnobs, SimWorld } from "./world.ts";
 
@@ -64,6 +67,7 @@ class SimDriver implements RuntimeDriver {
   readonly #fault: NonNullable<SimOptions["fault"]>;
   readonly #local_api: LocalApi | undefined;
   readonly #terminals = new SimTerminals();
+  readonly #programs = new SimPrograms();
   readonly #connections = new OpenStreams();
   readonly #closing = new AbortController();
   readonly #listeners = new Set<(notice: ExitNotice) => void>();
@@ -76,8 +80,7 @@ class SimDriver implements RuntimeDriver {
     this.#adopt = adopt ?? false;
     this.#fault = fault ?? (async () => {});
     this.#ends = this.#world.listen((notice) => {
-      this.#terminals.end(notice.id);
-      this.#connections.end(notice.id);
+      this.#endSessions(notice.id);
       for (const listener of this.#listeners) listener(notice);
     });
   }
@@ -125,8 +128,7 @@ class SimDriver implements RuntimeDriver {
     signal: AbortSignal,
   ): Promise<Exit | undefined> {
     await this.#begin("stop", id, signal);
-    this.#terminals.end(id);
-    this.#connections.end(id);
+    this.#endSessions(id);
     const found = this.#world.boots.get(id);
     if (!found || found.boot !== boot) return undefined;
     if (found.state === "exited") return found.exit;
@@ -151,8 +153,7 @@ class SimDriver implements RuntimeDriver {
 
   async suspend({ id, boot }: Ref, signal: AbortSignal): Promise<Suspended> {
     await this.#begin("suspend", id, signal);
-    this.#terminals.end(id);
-    this.#connections.end(id);
+    this.#endSessions(id);
     const found = this.#world.boots.get(id);
     if (found?.boot !== boot || found.state === "exited") throw new SuspendRefused("nothing runs");
     if (found.knobs.suspend) throw new SuspendRefused(found.knobs.suspend);
@@ -175,8 +176,7 @@ class SimDriver implements RuntimeDriver {
 
   async destroy(id: string, signal: AbortSignal): Promise<void> {
     await this.#begin("destroy", id, signal);
-    this.#terminals.end(id);
-    this.#connections.end(id);
+    this.#endSessions(id);
     this.#world.boots.delete(id);
     await this.#local_api?.remove(id);
   }
@@ -204,6 +204,12 @@ class SimDriver implements RuntimeDriver {
     await this.#begin("terminal", ref.id, signal);
     this.#running(ref);
     return this.#terminals.open(ref.id, wanted, (command) => this.exec(ref, { command }), this.#clock);
+  }
+
+  async process(ref: Ref, wanted: ProgramOptions, signal: AbortSignal): Promise<MachineProcess> {
+    await this.#begin("process", ref.id, signal);
+    this.#running(ref);
+    return this.#programs.open(ref.id, wanted, this.#clock);
   }
 
   /** What accepts connections sends back what comes: enough to see that bytes arrive. */
@@ -298,8 +304,15 @@ class SimDriver implements RuntimeDriver {
   async close(): Promise<void> {
     this.#closing.abort();
     this.#terminals.close();
+    this.#programs.close();
     this.#connections.close();
     this.#ends();
+  }
+
+  #endSessions(id: string): void {
+    this.#terminals.end(id);
+    this.#programs.end(id);
+    this.#connections.end(id);
   }
 
   async #begin(call: keyof RuntimeDriver, id: string, signal?: AbortSignal): Promise<void> {
