@@ -150,6 +150,7 @@ export const CATALOGUE = {
     retryable: false,
     meaning: "The app still has machines or volumes; destroy them first, or delete with force.",
   },
+  sprite_exists: { http: 409, retryable: false, meaning: "Sprites: the organization has a sprite of this name." },
   org_not_empty: { http: 409, retryable: false, meaning: "The organization still has apps; delete them first." },
   idempotency_in_progress: {
     http: 409,
@@ -286,6 +287,17 @@ export const CATALOGUE = {
     http: 429,
     retryable: true,
     meaning: "Too many requests, or too many open at once; the text names the limit, `Retry-After` says when to retry.",
+  },
+  sprite_creation_rate_limited: {
+    http: 429,
+    retryable: true,
+    meaning: "Sprites: the organization has created many lately; `retry_after_seconds` says when to retry.",
+  },
+  concurrent_sprite_limit_exceeded: {
+    http: 429,
+    retryable: true,
+    meaning:
+      "Sprites: the organization has as many as it may have; delete some. `limit` and `current_count` are the numbers.",
   },
   headers_too_large: { http: 431, retryable: false, meaning: "The request's headers are larger than the limit." },
   query_invalid: {

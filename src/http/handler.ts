@@ -175,8 +175,8 @@ async function handleUpgrade(
       await handleWebSocket(row.websocket, call, request, reply, parts, until);
       return true;
     }
-    const source = row.stream?.(call);
-    if (source) await startStream(source, reply, parts, until);
+    const source = await row.stream?.(call);
+    if (source) await startStream(source, reply, parts, { ending: until, lines: row.lines !== undefined });
     return source !== undefined;
   } finally {
     session.close();
@@ -210,7 +210,7 @@ async function handleWebSocket(
 
 /** Uploads are not stored for comparison, so they cannot be repeated. */
 const isRepeatable = ({ method, access, style, upload }: Row): boolean =>
-  method === "POST" && access !== "open" && access !== "machine" && !style && !upload;
+  method === "POST" && access !== "open" && access !== "machine" && (!style || style === "sprites") && !upload;
 
 /** The same request with the same key gets the first response. */
 async function once(
@@ -236,16 +236,20 @@ const isConfirmed = (row: Row, request: FastifyRequest): boolean =>
 const isSession = (row: Row, request: FastifyRequest): boolean =>
   (row.websocket !== undefined && acceptsWebSocket(request.raw)) || wantsStream(row, request);
 
-const wantsStream = ({ stream }: Row, { method, headers }: FastifyRequest): boolean =>
-  stream !== undefined && method !== "HEAD" && !(headers.accept ?? "").includes("application/json");
+function wantsStream({ stream, lines }: Row, { method, headers }: FastifyRequest): boolean {
+  if (stream === undefined || method === "HEAD") return false;
+  const { accept = "" } = headers;
+  if (lines === "always") return true;
+  return lines === "asked" ? accept.includes("application/x-ndjson") : !accept.includes("application/json");
+}
 
 async function startStream(
   source: AsyncIterable<readonly StreamItem[]>,
   reply: FastifyReply,
   { clock, log }: ServerParts,
-  ending: AbortSignal,
+  { ending, lines }: { ending: AbortSignal; lines: boolean },
 ): Promise<void> {
-  await sendStream(reply, source, { clock, signal: new RequestSignal(reply.raw, ending).signal }).catch(
+  await sendStream(reply, source, { clock, lines, signal: new RequestSignal(reply.raw, ending).signal }).catch(
     (error: unknown) => {
       log.warn({ error }, "a stream ended early");
     },

@@ -5,6 +5,7 @@ import type { JsonSchema } from "./json-schema.ts";
 import { PROMETHEUS_ERROR_SCHEMA } from "./prometheus.ts";
 import { REGISTRY_ERROR_SCHEMA } from "./registry-error.ts";
 import { PARTS, type Part, type Row } from "./route.ts";
+import { SPRITES_ERROR_SCHEMA } from "./sprites-error.ts";
 
 /** The connector API has a version of its own, given by the specification. */
 const CONNECTOR_API = { version: "0.1.12", runtime_environment: "v0.0.1-rc48" } as const;
@@ -36,7 +37,12 @@ export function errorsOf(row: Row): ErrorCode[] {
   return [...new Set(codes)];
 }
 
-const ERROR_SCHEMAS = { own: "Error", prometheus: "PrometheusError", registry: "RegistryError" } as const;
+const ERROR_SCHEMAS = {
+  own: "Error",
+  prometheus: "PrometheusError",
+  registry: "RegistryError",
+  sprites: "SpritesError",
+} as const;
 
 /** The OpenAPI 3.1 document of the rows. */
 export function openapi(rows: readonly Row[], base_url: string): object {
@@ -75,7 +81,12 @@ export function openapi(rows: readonly Row[], base_url: string): object {
           description: "`SvcV1 <token>`: metrics queries with a created token.",
         },
       },
-      schemas: { Error: ERROR_SCHEMA, PrometheusError: PROMETHEUS_ERROR_SCHEMA, RegistryError: REGISTRY_ERROR_SCHEMA },
+      schemas: {
+        Error: ERROR_SCHEMA,
+        PrometheusError: PROMETHEUS_ERROR_SCHEMA,
+        RegistryError: REGISTRY_ERROR_SCHEMA,
+        SpritesError: SPRITES_ERROR_SCHEMA,
+      },
     },
   };
 }
@@ -145,7 +156,8 @@ function success(row: Row): object {
   const { response: answer } = row;
   const headers = REQUEST_ID;
   // Clients that do not accept JSON get a stream of the same items.
-  const stream = row.stream && { "text/event-stream": { schema: textSchema("text/event-stream") } };
+  const streamed = row.lines ? "application/x-ndjson" : "text/event-stream";
+  const stream = row.stream && { [streamed]: { schema: textSchema(streamed) } };
   if (answer.schema)
     return { description: "Done.", headers, content: { "application/json": { schema: answer.schema }, ...stream } };
   if (answer.type === "*/*")

@@ -46,7 +46,7 @@ export interface Row {
   /**
    * The conventions of the API it implements. `prometheus`: parameters may also be a form in the body, and errors are
    * `{status: "error", errorType, error}`. `registry`: errors are `{errors: [{code, message, detail}]}`.
-   * `git`: errors are text, which Git shows.
+   * `git`: errors are text, which Git shows. `sprites`: errors are `{error: code, message}`.
    */
   style?: Style;
   /** It returns a list in pages: `limit` and `cursor` are added to its query. */
@@ -61,7 +61,9 @@ export interface Row {
   /** Handles the raw request, with an unread body, instead of `handle`. */
   relay?(exchange: Exchange): Promise<void>;
   /** The same as server-sent events, for clients that do not accept JSON; undefined when this call has no stream. */
-  stream?(call: AnyCall): AsyncIterable<readonly StreamItem[]> | undefined;
+  stream?(call: AnyCall): StreamOf;
+  /** The stream is lines of JSON (NDJSON) instead: for clients that ask for `application/x-ndjson`, or for all. */
+  lines?: "asked" | "always";
   /**
    * Handles WebSocket requests; `handle` serves the others. Until `accept` is called a thrown error becomes the
    * response; afterwards there is none, and the session's signal is aborted when the client disconnects.
@@ -69,7 +71,11 @@ export interface Row {
   websocket?(call: AnyCall, accept: () => WebSocketSession): Promise<void>;
 }
 
-export type Style = "prometheus" | "registry" | "git";
+export type Style = "prometheus" | "registry" | "git" | "sprites";
+type StreamOf =
+  | AsyncIterable<readonly StreamItem[]>
+  | undefined
+  | Promise<AsyncIterable<readonly StreamItem[]> | undefined>;
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE" | "OPTIONS";
 
 /** A request that is relayed. */
@@ -93,6 +99,7 @@ export const PARTS = {
   machines: "Machines: their life, leases, waiting, metadata and events.",
   volumes: "Volumes: storage that outlives machines, and its snapshots.",
   connectors: "Connectors and the gateway.",
+  sprites: "Sprites: computers that keep their disk, sleep, and wake when they are used. The API of `@fly/sprites`.",
   identity: "Identity tokens of machines: the issuer, and the API inside a machine.",
   databases: "The primary of a replicated database.",
   metrics: "Metrics queries, Prometheus-compatible.",
@@ -152,9 +159,7 @@ interface RowOf<Path extends string, Query, Body, A extends RouteResponse, Key e
   body?: Body;
   response: A;
   handle(call: Call<Parameters<Path>, StaticOf<Query>, StaticOf<Body>, Key>): Promise<Returns<A>>;
-  stream?(
-    call: Call<Parameters<Path>, StaticOf<Query>, StaticOf<Body>>,
-  ): AsyncIterable<readonly StreamItem[]> | undefined;
+  stream?(call: Call<Parameters<Path>, StaticOf<Query>, StaticOf<Body>>): StreamOf;
   websocket?(
     call: Call<Parameters<Path>, StaticOf<Query>, StaticOf<Body>>,
     accept: () => WebSocketSession,

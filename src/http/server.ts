@@ -13,6 +13,7 @@ import { prometheusError } from "./prometheus.ts";
 import { registryError } from "./registry-error.ts";
 import type { BodyLimit, Row, Style } from "./route.ts";
 import type { ServerParts } from "./server-parts.ts";
+import { spritesError } from "./sprites-error.ts";
 import { HTTP_BOUNDS } from "./strict-server.ts";
 import { TokenUsage } from "./token-usage.ts";
 import { isUploading, passUploads } from "./upload.ts";
@@ -258,14 +259,18 @@ function answerError(
     .code(said?.http ?? error.http)
     .header("content-type", "application/json; charset=utf-8")
     .serializer(JSON.stringify)
-    .send(said?.body ?? styled(routeOptions?.config.style, error, request_id));
+    .send(said?.body ?? styled(routeOptions?.config.style ?? styleOf(url), error, request_id));
 }
+
+/** Also what is not there has its API's errors. */
+const styleOf = (url: string): Style | undefined => (/^\/v1\/sprites\b/.test(url) ? "sprites" : undefined);
 
 const plainText = ({ message, extras: { hint } }: ApiError): string => `${message}\n${hint ? `${hint}\n` : ""}`;
 
 function styled(style: Style | undefined, error: ApiError, request_id: string): object {
   const body = errorBody(error, request_id);
   if (style === "registry") return registryError(body);
+  if (style === "sprites") return spritesError(body);
   return style === "prometheus" ? prometheusError(body, error.http) : body;
 }
 

@@ -14,24 +14,26 @@ export const dropped = { slow_readers: 0 };
 
 /**
  * Sends what `source` yields until it ends or the reader disconnects. With back-pressure: a slow reader buffers one
- * page; one that reads nothing gets an error and is dropped. An idle stream sends heartbeat comments.
+ * page; one that reads nothing gets an error and is dropped. An idle stream sends heartbeat comments, which as `lines`
+ * are empty ones.
  */
 export async function sendStream(
   reply: FastifyReply,
   source: AsyncIterable<readonly StreamItem[]>,
-  { clock, signal }: { clock: Clock; signal: AbortSignal },
+  { clock, signal, lines = false }: { clock: Clock; signal: AbortSignal; lines?: boolean },
 ): Promise<void> {
+  const { type, begin, beat, encode } = lines ? NDJSON : EVENTS;
   reply.hijack();
   const { raw } = reply;
   raw.writeHead(200, {
     ...(reply.getHeaders() as Record<string, string>),
-    "content-type": "text/event-stream; charset=utf-8",
+    "content-type": `${type}; charset=utf-8`,
     "cache-control": "no-store",
     "x-accel-buffering": "no",
   });
-  raw.write(": the stream begins\n\n");
+  raw.write(begin);
   const over = new AbortController();
-  void heartbeat(raw, clock, AbortSignal.any([signal, over.signal]));
+  void heartbeat(raw, { clock, beat, signal: AbortSignal.any([signal, over.signal]) });
   try {
     for await (const items of source) {
       if (signal.aborted) break;
@@ -77,10 +79,16 @@ export async function* together<Item>(
 
 type Raw = FastifyReply["raw"];
 
-async function heartbeat(raw: Raw, clock: Clock, signal: AbortSignal): Promise<void> {
+interface Heartbeat {
+  clock: Clock;
+  beat: string;
+  signal: AbortSignal;
+}
+
+async function heartbeat(raw: Raw, { clock, beat, signal }: Heartbeat): Promise<void> {
   while (!signal.aborted) {
     await clock.sleep(LIMITS.stream_heartbeat_ms, signal).catch(() => {});
-    if (!signal.aborted) raw.write(": still here\n\n");
+    if (!signal.aborted) raw.write(beat);
   }
 }
 
@@ -100,7 +108,7 @@ async function drained(raw: Raw, clock: Clock, signal: AbortSignal): Promise<boo
   return result;
 }
 
-function encode({ id, event, data }: StreamItem): string {
+function encodeEvent({ id, event, data }: StreamItem): string {
   const lines = [
     ...(id === undefined ? [] : [`id: ${id}`]),
     ...(event === undefined ? [] : [`event: ${event}`]),
@@ -108,3 +116,16 @@ function encode({ id, event, data }: StreamItem): string {
   ];
   return `${lines.join("\n")}\n\n`;
 }
+
+const EVENTS = {
+  type: "text/event-stream",
+  begin: ": the stream begins\n\n",
+  beat: ": still here\n\n",
+  encode: encodeEvent,
+};
+const NDJSON: typeof EVENTS = {
+  type: "application/x-ndjson",
+  begin: "\n",
+  beat: "\n",
+  encode: ({ data }) => `${JSON.stringify(data)}\n`,
+};
