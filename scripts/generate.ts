@@ -34,6 +34,7 @@ import { NETWORK_LIMITS } from "#network/limits.ts";
 import { PROXY_LIMITS } from "#proxy/limits.ts";
 import { REGISTRY_LIMITS } from "#registry/limits.ts";
 import { REPLICATION_LIMITS } from "#replication/limits.ts";
+import { SPRITE_LIMITS } from "#sprites/limits.ts";
 import { VOLUME_LIMITS } from "#volumes/limits.ts";
 import { next as nextVolume, STATES as VOLUME_STATES } from "#volumes/states.ts";
 import { startPlatform } from "../src/platform.ts";
@@ -123,6 +124,7 @@ function limitsPage(): string {
   const sections: [string, string, Record<string, number>][] = [
     ["The platform", "src/core/limits.ts", LIMITS],
     ["Machines", "src/machines/limits.ts", MACHINE_LIMITS],
+    ["Sprites", "src/sprites/limits.ts", SPRITE_LIMITS],
     ["Containers", "src/drivers/runtime/runc/limits.ts", RUNC_LIMITS],
     ["Images", "src/drivers/images/limits.ts", IMAGE_LIMITS],
     ["Builds", "src/builds/limits.ts", BUILD_LIMITS],

@@ -61,6 +61,7 @@ import { openIdentity } from "#wiring/identity.ts";
 import { openMachines } from "#wiring/machines.ts";
 import { openReleases } from "#wiring/releases.ts";
 import { sealingKey, shareBaseUrl } from "#wiring/roles.ts";
+import { openSprites } from "#wiring/sprites.ts";
 
 export interface Platform {
   /** Its URL; for a host, that of the API. */
@@ -169,28 +170,28 @@ async function startOnce(
   const { deployments, rows: deployment_rows } = openDeployments(database, { ...kept, orgs, dir, clock, log });
   const { git, rows: git_rows } = openGit(database, settings, { ...kept, ...machines, orgs, dir, clock, log });
   const releases = openReleases(database, { clock, log });
+  const sprites = openSprites(database, settings, { ...machines, guard, clock, log });
   const dashboard = new Dashboard();
   const readiness = new Readiness([databaseCheck(database), ...machines.readiness], clock);
   const rows: Row[] = [
     ...platformRoutes({ facts, dashboard, readiness, rows: () => rows }),
     ...authRoutes({ orgs, tokens, store: authStore, apps: appStore, clock, codes: new SignInCodes(clock) }),
     ...appRoutes({ apps: machines.apps, secrets, orgs }),
-    ...[releases.rows, machines.rows].flat(),
-    ...registryRoutes(machines.registry, guard, clock),
-    ...[git_rows, alerts.rows, deployment_rows, inside.rows].flat(),
+    ...[releases.rows, machines.rows, sprites.rows].flat(),
+    ...[registryRoutes(machines.registry, guard, clock), git_rows, alerts.rows, deployment_rows, inside.rows].flat(),
     ...leaseRoutes({ rows: sqlLeaseRows(database), clock }),
   ];
   const shared = { guard, idempotency, ...rateLimiter(settings, clock) };
   const edge = { rows, machine_authenticator, dashboard, around: options.emulated?.around };
   const server = createServer({ ...shared, ...edge, clock, log });
   const fly = openFlyListener(database, settings, { ...shared, rows, sealer, clock, log });
-  const closing = [inside, machines, alerts, git, deployments, releases.leases, fly, server];
+  const closing = [inside, machines, sprites, alerts, git, deployments, releases.leases, fly, server];
   for (const part of closing) opened.defer(() => part.close());
   if (!(await authStore.findOrg(DEFAULT_ORG))) await orgs.create({ name: DEFAULT_ORG }, randomIds(clock));
   const token_file = settings.role === "host" ? "" : await ensureToken(tokens, dir.file("token"), clock);
 
   await inside.start(rows, shared);
-  for (const part of [machines, git, deployments, alerts, releases.leases]) await part.start();
+  for (const part of [machines, sprites, git, deployments, alerts, releases.leases]) await part.start();
   await wait.leaveApi();
   const fly_url = await openApi(server, settings, { dir, facts, database, emulated: options.emulated, fly, git });
   opened.defer(await serveHostStatus(settings, { ...machines, dir, log, readiness, facts }));

@@ -11,6 +11,9 @@ import { type TestPlatform, testPlatform } from "./platform.ts";
 type Who = "none" | "garbage" | "wrong org" | "read-only" | "org" | "full" | "revoked" | "narrowed";
 type Expected = "pass" | 401 | 403 | 404;
 
+/** No command runs in the sprite, so whoever may ask is told that there is no such session. */
+const isMissing = ({ path }: Row): boolean => path.includes("/exec/:session_id");
+
 /** What each caller gets, by the row's access rule. `pass` is anything but 401, 403, and 404 for a hidden thing. */
 function expected(row: Row, who: Who): Expected {
   // Its callers show a signature instead of a token.
@@ -27,8 +30,8 @@ function expected(row: Row, who: Who): Expected {
   if (scope === "account") return 403;
   // The narrowed token is one of acme for an app that is not the one asked for.
   if (who === "narrowed") return 403;
-  if (who === "read-only") return action === "read" ? "pass" : 403;
-  return who === "wrong org" ? 404 : "pass";
+  if (who === "read-only" && action !== "read") return 403;
+  return who === "wrong org" || isMissing(row) ? 404 : "pass";
 }
 
 /** What is below these paths has rules of its own (registry.test.ts, system/git-push.test.ts). */
@@ -124,6 +127,8 @@ async function furnish(platform: TestPlatform): Promise<Furniture> {
     git_webhook_id: git_webhook.id,
     build_id: (await keepBuilds(platform, "web", 1))[0] ?? "",
   };
+  await ask("POST /v1/sprites", { body: { name: "kept", org_slug: "acme", image: "none:1" } });
+  names["sprite_name"] = "kept";
   let made = 0;
   return {
     tokens: {
@@ -161,6 +166,7 @@ async function furnish(platform: TestPlatform): Promise<Furniture> {
       const more = { config, size_gb: 3, metadata: {}, signal: 10, command: ["true"], url: "http://127.0.0.1:1/" };
       const connector = { ...key, base_api_url: "https://api.example", access_token: "t", auth_method: "header" };
       const policy = { access_policy: {}, sprite: "x", path: "/", code: "c", state: "s" };
+      if (row.part === "sprites") return { name: `n-${++made}`, org_slug: "acme", image: "none:1" };
       if (row.part === "connectors") return { name: `n-${++made}`, ...connector, ...policy };
       const special: Record<string, object> = {
         certificates: { ...own, hostname: "b.example.com" },

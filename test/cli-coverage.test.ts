@@ -31,6 +31,10 @@ const WITHOUT_VERB: Record<string, string> = {
 /** Whole parts that are spoken by other programs. */
 const FOR_PROGRAMS: readonly [RegExp, string][] = [
   [/^\w+ \/v1\/gateway\/:provider\//, "calls of machines, passed on to providers; `hangar connectors test` tries one"],
+  [
+    /^\w+ \/v1\/sprites/,
+    "the API of the Sprites SDK, for programs; the machine of a sprite has `hangar machines` and `hangar ssh`",
+  ],
   [/^\w+ \/v2\/\*$/, "the OCI distribution API, for docker, podman, skopeo and crane; `hangar registry list`"],
   [/^\w+ \/git\/\*$/, "Git's own protocol, for git; `hangar git remote` prints the address"],
   [/^POST \/prometheus\//, "the same questions as a form, for Grafana and Prometheus; pushes of other programs"],

@@ -35,6 +35,7 @@ const ALLOWED: Record<string, readonly string[]> = {
   network: [...RESOURCES, "apps", "machines"],
   replication: ["core", "http"],
   fly: RESOURCES,
+  sprites: [...RESOURCES, "apps", "machines"],
   proxy: ["core", "s3", "http", "auth", "machines", "metrics", "apps", "network"],
   // What touches the host and what keeps things may see the rooms whose ports they implement.
   drivers: [
@@ -70,6 +71,7 @@ const ALLOWED: Record<string, readonly string[]> = {
     "alerts",
     "metrics",
     "replication",
+    "sprites",
   ],
   client: ["core"],
   cli: ["core", "archive", "client"],

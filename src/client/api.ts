@@ -1129,6 +1129,97 @@ export interface Api {
     body: undefined;
     answer: { nodes: ({ app_name: string; machine_id: string; machine_name: string; instance_id: string; state: { primary: boolean; term: number; lag_ms: number; replicas: number; databases: Record<string, number>; problems: Record<string, { state: string; reason: string }> } | null; reason: string })[]; next_cursor?: string | undefined };
   };
+  /** Create a sprite. */
+  "POST /v1/sprites": {
+    params: Record<string, never>;
+    query: Record<string, never>;
+    body: { name: string; config?: { cpus?: number | undefined; ram_mb?: number | undefined; storage_gb?: number | undefined; region?: string | undefined } | undefined; environment?: Record<string, string> | undefined; labels?: string[] | undefined; url_settings?: { auth?: "sprite" | "public" | undefined; private_access?: "org_users" | "admins" | undefined } | undefined; wait_for_capacity?: boolean | undefined; runtime?: "default" | "dev" | undefined; image?: string | undefined; org_slug?: string | undefined };
+    answer: { id: string; name: string; organization: string; status: string; labels: string[]; url_settings: { auth: string; private_access?: string | undefined }; config: { cpus: number; ram_mb: number; storage_gb: number; region?: string | undefined }; image: string; environment: Record<string, string>; machine_id: string; app_name: string; version: string; created_at: string; updated_at: string; last_running_at?: string | undefined };
+  };
+  /** List sprites, by name; with `Accept: application/x-ndjson` their states as they change. */
+  "GET /v1/sprites": {
+    params: Record<string, never>;
+    query: { org_slug?: string | undefined; prefix?: string | undefined; max_results?: number | undefined; continuation_token?: string | undefined; bulk_load?: boolean | undefined };
+    body: undefined;
+    answer: { sprites: ({ id: string; name: string; organization: string; status: string; labels: string[]; url_settings: { auth: string; private_access?: string | undefined }; config: { cpus: number; ram_mb: number; storage_gb: number; region?: string | undefined }; image: string; environment: Record<string, string>; machine_id: string; app_name: string; version: string; created_at: string; updated_at: string; last_running_at?: string | undefined })[]; has_more: boolean; next_continuation_token?: string | undefined; name: string; running: number; warm: number; cold: number };
+  };
+  /** Get a sprite. */
+  "GET /v1/sprites/:sprite_name": {
+    params: { sprite_name: string };
+    query: { org_slug?: string | undefined };
+    body: undefined;
+    answer: { id: string; name: string; organization: string; status: string; labels: string[]; url_settings: { auth: string; private_access?: string | undefined }; config: { cpus: number; ram_mb: number; storage_gb: number; region?: string | undefined }; image: string; environment: Record<string, string>; machine_id: string; app_name: string; version: string; created_at: string; updated_at: string; last_running_at?: string | undefined };
+  };
+  /** Change a sprite's labels or URL settings; what is not named stays. */
+  "PUT /v1/sprites/:sprite_name": {
+    params: { sprite_name: string };
+    query: { org_slug?: string | undefined };
+    body: { labels?: string[] | undefined; url_settings?: { auth?: "sprite" | "public" | undefined; private_access?: "org_users" | "admins" | undefined } | undefined };
+    answer: { id: string; name: string; organization: string; status: string; labels: string[]; url_settings: { auth: string; private_access?: string | undefined }; config: { cpus: number; ram_mb: number; storage_gb: number; region?: string | undefined }; image: string; environment: Record<string, string>; machine_id: string; app_name: string; version: string; created_at: string; updated_at: string; last_running_at?: string | undefined };
+  };
+  /** Delete a sprite with its disk. */
+  "DELETE /v1/sprites/:sprite_name": {
+    params: { sprite_name: string };
+    query: { org_slug?: string | undefined };
+    body: undefined;
+    answer: undefined;
+  };
+  /** Stop and start a sprite; its disk stays. */
+  "POST /v1/sprites/:sprite_name/restart": {
+    params: { sprite_name: string };
+    query: { org_slug?: string | undefined };
+    body: undefined;
+    answer: { sprite_name: string; machine_id: string; message: string };
+  };
+  /** Upgrade a sprite: it runs on the platform's own version, so there is nothing to do. */
+  "POST /v1/sprites/:sprite_name/upgrade": {
+    params: { sprite_name: string };
+    query: { org_slug?: string | undefined };
+    body: undefined;
+    answer: undefined;
+  };
+  /** Check that a sprite runs commands, waking it. */
+  "GET /v1/sprites/:sprite_name/check": {
+    params: { sprite_name: string };
+    query: { org_slug?: string | undefined };
+    body: undefined;
+    answer: { sprite_name: string; sprite_id: string; status: string; reason?: string | undefined; checked_at: string; elapsed: number };
+  };
+  /** Run a command in a sprite, over WebSocket; otherwise list the commands that run. */
+  "GET /v1/sprites/:sprite_name/exec": {
+    params: { sprite_name: string };
+    query: { org_slug?: string | undefined; cmd?: string[] | undefined; path?: string | undefined; env?: string[] | undefined; dir?: string | undefined; tty?: boolean | undefined; rows?: number | undefined; cols?: number | undefined; stdin?: boolean | undefined; detachable?: boolean | undefined; cc?: string | undefined; max_run_after_disconnect?: string | undefined };
+    body: undefined;
+    answer: { sessions: ({ id: string; command: string; workdir: string; created: string; last_activity: string; bytes_per_second: number; is_active: boolean; tty: boolean })[] };
+  };
+  /** Run a command in a sprite, over plain HTTP. */
+  "POST /v1/sprites/:sprite_name/exec": {
+    params: { sprite_name: string };
+    query: { org_slug?: string | undefined; cmd?: string[] | undefined; path?: string | undefined; env?: string[] | undefined; dir?: string | undefined; tty?: boolean | undefined; rows?: number | undefined; cols?: number | undefined; stdin?: boolean | undefined; detachable?: boolean | undefined; cc?: string | undefined; max_run_after_disconnect?: string | undefined };
+    body: undefined;
+    answer: string;
+  };
+  /** Attach to a running command, over WebSocket. */
+  "GET /v1/sprites/:sprite_name/exec/:session_id": {
+    params: { sprite_name: string; session_id: string };
+    query: { org_slug?: string | undefined; cmd?: string[] | undefined; path?: string | undefined; env?: string[] | undefined; dir?: string | undefined; tty?: boolean | undefined; rows?: number | undefined; cols?: number | undefined; stdin?: boolean | undefined; detachable?: boolean | undefined; cc?: string | undefined; max_run_after_disconnect?: string | undefined };
+    body: undefined;
+    answer: undefined;
+  };
+  /** End a command: a signal, then SIGKILL; each step is a line of the answer. */
+  "POST /v1/sprites/:sprite_name/exec/:session_id/kill": {
+    params: { sprite_name: string; session_id: string };
+    query: { org_slug?: string | undefined; signal?: string | undefined; timeout?: string | undefined };
+    body: undefined;
+    answer: string;
+  };
+  /** Run commands over one WebSocket, one after the other. */
+  "GET /v1/sprites/:sprite_name/control": {
+    params: { sprite_name: string };
+    query: { org_slug?: string | undefined };
+    body: undefined;
+    answer: undefined;
+  };
   /** List the repositories that were pushed, with their tags. */
   "GET /v1/registry/repositories": {
     params: Record<string, never>;

@@ -1,4 +1,5 @@
 import { assert } from "#core/assert.ts";
+import { labelsOf as parseLabels, SPRITE_LABELS_KEY } from "#core/sprite-labels.ts";
 import type { Caller } from "#http/access.ts";
 import type { Sprite } from "./types.ts";
 
@@ -22,7 +23,7 @@ export function spriteOf(caller: Caller): Sprite {
 
 /** The labels in a machine's metadata: `sprite_labels: "prod, web"`. */
 export function labelsOf(metadata: Record<string, string> | undefined): string[] {
-  return (metadata?.["sprite_labels"] ?? "").split(",").flatMap((label) => label.trim() || []);
+  return parseLabels(metadata?.[SPRITE_LABELS_KEY] ?? "");
 }
 
 /** Finds machines for policy previews. Implemented by the identity module. */

@@ -11,6 +11,7 @@ import { PROXY_SETTINGS, type ProxySetting, proxySettings } from "./proxy-settin
 import { address, between, type Given, hostList, oneOf, SettingsError, wholeNumber } from "./setting-values.ts";
 import { DATABASE_SETTINGS, type DatabaseSetting, databaseSettings } from "./settings-database.ts";
 import { type OwnHostSetting, ownHost, type Role, roleOf } from "./settings-hosts.ts";
+import { SPRITE_SETTINGS } from "./sprite-settings.ts";
 import { closest } from "./words.ts";
 
 export type { OwnHostSetting, Role } from "./settings-hosts.ts";
@@ -103,10 +104,7 @@ export const SETTINGS = {
     default: "0",
     words: "`1`: connectors with an address chosen by their owner may reach loopback and private networks.",
   },
-  sprites_base_url: {
-    default: "",
-    words: "Public origin of connectors and the gateway; default: the base URL.",
-  },
+  ...SPRITE_SETTINGS,
   oidc_issuer_url: {
     default: "",
     words: "Public URL of the OIDC token issuer; default: base URL + `/oidc`.",
@@ -177,6 +175,7 @@ export interface Settings extends DatabaseSetting {
   gateway_allow_private: boolean;
   /** Empty: the base URL. */
   sprites_base_url: string;
+  sprite_image: string;
   /** Empty: the base URL + /oidc. */
   oidc_issuer_url: string;
   oidc_token_lifetime_s: number;
@@ -252,6 +251,7 @@ export function readSettings(args: readonly string[], env: Record<string, string
     volume_undelete_hours: wholeNumber(given("volume_undelete_hours"), "volume_undelete_hours"),
     gateway_allow_private: oneOf(given("gateway_allow_private"), "gateway_allow_private", ["0", "1"]) === "1",
     sprites_base_url: origin(given("sprites_base_url")),
+    sprite_image: given("sprite_image").value,
     oidc_issuer_url: issuer(given("oidc_issuer_url")),
     oidc_token_lifetime_s: between(given("oidc_token_lifetime"), "oidc_token_lifetime", 60, 3600),
     connectors,

@@ -285,6 +285,24 @@ export const MIGRATIONS: readonly Migration[] = [
       "CREATE INDEX releases_running ON releases (created_at, app_id, version) WHERE status = 'running'",
     ],
   },
+  {
+    id: 40,
+    name: "sprites",
+    statements: [
+      `CREATE TABLE sprite_apps (
+         org_id TEXT PRIMARY KEY REFERENCES orgs (id) ON DELETE CASCADE,
+         app_id TEXT NOT NULL REFERENCES apps (id) ON DELETE CASCADE)`,
+      `CREATE TABLE sprites (
+         id TEXT PRIMARY KEY, org_id TEXT NOT NULL REFERENCES orgs (id) ON DELETE CASCADE,
+         app_id TEXT NOT NULL REFERENCES apps (id) ON DELETE CASCADE, name TEXT NOT NULL, machine_id TEXT NOT NULL,
+         state TEXT NOT NULL, settings TEXT NOT NULL, first_labels TEXT NOT NULL, url_auth TEXT NOT NULL,
+         private_access TEXT, created_at BIGINT NOT NULL, updated_at BIGINT NOT NULL)`,
+      "CREATE UNIQUE INDEX sprites_name ON sprites (org_id, name)",
+      "CREATE INDEX sprites_app ON sprites (app_id)",
+      "CREATE INDEX sprites_machine ON sprites (machine_id)",
+      "CREATE INDEX sprites_unfinished ON sprites (state, updated_at) WHERE state <> 'ready'",
+    ],
+  },
 ];
 
 /** All tables with data, parents before children: the order of a restore. */
@@ -345,6 +363,8 @@ export const TABLES = [
   "preview_tokens",
   "git_webhooks",
   "git_deliveries",
+  "sprite_apps",
+  "sprites",
 ] as const;
 
 /** The database belongs to another version of this program. */

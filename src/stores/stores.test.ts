@@ -35,6 +35,7 @@ import { proxyStoreSuite } from "#proxy/store.suite.ts";
 import { registryStoreSuite } from "#registry/store.suite.ts";
 import { leaseStoreSuite } from "#replication/election/lease-store.suite.ts";
 import { RowLeases } from "#replication/election/row-leases.ts";
+import { spriteStoreSuite } from "#sprites/store.suite.ts";
 import { volumeStoreSuite } from "#volumes/store.suite.ts";
 import { postgresMissing, startPostgres } from "../../test/postgres.ts";
 import { databaseSuite, type OpenDatabase } from "./database.suite.ts";
@@ -64,6 +65,7 @@ import { sqlProxyStore } from "./sql/proxy.ts";
 import { sqlRegistryStore } from "./sql/registry.ts";
 import { sqlReleaseStore } from "./sql/releases.ts";
 import { sqlSecretKeyStore } from "./sql/secret-keys.ts";
+import { sqlSpriteStore } from "./sql/sprites.ts";
 import { sqlVolumeStore } from "./sql/volumes.ts";
 import { sqlWebhookStore } from "./sql/webhooks.ts";
 import { openSqlite } from "./sqlite/database.ts";
@@ -225,6 +227,24 @@ for (const { name, open, skip } of DATABASES) {
   secretKeyStoreSuite(name, over(withApps, sqlSecretKeyStore), skip);
   gitStoreSuite(name, over(withApps, sqlGitStore), skip);
   gitWebhookStoreSuite(name, over(withApps, sqlGitWebhookStore), skip);
+  spriteStoreSuite(
+    name,
+    async () => {
+      const database = await withHosts();
+      return {
+        store: sqlSpriteStore(database),
+        async putMachine(id) {
+          const machine = aMachine({ id, name: id, app_id: "a1", org_id: "o1", host_id: "0001", state: "started" });
+          assert.ok((await database.write([{ sql: INSERT_MACHINE, args: insertArgs(machine) }])).ok);
+        },
+        async deleteApp(id) {
+          await sqlAppStore(database).deleteApp(id);
+        },
+        close: () => database.close(),
+      };
+    },
+    skip,
+  );
   previewStoreSuite(
     name,
     async () => {

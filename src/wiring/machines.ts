@@ -29,6 +29,7 @@ import type { ReadinessCheck } from "#http/readiness.ts";
 import type { Row } from "#http/route.ts";
 import { imageResolveRoutes, imageRoutes } from "#machines/api/image-routes.ts";
 import { machineRoutes } from "#machines/api/routes.ts";
+import type { RouteParts } from "#machines/api/routing.ts";
 import { webhookRoutes } from "#machines/api/webhook-routes.ts";
 import { Webhooks } from "#machines/events/webhooks.ts";
 import { volumeGrew } from "#machines/lifecycle/volume-growth.ts";
@@ -106,6 +107,11 @@ interface MachinesPart {
   rows: Row[];
   metrics: LazyEngine;
   readiness: readonly ReadinessCheck[];
+  /** What other modules need of machines. */
+  machine_parts: RouteParts;
+  bus: MachineModule["bus"];
+  /** Several processes share the database. */
+  is_shared: boolean;
   /** Nothing runs before this. */
   start(): Promise<void>;
   close(): Promise<void>;
@@ -164,8 +170,12 @@ export async function openMachines(database: Database, settings: Settings, needs
       (await volumes.measurements()).map(({ app_name: app, host_id: host, ...facts }) => ({ app, host, ...facts })),
   });
   const services = { apps, hosts, proxy, images, builds, registry: registry.registry };
+  const machine_parts = machines_module.routeParts(apps);
   return {
     ...services,
+    machine_parts,
+    bus: machines_module.bus,
+    is_shared: notifier !== undefined,
     host_ids: hosts.own,
     metrics: measuring.engine,
     readiness: readinessOf({ machines_module, proxy, duty, serves_api, runs: hosts.own.length > 0 }),
@@ -177,10 +187,10 @@ export async function openMachines(database: Database, settings: Settings, needs
         joinToken: (ids) => makeJoinToken(hostStore, { ...needs, ids }),
       }),
       ...imageRoutes(images),
-      ...imageResolveRoutes(machines_module.routeParts(apps), images),
+      ...imageResolveRoutes(machine_parts, images),
       ...build_rows,
       ...egress.rows,
-      ...machineRoutes({ ...machines_module.routeParts(apps), ongoing }),
+      ...machineRoutes({ ...machine_parts, ongoing }),
       ...webhookRoutes({ apps }, webhooks),
       ...volumeRoutes(volumes, apps),
       ...proxy.rows,
@@ -198,18 +208,8 @@ export async function openMachines(database: Database, settings: Settings, needs
       await measuring.start();
     },
     async close() {
-      await builds.close();
-      await overlay?.close();
-      egress.keeper.close();
-      await proxy.close();
-      webhooks.close();
-      await machines_module.close();
-      await duty?.close();
-      await volumes.close();
-      await measuring.close();
-      await images.close();
-      await registry.close();
-      await notifier?.close();
+      const serving = [builds, overlay, egress.keeper, proxy, webhooks, machines_module, duty];
+      for (const part of [...serving, volumes, measuring, images, registry, notifier]) await part?.close();
     },
   };
 }

@@ -4,6 +4,8 @@ import { START_POSTGRES, START_REDIS } from "./start-scripts.ts";
 export interface BaseRecipe {
   summary: string;
   packages: readonly string[];
+  /** The tag of its name, if not the release. */
+  tag?: string;
   /** Files that exist before the packages are installed, and files that are added after. */
   before?: Readonly<Record<string, string>>;
   files?: Readonly<Record<string, string>>;
@@ -19,6 +21,10 @@ export interface BaseRecipe {
   };
 }
 
+const SPRITE_PACKAGES =
+  "bash-completion build-essential ca-certificates curl file git iproute2 jq less nano nodejs npm openssh-client procps psmisc python3 python3-pip python3-venv ripgrep rsync sqlite3 sudo tmux unzip vim-tiny wget xz-utils zip".split(
+    " ",
+  );
 const POSTGRES_PORT = 5432;
 const REDIS_PORT = 6379;
 
@@ -53,6 +59,13 @@ export const BASES: Readonly<Record<string, BaseRecipe>> = {
     summary: "Debian's PHP for the command line, with its own server, and Composer",
     packages: ["ca-certificates", "php-cli", "composer"],
     config: { Cmd: ["php", "-a"] },
+  },
+  sprite: {
+    summary: "everyday tools for sprites: Git, Python, Node.js, compilers, curl, editors",
+    tag: "latest",
+    packages: SPRITE_PACKAGES,
+    // Whoever works in a sprite owns it: pip may install beside Debian's packages.
+    config: { Cmd: ["bash"], Env: ["PIP_BREAK_SYSTEM_PACKAGES=1", "LANG=C.UTF-8"], WorkingDir: "/root" },
   },
   static: {
     summary: "BusyBox, whose httpd serves files",

@@ -37,7 +37,7 @@ async function makeBase(context: Context, input: Input) {
   if (!recipe) throw new UsageError(`there is no base ${kind}: ${kinds}`);
   const suite = textOption(input, "suite") ?? (await hostSuite()) ?? "bookworm";
   const more = (textOption(input, "include") ?? "").split(",").filter((name) => name !== "");
-  const name = textOption(input, "name") ?? `hangar/${kind}:${suite}`;
+  const name = textOption(input, "name") ?? `hangar/${kind}:${recipe.tag ?? suite}`;
   // The bootstrap takes minutes: fail before it when the platform is unreachable or refuses the token.
   await context.client.call("GET /v1/images", { query: { org_slug: textOption(input, "org"), limit: 1 } });
   const made = await bootstrap(context, recipe, { suite, mirror: textOption(input, "mirror"), include: more });

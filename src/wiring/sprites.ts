@@ -1,0 +1,54 @@
+/** Sprites put together: part of platform.ts. */
+import type { AppService } from "#apps/service.ts";
+import type { Clock } from "#core/clock.ts";
+import type { Log } from "#core/log.ts";
+import type { Settings } from "#core/settings.ts";
+import type { Guard } from "#http/access.ts";
+import type { Row } from "#http/route.ts";
+import type { RouteParts } from "#machines/api/routing.ts";
+import type { MachineModule } from "#machines/module.ts";
+import { execRoutes } from "#sprites/exec/routes.ts";
+import { ExecSessions } from "#sprites/exec/sessions.ts";
+import { spriteRoutes } from "#sprites/routes.ts";
+import { SpriteService } from "#sprites/service.ts";
+import { Upkeep } from "#sprites/upkeep.ts";
+import type { Database } from "#stores/database.ts";
+import { sqlSpriteStore } from "#stores/sql/sprites.ts";
+
+interface SpriteNeeds {
+  apps: AppService;
+  machine_parts: RouteParts;
+  bus: MachineModule["bus"];
+  is_shared: boolean;
+  guard: Guard;
+  clock: Clock;
+  log: Log;
+}
+
+interface SpritesPart {
+  rows: Row[];
+  start(): void;
+  close(): Promise<void>;
+}
+
+export function openSprites(database: Database, settings: Settings, needs: SpriteNeeds): SpritesPart {
+  const { machine_parts, bus, is_shared, guard, clock } = needs;
+  const store = sqlSpriteStore(database);
+  const sprites = new SpriteService({ ...machine_parts, ...needs, store });
+  const sessions = new ExecSessions({ ...machine_parts, sprites });
+  const upkeep = new Upkeep({ ...machine_parts, ...needs, store, sprites, sleeps: !is_shared });
+  return {
+    rows: [
+      ...spriteRoutes({ sprites, store, bus, clock, image: settings.sprite_image }),
+      ...execRoutes({ sprites, sessions, guard, clock }),
+    ],
+    start() {
+      // A host has no API, and finishes nobody's requests.
+      if (settings.role !== "host") upkeep.start();
+    },
+    async close() {
+      sessions.close();
+      await upkeep.close();
+    },
+  };
+}
