@@ -10,7 +10,7 @@ import { count } from "#core/words.ts";
 import { runcMissing } from "#drivers/choice.ts";
 import { BACKUP_FILES, BackupError, backup, restore } from "#stores/backup.ts";
 import { claimDataDir, holderOf, writeFileDurably } from "#stores/data-dir.ts";
-import { migrate } from "#stores/migrations.ts";
+import { migrate } from "#stores/migrate.ts";
 import { openDatabase } from "#stores/open.ts";
 
 export async function runBackup(settings: Settings, file: string): Promise<string> {

@@ -12,7 +12,7 @@ import type { NewBuild } from "#builds/types.ts";
 import { systemClock } from "#core/clock.ts";
 import { ALL_EGRESS } from "#core/egress-policy.ts";
 import { silentLog } from "#core/log.ts";
-import { migrate } from "#stores/migrations.ts";
+import { migrate } from "#stores/migrate.ts";
 import { sqlAppStore } from "#stores/sql/apps.ts";
 import { sqlAuthStore } from "#stores/sql/auth.ts";
 import { sqlBuildStore } from "#stores/sql/builds.ts";

@@ -8,7 +8,7 @@ import { LIMITS } from "#core/limits.ts";
 import { MovingClock } from "#core/moving-clock.ts";
 import { Sealer } from "#core/sealer.ts";
 import { Idempotency } from "#http/idempotency.ts";
-import { migrate } from "#stores/migrations.ts";
+import { migrate } from "#stores/migrate.ts";
 import { sqlIdempotencyStore } from "#stores/sql/idempotency.ts";
 import { inlineSqlite } from "#stores/sqlite/inline.ts";
 import { testPlatform } from "./platform.ts";

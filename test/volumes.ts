@@ -13,7 +13,7 @@ import { Sealer } from "#core/sealer.ts";
 import { LoopDisk } from "#drivers/disk/loop.ts";
 import { hasDeviceMapper } from "#drivers/disk/probe.ts";
 import { declaredHosts, HostService } from "#hosts/service.ts";
-import { migrate } from "#stores/migrations.ts";
+import { migrate } from "#stores/migrate.ts";
 import { LocalObjects } from "#stores/objects/local.ts";
 import { sqlAppStore } from "#stores/sql/apps.ts";
 import { sqlAuthStore } from "#stores/sql/auth.ts";

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { systemClock } from "#core/clock.ts";
 import { randomIds } from "#core/ids.ts";
 import { Sealer } from "#core/sealer.ts";
-import { migrate } from "#stores/migrations.ts";
+import { migrate } from "#stores/migrate.ts";
 import { sqlAuthStore } from "#stores/sql/auth.ts";
 import { inlineSqlite } from "#stores/sqlite/inline.ts";
 import { anOrg } from "./fixtures.ts";

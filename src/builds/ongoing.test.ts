@@ -4,7 +4,7 @@ import { anApp, aRelease } from "#apps/fixtures.ts";
 import { anOrg } from "#auth/fixtures.ts";
 import { systemClock } from "#core/clock.ts";
 import { silentLog } from "#core/log.ts";
-import { migrate } from "#stores/migrations.ts";
+import { migrate } from "#stores/migrate.ts";
 import { sqlAppStore } from "#stores/sql/apps.ts";
 import { sqlAuthStore } from "#stores/sql/auth.ts";
 import { sqlBuildStore } from "#stores/sql/builds.ts";

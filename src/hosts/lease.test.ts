@@ -10,7 +10,7 @@ import { ApiError } from "#core/errors.ts";
 import { type VirtualClock, virtualClock } from "#core/fixtures.ts";
 import { silentLog } from "#core/log.ts";
 import type { Notifier } from "#core/notifier.ts";
-import { migrate } from "#stores/migrations.ts";
+import { migrate } from "#stores/migrate.ts";
 import { sqlHostStore } from "#stores/sql/hosts.ts";
 import { inlineSqlite } from "#stores/sqlite/inline.ts";
 import { HostLease, HostTakenError } from "./lease.ts";

@@ -15,7 +15,7 @@ import { SimWorld } from "#drivers/runtime/sim/world.ts";
 import { declaredHosts, HostService } from "#hosts/service.ts";
 import type { Placing } from "#hosts/types.ts";
 import type { Database } from "#stores/database.ts";
-import { migrate } from "#stores/migrations.ts";
+import { migrate } from "#stores/migrate.ts";
 import { sqlAppStore } from "#stores/sql/apps.ts";
 import { sqlAuthStore } from "#stores/sql/auth.ts";
 import { sqlHostStore } from "#stores/sql/hosts.ts";

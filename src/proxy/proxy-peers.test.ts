@@ -5,7 +5,7 @@ import { type VirtualClock, virtualClock } from "#core/fixtures.ts";
 import { silentLog } from "#core/log.ts";
 import type { Notifier } from "#core/notifier.ts";
 import type { Entry } from "#network/directory.ts";
-import { migrate } from "#stores/migrations.ts";
+import { migrate } from "#stores/migrate.ts";
 import { sqlProxyStore } from "#stores/sql/proxy.ts";
 import { inlineSqlite } from "#stores/sqlite/inline.ts";
 import { PROXY_LIMITS } from "./limits.ts";

@@ -8,7 +8,7 @@ import { anOrg } from "#auth/fixtures.ts";
 import { systemClock } from "#core/clock.ts";
 import { randomIds } from "#core/ids.ts";
 import { readSettings } from "#core/settings.ts";
-import { migrate } from "#stores/migrations.ts";
+import { migrate } from "#stores/migrate.ts";
 import { openObjects } from "#stores/objects/open.ts";
 import { sqlAuthStore } from "#stores/sql/auth.ts";
 import { sqlRegistryStore } from "#stores/sql/registry.ts";

@@ -7,7 +7,8 @@ import { messageOf } from "#core/assert.ts";
 import { isoTime } from "#core/clock.ts";
 import { VERSION } from "#core/version.ts";
 import { type Database, readOne, type Step, type Value } from "./database.ts";
-import { MIGRATIONS, migrate, TABLES } from "./migrations.ts";
+import { migrate } from "./migrate.ts";
+import { MIGRATIONS, TABLES } from "./migrations.ts";
 
 /**
  * A backup is a consistent snapshot of all rows as gzipped JSON lines: a header, the rows, and an end line with count

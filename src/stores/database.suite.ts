@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import type { Database } from "./database.ts";
-import { migrate } from "./migrations.ts";
+import { migrate } from "./migrate.ts";
 
 /** A database without tables. */
 export type OpenDatabase = () => Promise<Database>;

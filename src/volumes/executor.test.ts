@@ -10,7 +10,7 @@ import { silentLog } from "#core/log.ts";
 import { Sealer } from "#core/sealer.ts";
 import { SimDisk } from "#drivers/disk/sim.ts";
 import { HostService } from "#hosts/service.ts";
-import { migrate } from "#stores/migrations.ts";
+import { migrate } from "#stores/migrate.ts";
 import { LocalObjects } from "#stores/objects/local.ts";
 import { sqlAppStore } from "#stores/sql/apps.ts";
 import { sqlAuthStore } from "#stores/sql/auth.ts";

@@ -12,7 +12,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Settings } from "#core/settings.ts";
 import { DataDirError, holderOf } from "#stores/data-dir.ts";
-import { refuseNewer } from "#stores/migrations.ts";
+import { refuseNewer } from "#stores/migrate.ts";
 import { openDatabase } from "#stores/open.ts";
 import type { Platform } from "../platform.ts";
 

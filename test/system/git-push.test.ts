@@ -14,7 +14,7 @@ import { GIT_LIMITS, type GitLimits } from "#git/limits.ts";
 import { type PreviewApps, Previews } from "#git/previews.ts";
 import { GitService } from "#git/service.ts";
 import { Turns } from "#git/turns.ts";
-import { migrate } from "#stores/migrations.ts";
+import { migrate } from "#stores/migrate.ts";
 import { sqlPreviewStore } from "#stores/sql/previews.ts";
 import { inlineSqlite } from "#stores/sqlite/inline.ts";
 import { type TestPlatform, testPlatform } from "../platform.ts";

@@ -17,7 +17,7 @@ import { Sealer } from "#core/sealer.ts";
 import { SimDisk } from "#drivers/disk/sim.ts";
 import { declaredHosts, HostService } from "#hosts/service.ts";
 import type { Database } from "#stores/database.ts";
-import { migrate } from "#stores/migrations.ts";
+import { migrate } from "#stores/migrate.ts";
 import { LocalObjects } from "#stores/objects/local.ts";
 import { sqlAppStore } from "#stores/sql/apps.ts";
 import { sqlAuthStore } from "#stores/sql/auth.ts";

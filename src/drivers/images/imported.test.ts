@@ -13,7 +13,7 @@ import { silentLog } from "#core/log.ts";
 import { Sealer } from "#core/sealer.ts";
 import { Channel, listenForPeers } from "#hosts/channel.ts";
 import { PLATFORM } from "#machines/runtime/image-source.ts";
-import { migrate } from "#stores/migrations.ts";
+import { migrate } from "#stores/migrate.ts";
 import { LocalObjects } from "#stores/objects/local.ts";
 import { sqlImportedImages } from "#stores/sql/imported-images.ts";
 import { inlineSqlite } from "#stores/sqlite/inline.ts";

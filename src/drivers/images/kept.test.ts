@@ -6,7 +6,7 @@ import { suite, type TestContext, test } from "node:test";
 import { virtualClock } from "#core/fixtures.ts";
 import { silentLog } from "#core/log.ts";
 import { PLATFORM, type ReleaseImage } from "#machines/runtime/image-source.ts";
-import { migrate } from "#stores/migrations.ts";
+import { migrate } from "#stores/migrate.ts";
 import { LocalObjects } from "#stores/objects/local.ts";
 import { sqlImportedImages } from "#stores/sql/imported-images.ts";
 import { inlineSqlite } from "#stores/sqlite/inline.ts";

@@ -6,7 +6,7 @@ import { flushCompileCache } from "node:module";
 import { Socket } from "node:net";
 import { DatabaseSync } from "node:sqlite";
 import type { Database } from "#stores/database.ts";
-import { migrate } from "#stores/migrations.ts";
+import { migrate } from "#stores/migrate.ts";
 import { inlineSqlite } from "#stores/sqlite/inline.ts";
 import { openConnection } from "#stores/sqlite/open.ts";
 
