@@ -3,14 +3,13 @@
  * is a table in docs/fly.md; `WRITE=1` writes it.
  */
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { suite, type TestContext, test } from "node:test";
+import { suite, test } from "node:test";
 import { flyPlatform } from "../fly-listener.ts";
-import { folderOf, shell, tempDir } from "../support.ts";
+import { FLYCTL_VERSION, flyctl, flyctlEnv } from "../flyctl.ts";
+import { folderOf, shell } from "../support.ts";
 
-const VERSION = "v0.4.80";
 const PAGE = join(import.meta.dirname, "../../docs/fly.md");
 const [BEGIN, END] = ["<!-- flyctl: written by test/system/flyctl.test.ts -->\n", "<!-- end -->"];
 
@@ -20,7 +19,7 @@ apps list # web
 deploy --dockerfile Dockerfile # .hangar deploy. in this folder builds and deploys
 deploy --dockerfile Dockerfile --depot=false --builder-pool=false # .hangar deploy. in this folder
 deploy --image web:1 --ha=false --dns-checks=false # update finished: success
-status # library/web:1
+status # web.localhost
 releases # complete
 deploy --image web:2 --ha=false --dns-checks=false # update succeeded
 scale count 2 -y # Created
@@ -94,37 +93,14 @@ primary_region = "local"
   size = "shared-cpu-1x"
 `;
 
-/** flyctl, built from its module; undefined, and the test skipped with the reason, where that is not possible. */
-function flyctl(t: TestContext): string | undefined {
-  const folder = tempDir();
-  const program = join(folder, "flyctl");
-  const go = (args: string[]) => spawnSync("go", args, { encoding: "utf8" });
-  // Not `go install`, which asks the module proxy for all versions; not every proxy answers that.
-  const module = go(["mod", "download", "-json", `github.com/superfly/flyctl@${VERSION}`]);
-  const { Dir } = (module.status === 0 ? JSON.parse(module.stdout) : {}) as { Dir?: string };
-  const made = Dir === undefined ? module : go(["build", "-C", Dir, "-o", program, "."]);
-  if (Dir !== undefined && made.status === 0) return program;
-  t.skip(`flyctl cannot be built here: ${made.error?.message ?? made.stderr.slice(-200)}`);
-  return undefined;
-}
-
 suite("flyctl", () => {
   test("runs the everyday commands unmodified", async (t) => {
-    const program = process.env["FLYCTL"] ?? flyctl(t);
+    const program = flyctl(t);
     if (program === undefined) return;
-    const { fly, token, flies } = await flyPlatform(t);
-    const env = {
-      cwd: folderOf({ "fly.toml": TOML, Dockerfile: "FROM scratch\nCOPY Dockerfile /\n" }),
-      HOME: tempDir(),
-      FLY_API_BASE_URL: fly,
-      FLY_FLAPS_BASE_URL: fly,
-      FLY_UIEX_BASE_URL: fly,
-      FLY_API_TOKEN: token,
-      FLY_SEND_METRICS: "0",
-      FLY_NO_UPDATE_CHECK: "1",
-      FLY_STATUSPAGE_UNRESOLVED_INCIDENTS_URL: fly,
-      NO_COLOR: "1",
-    };
+    const platform = await flyPlatform(t);
+    const { flies } = platform;
+    const cwd = folderOf({ "fly.toml": TOML, Dockerfile: "FROM scratch\nCOPY Dockerfile /\n" });
+    const env = { ...flyctlEnv(platform), cwd };
     const first = async (what: string): Promise<string> =>
       (await flies(`GET /v1/apps/web/${what}`)).body?.[0]?.id ?? "none";
     const rows: string[] = [];
@@ -138,7 +114,7 @@ suite("flyctl", () => {
       assert.match(`${stdout}${stderr}`, new RegExp(wanted.replaceAll(/[()]/g, "\\$&")), `fly ${command}`);
       rows.push(`| \`fly ${command.replaceAll(/ -y$| < .*/g, "")}\` | ${refused ?? "works"} |\n`);
     }
-    const table = `| command of flyctl ${VERSION} | here |\n|---|---|\n${rows.join("")}`;
+    const table = `| command of flyctl ${FLYCTL_VERSION} | here |\n|---|---|\n${rows.join("")}`;
     const page = readFileSync(PAGE, "utf8");
     const [before = "", rest = ""] = page.split(BEGIN);
     const written = `${before}${BEGIN}${table}${END}${rest.split(END)[1] ?? ""}`;

@@ -178,4 +178,4 @@ export const mutations = {
 
 export const NO_BUILDER =
   "there is no builder machine to connect to: the platform builds by itself. `hangar deploy` in this folder builds and deploys; " +
-  "or build with your own Docker (--local-only) and FLY_REGISTRY_HOST set to the platform's address, or name a finished image (--image)";
+  "or build with your own Docker (--local-only) and FLY_REGISTRY_HOST=ADDRESS/ORGANIZATION of the platform, or name a finished image (--image)";
