@@ -1,6 +1,8 @@
 /** Commands in sprites against the simulated driver. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { suite, type TestContext, test } from "node:test";
 import { SpritesClient } from "@fly/sprites";
 import { WebSocket } from "ws";
@@ -20,6 +22,27 @@ async function open(t: TestContext, options: PlatformOptions = {}) {
 }
 
 spriteCommandsSuite("simulated", (t) => open(t));
+
+type Work = (
+  wait: typeof once,
+  client: typeof SpritesClient,
+  token: string,
+  at: string,
+) => Promise<[stdout: string, id: string]>;
+
+suite("sprites: the page of the documentation", () => {
+  test("its JavaScript works as it stands", async (t) => {
+    const { base_url, token } = await testPlatform(t);
+    const page = readFileSync(join(import.meta.dirname, "../docs/sprites.md"), "utf8");
+    const [, code = ""] = /```js\n([\s\S]*?)```/.exec(page) ?? [];
+    const body = code.replace(/^import .*$/gm, "").replace('"http://127.0.0.1:4280"', "at");
+    const AsyncFunction = Object.getPrototypeOf(async () => {}).constructor as new (...words: string[]) => Work;
+    const work = new AsyncFunction("once", "SpritesClient", "token", "at", `${body}\nreturn [stdout, session.id];`);
+    const [stdout, id] = await work(once, SpritesClient, token, base_url);
+    assert.equal(stdout, "hello\n");
+    assert.match(id, /^[0-9a-f]{12}$/);
+  });
+});
 
 suite("sprites: access and sleep", () => {
   test("a command that writes nothing gets messages, since its client takes silence for a dead connection", async (t) => {

@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { suite, type TestContext, test } from "node:test";
 import { SpritesClient } from "@fly/sprites";
+import { WebSocket } from "ws";
 import { MovingClock } from "#core/moving-clock.ts";
 import { SPRITE_LIMITS } from "#sprites/limits.ts";
 import { machineIdOf } from "#sprites/machine.ts";
@@ -87,6 +88,11 @@ suite("sprites: after a crash", () => {
 suite("sprites: sleep", () => {
   test("an idle sprite sleeps with its memory, grows cold after days, and a used one stays awake", async (t) => {
     const clock = new MovingClock();
+    const limits = SPRITE_LIMITS as { sprite_cold_ms: number };
+    const { sprite_cold_ms } = limits;
+    t.after(() => Object.assign(limits, { sprite_cold_ms }));
+    // Days, in which everything else that waits on this clock would be done thousands of times.
+    limits.sprite_cold_ms = 2 * SPRITE_LIMITS.sprite_idle_ms;
     const platform = await testPlatform(t, {}, { clock });
     const client = clientOf(platform);
     const sprites = await Promise.all(["idle", "busy"].map((name) => client.createSprite(name)));
@@ -113,5 +119,27 @@ suite("sprites: sleep", () => {
     assert.ok(await runs(client, "idle"));
     assert.equal(await status("busy"), "running");
     assert.equal((await busy.listSessions()).length, 1);
+  });
+
+  test("a sprite is not put to sleep while somebody has a terminal in its machine", async (t) => {
+    const clock = new MovingClock();
+    const platform = await testPlatform(t, {}, { clock });
+    const client = clientOf(platform);
+    await client.createSprite("visited");
+    assert.ok(await runs(client, "visited"));
+    const { app_name, machine_id } = (await platform.ask("GET /v1/sprites/visited")).body;
+    const url = `${platform.base_url.replace("http", "ws")}/v1/apps/${app_name}/machines/${machine_id}/terminal`;
+    const socket = new WebSocket(url, { headers: { authorization: `Bearer ${platform.token}` } });
+    t.after(() => socket.terminate());
+    await once(socket, "message");
+    const pass = () => clock.advance(SPRITE_LIMITS.sprite_idle_ms + 2 * SPRITE_LIMITS.sprite_sweep_ms);
+    await pass();
+    assert.equal((await client.getSprite("visited")).status, "running");
+    socket.close();
+    await once(socket, "close");
+    await until("it sleeps when nobody is there", async () => {
+      await pass();
+      return (await client.getSprite("visited")).status === "warm";
+    });
   });
 });

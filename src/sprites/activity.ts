@@ -43,6 +43,13 @@ export class Activity {
     };
   }
 
+  /** It is used by somebody who does not say so here. */
+  touch(id: string): void {
+    const use = this.#uses.get(id) ?? { open: 0, last: 0 };
+    use.last = this.#clock.monotonic();
+    this.#uses.set(id, use);
+  }
+
   /** Milliseconds since its last use; 0 while it is used. After our start none has been idle for longer than we run. */
   idle(id: string): number {
     const use = this.#uses.get(id);

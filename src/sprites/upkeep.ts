@@ -4,6 +4,7 @@ import { ApiError } from "#core/errors.ts";
 import { type Ids, randomIds } from "#core/ids.ts";
 import type { Log } from "#core/log.ts";
 import type { MachineState } from "#machines/lifecycle/states.ts";
+import type { RuntimeDriver } from "#machines/runtime/driver.ts";
 import type { MachineService } from "#machines/service.ts";
 import { SPRITE_LIMITS } from "./limits.ts";
 import { actorFor, isRefusal } from "./machine.ts";
@@ -16,6 +17,7 @@ interface UpkeepParts {
   store: SpriteStore;
   apps: AppService;
   machines: MachineService;
+  driver: Pick<RuntimeDriver, "inUse">;
   clock: Clock;
   log: Log;
   /** Whether this process is the only one: another one does not know which sprites are used here. */
@@ -83,7 +85,9 @@ export class Upkeep {
   }
 
   async #suspend({ id, machine_id }: SpriteView): Promise<void> {
-    const { sprites, machines } = this.#parts;
+    const { sprites, machines, driver } = this.#parts;
+    // Somebody may be in its machine by another way than as in a sprite.
+    if (driver.inUse(machine_id)) return sprites.activity.touch(id);
     await sprites.activity.sleep(id, SPRITE_LIMITS.sprite_idle_ms, async () => {
       await machines.suspend(machine_id, actorFor(this.#ids, "policy", "the sprite is idle"));
     });

@@ -277,11 +277,13 @@ export function runtimeDriverSuite(name: string, open: () => Promise<OpenedDrive
         const { handle } = await driver.start(launch("b1", running), never);
         const ref = { id, boot: "b1", handle };
         const open = async (command: readonly string[]) => await driver.process(ref, { command }, never);
+        assert.equal(driver.inUse(id), false);
         const script = await open(["sh", "-c", "echo out; echo err >&2; exit 3"]);
         assert.deepEqual(await Promise.all([text(script.stdout), text(script.stderr)]), ["out\n", "err\n"]);
         assert.deepEqual(await script.ended, { exit_code: 3 });
         script.kill();
         const cat = await open(["cat"]);
+        assert.equal(driver.inUse(id), true);
         cat.stdin.end("x".repeat(300_000));
         assert.equal((await text(cat.stdout)).length, 300_000);
         assert.equal((await cat.ended).exit_code, 0);

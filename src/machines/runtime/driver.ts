@@ -65,6 +65,8 @@ export interface RuntimeDriver {
    * stream is destroyed when the machine stops or is suspended; either side may end its own direction first.
    */
   connect(ref: Ref, port: number, signal: AbortSignal): Promise<Duplex>;
+  /** Whether a command, program, terminal or connection of a caller is open in a machine of this host. */
+  inUse(id: string): boolean;
   ps(ref: Ref): Promise<Process[]>;
   /** Listening sockets in the machine's network namespace; undefined where they cannot be read. */
   listening(ref: Ref): Promise<ListenSocket[] | undefined>;

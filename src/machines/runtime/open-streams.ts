@@ -14,6 +14,10 @@ export class OpenStreams {
     return stream;
   }
 
+  has(id: string): boolean {
+    return this.#open.has(id);
+  }
+
   /** A suspended machine answers nothing, and its peer would wait: its connections are closed. */
   end(id: string): void {
     for (const stream of this.#open.get(id) ?? []) stream.destroy();

@@ -94,6 +94,8 @@ class RuncDriver implements RuntimeDriver {
   readonly #clock: Clock;
   readonly #terminals: Terminals;
   readonly #programs: Programs;
+  /** How many commands run in a machine, of machines that have any. */
+  readonly #commands = new Map<string, number>();
   readonly #connections = new OpenStreams();
 
   constructor(of: DriverParts) {
@@ -149,7 +151,14 @@ class RuncDriver implements RuntimeDriver {
 
   async exec(ref: Ref, command: Exec, signal: AbortSignal): Promise<ExecResult> {
     const record = this.#running(ref);
-    return await execIn({ containers: this.#containers, record, command, signal });
+    this.#commands.set(ref.id, (this.#commands.get(ref.id) ?? 0) + 1);
+    try {
+      return await execIn({ containers: this.#containers, record, command, signal });
+    } finally {
+      const left = (this.#commands.get(ref.id) ?? 1) - 1;
+      if (left > 0) this.#commands.set(ref.id, left);
+      else this.#commands.delete(ref.id);
+    }
   }
 
   async terminal(ref: Ref, wanted: TerminalOptions, signal: AbortSignal): Promise<Terminal> {
@@ -162,6 +171,11 @@ class RuncDriver implements RuntimeDriver {
 
   async connect(ref: Ref, port: number, signal: AbortSignal): Promise<Duplex> {
     return this.#connections.add(ref.id, await connectTo(this.#running(ref), port, signal));
+  }
+
+  inUse(id: string): boolean {
+    const open = [this.#terminals, this.#programs, this.#connections].some((sessions) => sessions.has(id));
+    return open || this.#commands.has(id);
   }
 
   async ps(ref: Ref): Promise<Process[]> {

@@ -39,6 +39,10 @@ export class Programs {
     return program;
   }
 
+  has(id: string): boolean {
+    return this.#open.has(id);
+  }
+
   /** Ends those of one machine. A suspended one cannot keep pipes whose other ends are outside. */
   async end(id: string): Promise<void> {
     await Promise.all([...(this.#open.get(id) ?? [])].map((program) => program.gone()));

@@ -40,6 +40,10 @@ export class Terminals {
     return terminal;
   }
 
+  has(id: string): boolean {
+    return this.#open.has(id);
+  }
+
   /** Ends those of one machine. A suspended one cannot keep a terminal whose other end is outside. */
   async end(id: string): Promise<void> {
     await Promise.all([...(this.#open.get(id) ?? [])].map((terminal) => terminal.kill()));

@@ -220,6 +220,10 @@ class SimDriver implements RuntimeDriver {
     return this.#connections.add(ref.id, new PassThrough());
   }
 
+  inUse(id: string): boolean {
+    return [this.#terminals, this.#programs, this.#connections].some((open) => open.has(id));
+  }
+
   async ps(ref: Ref) {
     await this.#begin("ps", ref.id);
     const { started_at } = this.#running(ref);

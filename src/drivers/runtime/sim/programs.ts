@@ -24,6 +24,10 @@ export class SimPrograms {
     return program;
   }
 
+  has(id: string): boolean {
+    return this.#open.has(id);
+  }
+
   end(id: string): void {
     for (const program of this.#open.get(id) ?? []) program.end(KILLED);
   }

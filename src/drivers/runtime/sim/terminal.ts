@@ -26,6 +26,10 @@ export class SimTerminals {
     return terminal;
   }
 
+  has(id: string): boolean {
+    return this.#open.has(id);
+  }
+
   end(id: string): void {
     for (const terminal of this.#open.get(id) ?? []) terminal.end(KILLED);
   }
