@@ -152,7 +152,7 @@ suite("a folder becomes a URL", { skip, timeout: 60 * 60_000 }, () => {
       for (const [file, text] of Object.entries(files))
         writeFileSync(join(folder, file), text.replace("hello from", "changed in"));
       const changed = await hangar("deploy --stable-for 1s", folder);
-      assert.match(changed, /sent 1 files/);
+      assert.match(changed, /sent 1 file,/);
       assert.equal(await curl(name), `changed in ${name}\n`);
       // Dependencies are in steps before the code.
       const slow = steps(first).ran.filter((text) => /^RUN (python3|pip|node|npm|bundle|go mod)/.test(text));

@@ -1,6 +1,7 @@
 /** Sends the build context, starts a build on the platform and shows its output until it ends. */
 import type { Api } from "#client/api.ts";
 import { ClientError } from "#client/client.ts";
+import { count } from "#core/words.ts";
 import { bytesText } from "../images/bytes-text.ts";
 import type { Context } from "../verb.ts";
 import { readContext } from "./context.ts";
@@ -45,7 +46,7 @@ export async function buildImage(context: Context, app_name: string, input: Buil
           upload: ReadableStream.from(pack(missing)),
         });
   say(
-    `Build context: ${digests.length} files, ${bytesText(bytes)}; sent ${missing.length} files, ${bytesText(sent.bytes)}`,
+    `Build context: ${count(digests.length, "file")}, ${bytesText(bytes)}; sent ${count(missing.length, "file")}, ${bytesText(sent.bytes)}`,
   );
   const body = {
     files,

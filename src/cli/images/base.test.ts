@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { suite, type TestContext, test } from "node:test";
@@ -52,10 +52,15 @@ suite("base images", () => {
       encoding: "utf8",
     });
     assert.equal(status, 0, stderr);
-    const { config, rootfs } = JSON.parse(stdout) as { config: BaseRecipe["config"]; rootfs: { diff_ids: string[] } };
+    const { config, rootfs, history } = JSON.parse(stdout) as {
+      config: BaseRecipe["config"];
+      rootfs: { diff_ids: string[] };
+      history: object[];
+    };
     assert.deepEqual(config.Cmd, ["bash"]);
     assert.ok(config.Env?.includes("A=b") && config.Env.some((entry) => entry.startsWith("PATH=")));
     assert.equal(rootfs.diff_ids.length, 1);
+    assert.equal(history.length, rootfs.diff_ids.length, "buildah builds on it");
   });
 
   test("an unknown base, and a package that is none, are refused before anything is made", async () => {
@@ -63,6 +68,18 @@ suite("base images", () => {
     await assert.rejects(imagesBase.run(context, input), /there is no base alpine: debian, node, python, /);
     const wanted = { suite: "bookworm", mirror: undefined, include: ["--hook=x"] };
     await assert.rejects(bootstrap(context, recipe, wanted), /--hook=x is neither a release nor a package/);
+  });
+
+  test("an archive is written without a platform, and where it cannot be is said before anything is made", async (t) => {
+    const dir = folderOf(t);
+    const run = (options: object) => imagesBase.run(context, { args: ["static"], rest: [], options: { ...options } });
+    await assert.rejects(run({ output: join(dir, "none/base.tar") }), /there is no folder .*none/);
+    await assert.rejects(run({ output: join(dir, "base.tar"), name: "x:1" }), /--name belongs to an import/);
+    await assert.rejects(
+      run({ output: join(dir, "base.tar"), mirror: "http://127.0.0.1:9/debian", suite: "bookworm" }),
+      /mmdebstrap/,
+    );
+    assert.deepEqual(readdirSync(dir), [], "nothing is left");
   });
 
   test("where mmdebstrap is missing the error says what to install", async (t) => {

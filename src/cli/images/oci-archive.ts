@@ -14,12 +14,15 @@ const ARCHITECTURES: Record<string, string> = { x64: "amd64", arm64: "arm64" };
 export async function ociArchive(layer: string, config: BaseRecipe["config"]): Promise<AsyncIterable<Uint8Array>> {
   const { size } = await stat(layer);
   const diff_id = await digestOf(layer);
+  const created = new Date(EPOCH_S * 1000).toISOString();
   const image = bytesOf({
-    created: new Date(EPOCH_S * 1000).toISOString(),
+    created,
     architecture: ARCHITECTURES[process.arch] ?? process.arch,
     os: "linux",
     config: { ...config, Env: [PATH, ...(config.Env ?? [])] },
     rootfs: { type: "layers", diff_ids: [diff_id] },
+    // Buildah refuses to build on an image with more layers than entries here.
+    history: [{ created, created_by: "hangar images base" }],
   });
   const manifest = bytesOf({
     schemaVersion: 2,
