@@ -1,10 +1,12 @@
 /** `config.sqlite` in real machines: the platform's node runs beside the program, whatever the image has. */
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import { after, before, suite, test } from "node:test";
 import { packagesMissing } from "../debian-root.ts";
 import { realMachinesMissing } from "../rootfs.ts";
 import { until } from "../support.ts";
 import { volumesMissing } from "../volumes.ts";
+import { MUSL_SERVER, muslMissing, muslQuery, muslRoot } from "./musl-image.ts";
 import { SqliteScene, WRITERS } from "./sqlite-scene.ts";
 
 const skip = volumesMissing() ?? realMachinesMissing() ?? packagesMissing(WRITERS);
@@ -52,6 +54,37 @@ suite("SQLite nodes in machines of any image", { skip, timeout: 900_000 }, () =>
     });
     assert.ok(next);
     assert.equal(await scene.python(APP, second, "SELECT count(*) FROM t"), "1");
+  });
+
+  test("machines with musl as their only libc write, follow and take over, next to machines of glibc", async (t) => {
+    const root = join(scene.cwd, "musl");
+    const missing = muslMissing() ?? muslRoot(root);
+    if (missing) return t.skip(missing);
+    await scene.ok(`images import musl:1 ${root}`);
+    const app = "alpine";
+    await scene.ask("POST /v1/apps", { app_name: app });
+    const query = (id: string, sql: string): Promise<string> => scene.inside(app, id, muslQuery(sql));
+
+    const first = await scene.machine(app, "musl:1", MUSL_SERVER);
+    assert.equal(await scene.primary(app, [first]), first);
+    assert.match(await scene.logs(app, first), /following|primary[\s\S]*the program starts/);
+    assert.equal(await query(first, "INSERT INTO t VALUES (1, 'musl') RETURNING who"), "musl");
+    const debian = await scene.machine(app, "debian:1", DEBIAN);
+    const second = await scene.machine(app, "musl:1", MUSL_SERVER);
+    await scene.alike(app, 3);
+    assert.equal(await scene.python(app, debian, "SELECT who FROM t"), "musl");
+    assert.equal(await query(second, "SELECT who FROM t"), "musl");
+    await assert.rejects(query(second, "INSERT INTO t VALUES (2, 'a replica')"), /locked|readonly/);
+
+    await scene.ask(`DELETE /v1/apps/${app}/machines/${first}?force=true`);
+    await scene.primary(app, [debian, second]);
+    await scene.ask(`DELETE /v1/apps/${app}/machines/${debian}?force=true`);
+    assert.equal(await scene.primary(app, [second]), second);
+    assert.equal(await query(second, "INSERT INTO t VALUES (2, 'the next primary') RETURNING n"), "2");
+    assert.equal(
+      await query(second, "SELECT group_concat(who) FROM (SELECT who FROM t ORDER BY n)"),
+      "musl,the next primary",
+    );
   });
 
   test("a node that cannot start ends its machine with the reason, and no program starts", async () => {
