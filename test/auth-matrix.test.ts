@@ -97,6 +97,8 @@ async function furnish(platform: TestPlatform): Promise<Furniture> {
   const repository = { repository: "https://git.example.com/acme/shop.git" };
   const git_webhook = (await ask("POST /v1/apps/web/git/webhooks", { body: repository })).body;
   const hook = (await ask("POST /v1/orgs/acme/webhooks", { body: { url: "http://127.0.0.1:1/" } })).body;
+  const loki = { kind: "loki", url: "http://127.0.0.1:1/" };
+  const drain = (await ask("POST /v1/orgs/acme/log-drains", { body: loki })).body;
   const key = { provider: "github", api_key: "k", org_slug: "acme" };
   const { connection } = (await ask("POST /v1/oauth/connections/api_key", { body: key })).body;
   const make = async (org: string, kind: string) => (await ask(`POST /v1/orgs/${org}/tokens`, { body: { kind } })).body;
@@ -113,6 +115,7 @@ async function furnish(platform: TestPlatform): Promise<Furniture> {
     volume_id: volume.id,
     snapshot_id: snapshot.graph_id,
     webhook_id: hook.id,
+    drain_id: drain.id,
     rule_file: "kept",
     receiver: "r",
     silence_id: silence.id,
@@ -180,6 +183,7 @@ async function furnish(platform: TestPlatform): Promise<Furniture> {
         "builds/files/missing": { files: [] },
         builds: { files: [{ path: "Dockerfile", sha256: "0".repeat(64) }] },
         "git/webhooks": repository,
+        "log-drains": loki,
         "previews/settings": { enabled: true },
         previews: { branch: "kept" },
         releases: { definition: {}, status: "complete" },

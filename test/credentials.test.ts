@@ -86,6 +86,7 @@ suite("credentials made by a token", () => {
       ["POST /v1/orgs/personal/tokens", { kind: "org" }],
       ["POST /v1/apps/web/deploy_token", {}],
       ["POST /v1/orgs/personal/webhooks", { url: "http://127.0.0.1:1/" }],
+      ["POST /v1/orgs/personal/log-drains", { kind: "loki", url: "http://127.0.0.1:1/" }],
       ["POST /v1/oauth/connections/api_key", key],
       ["POST /v1/oauth/connections/provision", { provider: "sprites_admin" }],
       [`PUT /v1/oauth/connections/${id}`, { access_policy: { allow_all: true } }],

@@ -76,6 +76,7 @@ export async function furnished(t: Pick<TestContext, "after">, env: Record<strin
     await post("/v1/apps/web/certificates/custom", { hostname, fullchain, private_key });
     await post("/v1/apps/web/releases", { definition: {} });
     await post("/v1/orgs/acme/webhooks", { url: "http://127.0.0.1:1/" });
+    await post("/v1/orgs/acme/log-drains", { kind: "loki", url: "http://127.0.0.1:1/" });
     await post("/v1/oauth/connections/api_key", { provider: "github", api_key: name, org_slug: "acme" });
     await post("/v1/orgs/acme/tokens", { kind: "readonly" });
   }

@@ -55,6 +55,7 @@ suite("Idempotency-Key", () => {
       "POST /v1/apps/web/deploy_token": {},
       "POST /v1/tokens/sign_in_codes": undefined,
       "POST /v1/orgs/personal/webhooks": { url: "http://127.0.0.1:9/hook" },
+      "POST /v1/orgs/personal/log-drains": { kind: "loki", url: "http://127.0.0.1:9" },
       "POST /v1/platform/host_join_tokens": undefined,
       "POST /v1/oauth/connections/api_key": { provider: "github", api_key: "k" },
       "POST /v1/apps/web/git/webhooks": { repository: "https://example.com/acme/shop.git" },
@@ -76,6 +77,7 @@ suite("Idempotency-Key", () => {
     }
     for (const [list, key] of [
       ["GET /v1/orgs/personal/webhooks", "webhooks"],
+      ["GET /v1/orgs/personal/log-drains", "log_drains"],
       ["GET /v1/apps/web/git/webhooks", "webhooks"],
       ["GET /v1/apps/web/previews", "previews"],
     ] as const)

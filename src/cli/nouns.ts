@@ -23,6 +23,7 @@ export const NOUNS: Record<string, string> = {
   metrics: "Query metrics in MetricsQL or PromQL",
   alerts: "Alerting and recording rules, and the alerts that fire",
   webhooks: "Manage webhooks for machine events",
+  drains: "Send log lines to Loki, VictoriaLogs, OTLP or syslog",
   postgres: "Run PostgreSQL in a machine",
   sqlite: "Replicate the SQLite databases of an app, whatever its image",
   ips: "Manage IP addresses of apps; an app without one is not public",

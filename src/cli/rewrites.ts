@@ -1,4 +1,4 @@
-/** Rewrites command lines of other tools, mainly flyctl, to the equivalent commands here. */
+/** Rewrites command lines of other tools, mainly flyctl, and other ways to say it, to the equivalent commands here. */
 
 const REWRITES: readonly (readonly [typed: string, ours: string])[] = [
   ["ssh console", "ssh"],
@@ -10,6 +10,11 @@ const REWRITES: readonly (readonly [typed: string, ours: string])[] = [
   ["machine status", "machines show"],
   ["machines status", "machines show"],
   ["version", "--version"],
+  // `logs` takes the name of an app, so not `logs drains` alone.
+  ["logs drains create", "drains create"],
+  ["logs drains list", "drains list"],
+  ["logs drains delete", "drains delete"],
+  ["logs drains test", "drains test"],
 ];
 
 /** The equivalent command line here. */

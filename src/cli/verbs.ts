@@ -46,6 +46,7 @@ const GROUPS: Record<string, Record<string, Home>> = {
     top: machines,
     metrics: () => import("./metrics/index.ts"),
     alerts: () => import("./alerts/index.ts"),
+    drains: () => import("./drains/verbs.ts"),
     services: network,
     explain: platform,
     webhooks: () => import("./webhooks/verbs.ts"),

@@ -702,6 +702,34 @@ export interface Api {
     body: undefined;
     answer: undefined;
   };
+  /** Create a log drain: lines are sent to Loki, VictoriaLogs, OTLP or syslog. */
+  "POST /v1/orgs/:org_slug/log-drains": {
+    params: { org_slug: string };
+    query: Record<string, never>;
+    body: { kind: "loki" | "victorialogs" | "otlp" | "syslog"; url: string; app_name?: string | undefined; since?: string | undefined; headers?: Record<string, string> | undefined; ca?: string | undefined; cert?: string | undefined; key?: string | undefined };
+    answer: { id: string; kind: string; address: string; app_name?: string | undefined; since: string; created_at: string; hosts: ({ host_id: string; sent: number; refused: number; lost_gaps: number; lost_bytes: number; lag_s: number; failures: number; last_success_at?: string | undefined; last_error?: string | undefined; updated_at: string })[] };
+  };
+  /** An organization's log drains and how far they have got. */
+  "GET /v1/orgs/:org_slug/log-drains": {
+    params: { org_slug: string };
+    query: { limit?: number | undefined; cursor?: string | undefined };
+    body: undefined;
+    answer: { log_drains: ({ id: string; kind: string; address: string; app_name?: string | undefined; since: string; created_at: string; hosts: ({ host_id: string; sent: number; refused: number; lost_gaps: number; lost_bytes: number; lag_s: number; failures: number; last_success_at?: string | undefined; last_error?: string | undefined; updated_at: string })[] })[]; next_cursor?: string | undefined };
+  };
+  /** Delete a log drain. */
+  "DELETE /v1/orgs/:org_slug/log-drains/:drain_id": {
+    params: { org_slug: string; drain_id: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: undefined;
+  };
+  /** Send a test line to a log drain now. */
+  "POST /v1/orgs/:org_slug/log-drains/:drain_id/test": {
+    params: { org_slug: string; drain_id: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: { delivered: boolean; error?: string | undefined; took_ms: number };
+  };
   /** List an app's volumes. */
   "GET /v1/apps/:app_name/volumes": {
     params: { app_name: string };

@@ -22,6 +22,7 @@ export const LIST_FIELDS = {
   "GET /v1/orgs/:org_slug/events": "events",
   "GET /v1/apps/:app_name/runs": "runs",
   "GET /v1/orgs/:org_slug/webhooks": "webhooks",
+  "GET /v1/orgs/:org_slug/log-drains": "log_drains",
   "GET /v1/apps/:app_name/volumes": "",
   "GET /v1/apps/:app_name/volumes/:volume_id/snapshots": "",
   "GET /v1/platform/disk": "volumes",

@@ -140,8 +140,8 @@ export const SETTINGS = {
   webhook_allow_private: {
     default: "",
     words:
-      "Hosts with private addresses that webhooks of organizations may call: `host[:port]`, comma-separated. " +
-      "Webhooks created with a full-access token may call any host.",
+      "Hosts with private addresses that webhooks, alerts and log drains of organizations may reach: `host[:port]`, " +
+      "comma-separated. Those created with a full-access token may reach any host.",
   },
 } as const satisfies Record<string, { default: string; words: string }>;
 

@@ -139,6 +139,28 @@ export const MACHINE_LIMITS = {
   /** Poll interval of followed logs, in case a notification was lost. */
   logs_look_ms: 2 * SECOND,
 
+  /** Log drains of one organization. One more: 422 `limit_reached`. */
+  drains_per_org: 10,
+  /** Text of one request of a log drain, and about as much more from the machine that came last. */
+  drain_batch_bytes: 1024 * 1024,
+  /** Log drains that one process sends at a time. More wait for their turn. */
+  drains_at_once: 64,
+  /** Interval at which a log drain looks for new lines. */
+  drain_look_ms: SECOND,
+  /** Interval at which a host looks for log drains that others created or deleted. */
+  drain_list_ms: 10 * SECOND,
+  /** Minimum interval between stored states of a log drain that works. */
+  drain_state_ms: 5 * SECOND,
+  /** Timeout of a request of a log drain. Then it is retried after the delay, doubled each time … */
+  drain_timeout_ms: 30 * SECOND,
+  drain_delay_ms: SECOND,
+  /** … up to this. */
+  drain_delay_max_ms: MINUTE,
+  /** Longest delay that a receiver may ask for (`Retry-After`). */
+  drain_retry_after_ms: 10 * MINUTE,
+  /** Requests for one batch of which a receiver refuses lines. Past it: the refused rest is given up, and counted. */
+  drain_splits: 64,
+
   /** Webhooks of one organization. One more: 422 `limit_reached`. */
   webhooks_per_org: 20,
   /** Time for which one process claims a webhook; longer than a request may take. Then another process may send it. */

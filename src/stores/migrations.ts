@@ -301,6 +301,22 @@ export const MIGRATIONS: readonly Migration[] = [
       "CREATE INDEX sprites_unfinished ON sprites (state, updated_at) WHERE state <> 'ready'",
     ],
   },
+  {
+    id: 41,
+    name: "log drains",
+    statements: [
+      `CREATE TABLE log_drains (
+         id TEXT PRIMARY KEY, org_id TEXT NOT NULL REFERENCES orgs (id) ON DELETE CASCADE,
+         app_id TEXT REFERENCES apps (id) ON DELETE CASCADE, kind TEXT NOT NULL, target BYTES NOT NULL,
+         address TEXT NOT NULL, since BIGINT NOT NULL, created_at BIGINT NOT NULL, token_id TEXT NOT NULL)`,
+      "CREATE INDEX log_drains_org ON log_drains (org_id, id)",
+      `CREATE TABLE log_drain_states (
+         drain_id TEXT NOT NULL REFERENCES log_drains (id) ON DELETE CASCADE, host_id TEXT NOT NULL,
+         sent BIGINT NOT NULL, refused BIGINT NOT NULL, lost_gaps BIGINT NOT NULL, lost_bytes BIGINT NOT NULL,
+         oldest_at BIGINT, last_success_at BIGINT, last_error TEXT, failures BIGINT NOT NULL, updated_at BIGINT NOT NULL,
+         PRIMARY KEY (drain_id, host_id))`,
+    ],
+  },
 ];
 
 /** All tables with data, parents before children: the order of a restore. */
@@ -363,4 +379,6 @@ export const TABLES = [
   "git_deliveries",
   "sprite_apps",
   "sprites",
+  "log_drains",
+  "log_drain_states",
 ] as const;

@@ -30,8 +30,6 @@ import type { Row } from "#http/route.ts";
 import { imageResolveRoutes, imageRoutes } from "#machines/api/image-routes.ts";
 import { machineRoutes } from "#machines/api/routes.ts";
 import type { RouteParts } from "#machines/api/routing.ts";
-import { webhookRoutes } from "#machines/api/webhook-routes.ts";
-import { Webhooks } from "#machines/events/webhooks.ts";
 import { volumeGrew } from "#machines/lifecycle/volume-growth.ts";
 import { MachineModule } from "#machines/module.ts";
 import { PrivateNetworks } from "#machines/private-networks.ts";
@@ -53,12 +51,12 @@ import { sqlPeerStore } from "#stores/sql/peers.ts";
 import { sqlNetworkStore } from "#stores/sql/private-networks.ts";
 import { sqlReleaseStore } from "#stores/sql/releases.ts";
 import { sqlVolumeStore } from "#stores/sql/volumes.ts";
-import { sqlWebhookStore } from "#stores/sql/webhooks.ts";
 import { VolumeModule } from "#volumes/module.ts";
 import { volumeRoutes } from "#volumes/routes.ts";
 import type { Grown } from "#volumes/scheduler.ts";
 import { type BuilderNeeds, buildDuties, openBuilder, openBuilds } from "./builds.ts";
 import { databaseRoutes } from "./databases.ts";
+import { openDeliveries } from "./deliveries.ts";
 import { openEgress } from "./egress.ts";
 import type { Emulated } from "./emulated.ts";
 import { type LazyEngine, MeasuredMachines, openMetrics, openSources } from "./metrics.ts";
@@ -117,16 +115,6 @@ interface MachinesPart {
   close(): Promise<void>;
 }
 
-function openWebhooks(
-  database: Database,
-  { webhook_allow_private: allow_private }: Settings,
-  { sealer, clock, log, tokens, dir }: MachineNeeds,
-  { events, bus }: MachineModule,
-): Webhooks {
-  const store = sqlWebhookStore(database);
-  return new Webhooks({ store, events, bus, sealer, clock, log, tokens, allow_private, runner: dir.node_id });
-}
-
 function openApps({ appStore, clock }: MachineNeeds, module: MachineModule, { volumes }: VolumeModule): AppService {
   return new AppService({
     store: appStore,
@@ -151,7 +139,7 @@ export async function openMachines(database: Database, settings: Settings, needs
   const { images, registry, hosts, hostStore, volumes, store, duty, notifier, machines_module } = opened;
   const apps = openApps(needs, machines_module, volumes);
   const { builds, ongoing, rows: build_rows } = openBuilds(database, { ...needs, ...opened, apps });
-  const webhooks = openWebhooks(database, settings, needs, machines_module);
+  const deliveries = openDeliveries(database, settings, { ...needs, ...opened, apps });
   const egress = openEgress(settings, { ...needs, ...opened, bus: machines_module.bus });
   const served = { machines_module, hosts, images, notifier, egress: egress.keeper };
   const proxy = openProxy(database, settings, { ...needs, ...served });
@@ -191,7 +179,7 @@ export async function openMachines(database: Database, settings: Settings, needs
       ...build_rows,
       ...egress.rows,
       ...machineRoutes({ ...machine_parts, ongoing }),
-      ...webhookRoutes({ apps }, webhooks),
+      ...deliveries.rows,
       ...volumeRoutes(volumes, apps),
       ...proxy.rows,
       ...measuring.rows,
@@ -202,13 +190,13 @@ export async function openMachines(database: Database, settings: Settings, needs
       await (duty ? duty.start(machines_module) : machines_module.start());
       await builds.start();
       await egress.keeper.start();
-      if (serves_api) await webhooks.start();
+      await deliveries.start();
       await (serves_api ? proxy.start() : proxy.startNames());
       await overlay?.start();
       await measuring.start();
     },
     async close() {
-      const serving = [builds, overlay, egress.keeper, proxy, webhooks, machines_module, duty];
+      const serving = [builds, overlay, egress.keeper, proxy, deliveries, machines_module, duty];
       for (const part of [...serving, volumes, measuring, images, registry, notifier]) await part?.close();
     },
   };

@@ -53,9 +53,12 @@ suite("hangar command", () => {
     const socket = `${await platform.local_api.open(machine)}/api`;
     const identity = await overSocket(socket, "POST /v1/tokens/oidc", { body: '{"aud":"sts.amazonaws.com"}' });
     const sent = await platform.ask("POST /v1/orgs/personal/webhooks", { body: { url: "http://127.0.0.1:9/hangar" } });
+    const loki = { kind: "loki", url: "http://127.0.0.1:9" };
+    const drain = (await platform.ask("POST /v1/orgs/personal/log-drains", { body: loki })).body;
     const env = {
       TOKEN: token,
       WEBHOOK: sent.body.id as string,
+      DRAIN: drain.id as string,
       TOKEN_ID: id,
       MACHINE: machine,
       VOLUME: volume,

@@ -16,6 +16,7 @@ const BEFORE: Record<string, string> = {
   "volumes.md": "hangar apps create web",
   "hosts.md": "hangar apps create web",
   "git.md": "hangar apps create shop",
+  "log-drains.md": "hangar apps create demo",
   "identity.md": "hangar apps create web",
   // The image that comes with the platform is there where machines are real.
   "images.md":

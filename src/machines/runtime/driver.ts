@@ -3,6 +3,7 @@ import type { EgressPolicy } from "#core/egress-policy.ts";
 import type { ListenSocket } from "#core/listening.ts";
 import type { CheckConfig } from "../config/config-schema.ts";
 import type { LogLine } from "../logs/line.ts";
+import type { LogQueue } from "../logs/queue.ts";
 import type { LogFound, LogSearch } from "../logs/search.ts";
 import type { Handle, ImageRef, MachineConfig } from "../types.ts";
 
@@ -25,6 +26,8 @@ export type { LogLine } from "../logs/line.ts";
  */
 export interface RuntimeDriver {
   readonly name: string;
+  /** The logs on this host, for readers that must not miss a line. */
+  readonly log_queue: LogQueue;
   /** What this host supports, so that unsupported requests are refused early. */
   capabilities(): Capabilities;
   /**

@@ -5,6 +5,7 @@ import { type ListenSocket, unreachableReason } from "#core/listening.ts";
 import { KEPT_LOGS } from "#core/log-settings.ts";
 import { NO_IO_LIMITS } from "#core/machine-settings.ts";
 import type { CheckConfig } from "#machines/config/config-schema.ts";
+import type { LogQueue } from "#machines/logs/queue.ts";
 import type { LogFound, LogSearch } from "#machines/logs/search.ts";
 import type {
   Capabilities,
@@ -42,6 +43,7 @@ import { setEgress } from "./egress.ts";
 import { execIn } from "./exec.ts";
 import { LogKeeper } from "./logs/log-keeper.ts";
 import { readLog, watchLog } from "./logs/logs.ts";
+import { DiskLogQueue } from "./logs/queue.ts";
 import { searchLogs } from "./logs/search.ts";
 import type { Lxcfs } from "./lxcfs.ts";
 import { openParts, type RuncOptions } from "./parts.ts";
@@ -72,13 +74,15 @@ export async function openRuncDriver(options: RuncOptions): Promise<RuntimeDrive
   disks.open();
   const keeper = new LogKeeper(layout, options.kept_logs ?? KEPT_LOGS, options);
   keeper.run();
-  return new RuncDriver({ containers, disks, keeper, suspender, lxcfs, clock: options.clock });
+  const log_queue = new DiskLogQueue(layout, keeper.onDamage);
+  return new RuncDriver({ containers, disks, keeper, log_queue, suspender, lxcfs, clock: options.clock });
 }
 
 interface DriverParts {
   containers: ContainerManager;
   disks: RootDisks;
   keeper: LogKeeper;
+  log_queue: LogQueue;
   suspender: Suspender;
   lxcfs: Lxcfs;
   clock: Clock;
@@ -86,6 +90,7 @@ interface DriverParts {
 
 class RuncDriver implements RuntimeDriver {
   readonly name = "runc";
+  readonly log_queue: LogQueue;
   readonly #containers: ContainerManager;
   readonly #disks: RootDisks;
   readonly #keeper: LogKeeper;
@@ -105,6 +110,7 @@ class RuncDriver implements RuntimeDriver {
     this.#programs = new Programs(of.containers);
     this.#disks = of.disks;
     this.#keeper = of.keeper;
+    this.log_queue = of.log_queue;
     this.#lxcfs = of.lxcfs;
     this.#clock = of.clock;
   }

@@ -3,6 +3,7 @@ import { type Duplex, PassThrough } from "node:stream";
 import type { Clock } from "#core/clock.ts";
 import { fail } from "#core/errors.ts";
 import { compileFilter } from "#machines/logs/filter.ts";
+import type { LogQueue } from "#machines/logs/queue.ts";
 import { FirstLines, inOrder, type LogFound, type LogSearch, nanosOfMs } from "#machines/logs/search.ts";
 import {
   type Capabilities,
@@ -27,6 +28,7 @@ import { parseImage } from "#machines/runtime/images.ts";
 import type { LocalApi } from "#machines/runtime/local-api.ts";
 import { OpenStreams } from "#machines/runtime/open-streams.ts";
 import type { ImageRef } from "#machines/types.ts";
+import { SimLogQueue } from "./log-queue.ts";
 import { SimPrograms } from "./programs.ts";
 import { SimTerminals } from "./terminal.ts";
 import { type SimBoot, type SimKnobs, SimWorld } from "./world.ts";
@@ -61,6 +63,7 @@ export function simDriver(options: SimOptions): RuntimeDriver {
 
 class SimDriver implements RuntimeDriver {
   readonly name = "sim";
+  readonly log_queue: LogQueue;
   readonly #clock: Clock;
   readonly #world: SimWorld;
   #adopt: boolean;
@@ -77,6 +80,7 @@ class SimDriver implements RuntimeDriver {
     this.#local_api = local_api;
     this.#clock = clock;
     this.#world = world ?? new SimWorld();
+    this.log_queue = new SimLogQueue(this.#world);
     this.#adopt = adopt ?? false;
     this.#fault = fault ?? (async () => {});
     this.#ends = this.#world.listen((notice) => {

@@ -29,6 +29,8 @@ export interface SimBoot {
 /** The simulated host: what remains when the controlling process dies. */
 export class SimWorld {
   readonly boots = new Map<string, SimBoot>();
+  /** Positions of readers of the logs, by machine and reader. */
+  readonly positions = new Map<string, string>();
   readonly #listeners = new Set<(notice: ExitNotice) => void>();
   readonly #readers = new Map<string, Set<() => void>>();
 

@@ -4,7 +4,7 @@ import { nanosOfMs } from "#machines/logs/search.ts";
 import { LOG_BEGIN, type LogLine, type LogPage, type LogsFrom } from "#machines/runtime/driver.ts";
 import type { MachinePaths } from "../layout.ts";
 import { type LogFile, LogFiles, type OnDamage, readAt } from "./files.ts";
-import { type Block, parseLog } from "./parse.ts";
+import { type Block, parseLog, type StampedLine } from "./parse.ts";
 
 export async function readLog(
   paths: Pick<MachinePaths, "log" | "logs">,
@@ -12,10 +12,12 @@ export async function readLog(
   onDamage: OnDamage,
 ): Promise<LogPage> {
   await using files = await LogFiles.open(paths, onDamage);
-  return "cursor" in from ? await readOn(files, from.cursor) : await readNewest(files, from);
+  const { lines, cursor } = "cursor" in from ? await readOn(files, from.cursor) : await readNewest(files, from);
+  return { lines: lines.map(({ timestamp, stream, message }) => ({ timestamp, stream, message })), cursor };
 }
 
-const BEGIN = "0:0:0";
+/** The cursor before the first line. */
+export const LOG_START = "0:0:0";
 
 /**
  * A place in a file: what was read ends at `seen`, and is parsed again from `clean`, because a line of the other stream
@@ -36,7 +38,7 @@ interface Newest {
 
 async function readNewest(files: LogFiles, { tail, since = 0, until = Infinity }: Newest): Promise<LogPage> {
   let lines: LogLine[] = [];
-  let cursor = BEGIN;
+  let cursor = LOG_START;
   const oldest = nanosOfMs(since);
   for (const file of files.all.toReversed()) {
     const is_newest = file === files.all.at(-1);
@@ -55,12 +57,12 @@ export async function endOf(files: LogFiles, file: LogFile): Promise<string> {
 }
 
 type Wanted = Required<Omit<Newest, "since">>;
-interface Part {
-  lines: LogLine[];
+interface Part<Line extends LogLine = StampedLine> {
+  lines: Line[];
   end: Place;
 }
 
-async function newestIn(files: LogFiles, file: LogFile, wanted: Wanted): Promise<Part> {
+async function newestIn(files: LogFiles, file: LogFile, wanted: Wanted): Promise<Part<LogLine>> {
   if (file.raw) return await newestInRaw(file.raw, wanted);
   const blocks = await files.blocks(file);
   let lines: LogLine[] = [];
@@ -80,7 +82,10 @@ function endOfBlock(block: Block | undefined): Place {
 const PAGE_BYTES = 1024 * 1024;
 
 /** Reads backwards from the end, doubling the size, until there are enough lines. */
-async function newestInRaw({ handle, size }: NonNullable<LogFile["raw"]>, { tail, until }: Wanted): Promise<Part> {
+async function newestInRaw(
+  { handle, size }: NonNullable<LogFile["raw"]>,
+  { tail, until }: Wanted,
+): Promise<Part<LogLine>> {
   for (let length = PAGE_BYTES / 16; ; length *= 4) {
     const from = Math.max(0, size - length);
     const bytes = await readAt(handle, from, size - from);
@@ -95,22 +100,38 @@ async function newestInRaw({ handle, size }: NonNullable<LogFile["raw"]>, { tail
   }
 }
 
-async function readOn(files: LogFiles, cursor: string): Promise<LogPage> {
+interface StampedPage {
+  lines: StampedLine[];
+  cursor: string;
+  /** The cursor's file was deleted. */
+  is_gone: boolean;
+}
+
+/** The page after a cursor. */
+export async function readOn(files: LogFiles, cursor: string): Promise<StampedPage> {
   const { all } = files;
-  const [first = "0", clean = "0", seen = clean] = (cursor === LOG_BEGIN ? BEGIN : cursor).split(":");
+  const [first = "0", clean = "0", seen = clean] = (cursor === LOG_BEGIN ? LOG_START : cursor).split(":");
   const known = all.findIndex((file) => file.first === first);
   // A file that was deleted meanwhile is skipped.
   const begin = known >= 0 ? known : all.findIndex((file) => file.first > first.padStart(19, "0"));
-  if (begin < 0) return { lines: [], cursor: cursor === LOG_BEGIN ? BEGIN : cursor };
-  let page: LogPage = { lines: [], cursor };
+  const is_gone = known < 0 && first !== "0";
+  if (begin < 0) return { lines: [], cursor: cursor === LOG_BEGIN ? LOG_START : cursor, is_gone };
+  let page: StampedPage = { lines: [], cursor, is_gone };
   let place: Place = known >= 0 ? { clean: Number(clean), seen: Number(seen) } : { clean: 0, seen: 0 };
   for (const file of all.slice(begin)) {
     const { lines, end } = await pageOf(files, file, place);
-    page = { lines, cursor: cursorOf(file, end) };
+    page = { lines, cursor: cursorOf(file, end), is_gone };
     if (lines.length > 0) break;
     place = { clean: 0, seen: 0 };
   }
   return page;
+}
+
+/** The cursor before the first file that has lines of this time or later. */
+export function cursorSince({ all }: LogFiles, since: number): string {
+  const oldest = nanosOfMs(since);
+  const file = all.find(({ max }) => max >= oldest) ?? all.at(-1);
+  return file ? cursorOf(file, { clean: 0, seen: 0 }) : LOG_START;
 }
 
 async function pageOf(files: LogFiles, file: LogFile, place: Place): Promise<Part> {

@@ -51,7 +51,7 @@ export class LineReader {
 }
 
 interface Parsed {
-  lines: LogLine[];
+  lines: StampedLine[];
   /** Bytes up to the last place where no line was incomplete. */
   used: number;
   /** Bytes up to the last line end. */
@@ -63,12 +63,12 @@ interface Parsed {
 /** Parses lines from a part of a file that begins at a line start; only those that end after `after`. */
 export function parseLog(bytes: Buffer, after = 0): Parsed {
   const reader = new LineReader();
-  const lines: LogLine[] = [];
+  const lines: StampedLine[] = [];
   let [used, seen] = [0, 0];
   for (let at = 0, end = bytes.indexOf(10); end >= 0; end = bytes.indexOf(10, at)) {
     const line = reader.take(bytes.toString("utf8", at, end));
     at = seen = end + 1;
-    if (line && at > after) lines.push({ timestamp: line.timestamp, stream: line.stream, message: line.message });
+    if (line && at > after) lines.push(line);
     if (!reader.is_within) used = at;
   }
   return { lines, used, seen, rest: reader.rest() };

@@ -1,7 +1,8 @@
 /** Deletes archived logs: those past their age, and the oldest of organizations that have more than their budget. */
-import { readdir, readFile, rm, stat } from "node:fs/promises";
+import { appendFile, open, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { KeptLogs } from "#core/log-settings.ts";
+import { readIndex } from "./archived.ts";
 import { absent, archivedIn } from "./files.ts";
 
 /** In a machine's log folder: its organization. */
@@ -9,10 +10,46 @@ export const OWNER = "owner";
 /** Deletes a little more than it must, so that it need not be done for each file. */
 const TO = 0.95;
 
+/** In a machine's log folder: what was deleted of it, so that a reader that comes too late knows how much it missed. */
+const DELETED = "deleted";
+/** Deleted logs that are remembered, and where older ones are forgotten. */
+const REMEMBERED = 1000;
+const DELETED_BYTES = 4 * REMEMBERED * 32;
+
 interface ArchivedLog {
+  folder: string;
   path: string;
+  first: string;
   size: number;
   max: string;
+}
+
+/** Archived logs that were deleted, each with the bytes of its text. */
+export async function deletedIn(folder: string): Promise<{ first: string; bytes: number }[]> {
+  const text = (await readFile(join(folder, DELETED), "utf8").catch(absent)) ?? "";
+  const found = [...text.matchAll(/^(\d{19}) (\d+)$/gm)].map(([, first = "", bytes]): [string, number] => [
+    first,
+    Number(bytes),
+  ]);
+  // A kill before the deletion leaves one twice.
+  return [...new Map(found)].map(([first, bytes]) => ({ first, bytes }));
+}
+
+/** Deletes an archived log, after its size was recorded. */
+async function remove({ folder, path, first }: ArchivedLog): Promise<void> {
+  const file = join(folder, DELETED);
+  await appendFile(file, `${first} ${await textBytes(path)}\n`, { mode: 0o600 }).catch(absent);
+  await rm(path, { force: true });
+  if (((await stat(file).catch(absent))?.size ?? 0) < DELETED_BYTES) return;
+  const kept = (await deletedIn(folder)).slice(-REMEMBERED);
+  await writeFile(file, kept.map(({ first, bytes }) => `${first} ${bytes}\n`).join(""), { mode: 0o600 });
+}
+
+/** 0 when it cannot be read. */
+async function textBytes(path: string): Promise<number> {
+  await using handle = await open(path).catch(() => undefined);
+  const last = handle && (await readIndex(handle).catch(() => [])).at(-1);
+  return last ? last.from + last.length : 0;
 }
 
 export async function ownerOf(folder: string): Promise<string> {
@@ -44,7 +81,7 @@ export class LogBudget {
     let gone = 0;
     const drop = async (logs: ArchivedLog[]): Promise<void> => {
       const log = logs.shift();
-      if (log) await rm(log.path, { force: true });
+      if (log) await remove(log);
       gone += log?.size ?? 0;
     };
     for (const logs of orgs.values()) {
@@ -72,10 +109,10 @@ export class LogBudget {
       const owner = await ownerOf(folder);
       const logs = orgs.get(owner) ?? [];
       orgs.set(owner, logs);
-      for (const { name, max } of found) {
+      for (const { name, first, max } of found) {
         const path = join(folder, name);
         const size = (await stat(path).catch(absent))?.size ?? 0;
-        logs.push({ path, size, max });
+        logs.push({ folder, path, first, size, max });
       }
     }
     for (const logs of orgs.values()) logs.sort((a, b) => (a.max < b.max ? -1 : 1));
