@@ -71,6 +71,16 @@ suite("Fly listener", () => {
     assert.match(wrong.body.message, /config\.schedule/);
   });
 
+  test("names an app's host by the platform's domain, over REST and GraphQL", async (t) => {
+    const { flies, graphql } = await flyPlatform(t, { HANGAR_DOMAIN: "apps.example.com" });
+    const host = "web.apps.example.com";
+    assert.equal((await flies("POST /v1/apps", { body: { app_name: "web" } })).body.cname_target, host);
+    assert.equal((await flies("GET /v1/apps/web")).body.cname_target, host);
+    assert.equal((await flies("GET /v1/apps?org_slug=personal")).body.apps[0].cname_target, host);
+    const { body } = await graphql('{ app(name: "web") { hostname cnameTarget appUrl } }');
+    assert.deepEqual(body.data.app, { hostname: host, cnameTarget: host, appUrl: `http://${host}` });
+  });
+
   test("has no apps of a role: flyctl deletes the first one when it is no builder", async (t) => {
     const { flies } = await flyPlatform(t);
     await flies("POST /v1/apps", { body: { app_name: "web" } });

@@ -49,13 +49,33 @@ const BUILDER_ROLE = "remote-docker-builder";
  * No app has a role, so a list of those with one is empty. flyctl deletes the first app of such a list when that is no
  * builder.
  */
-const withoutRole = (list: { apps: unknown[]; total_apps: number }, { query }: Input) =>
+const withoutRole = (list: AppList, { query }: Input) =>
   query["app_role"] ? { ...list, apps: [], total_apps: 0 } : list;
 
 function appRequest(given: Input): Input {
   const { app_role_id } = given.body as { app_role_id?: unknown };
   if (app_role_id === BUILDER_ROLE) fail("build_refused", NO_BUILDER);
   return withoutEmptyOrg(given);
+}
+
+interface AppFields {
+  name: string;
+}
+interface AppList {
+  apps: AppFields[];
+  total_apps: number;
+}
+
+/** Where CNAME records of own host names lead. */
+function appTable(domain: string): Partial<Record<Target, Difference>> {
+  const shape = (one: AppFields) => ({ ...one, cname_target: `${one.name}.${domain}` });
+  return {
+    "POST /v1/apps": { request: appRequest, answer: shape },
+    "GET /v1/apps": {
+      answer: (list: AppList, given) => withoutRole({ ...list, apps: list.apps.map(shape) }, given),
+    },
+    [`GET ${app}`]: { answer: shape },
+  };
 }
 
 /** An app of another organization of the caller is the caller's own choice; an empty one is none. */
@@ -68,9 +88,6 @@ const certificates = { answer: certificateShape };
 const same: Difference = {};
 
 const TABLE: Partial<Record<Target, Difference>> = {
-  "POST /v1/apps": { request: appRequest },
-  "GET /v1/apps": { answer: withoutRole },
-  [`GET ${app}`]: same,
   // fly-go has no such parameter: its callers ask for confirmation, and delete machines and volumes too.
   [`DELETE ${app}`]: { request: (given: Input) => ({ ...given, query: { force: true, ...given.query } }) },
   [`POST ${app}/deploy_token`]: same,
@@ -125,8 +142,10 @@ const TABLE: Partial<Record<Target, Difference>> = {
   "GET /v1/tokens/current": same,
 };
 
-export const machinesApi = (rows: PlatformRows): Row[] =>
-  (Object.entries(TABLE) as [Target, Difference][]).map(([target, difference]) => adapted(rows, target, difference));
+export const machinesApi = (rows: PlatformRows, domain: string): Row[] =>
+  (Object.entries({ ...appTable(domain), ...TABLE }) as [Target, Difference][]).map(([target, difference]) =>
+    adapted(rows, target, difference),
+  );
 
 /**
  * The row as this listener serves it. It requires only a valid token: schemas and access rule are those of the

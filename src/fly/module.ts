@@ -35,7 +35,7 @@ export function openFly({ rows, guard, region, domain, secret_keys, sealer, ...s
     guard: own,
     customs: flyCustoms(region),
     rows: [
-      ...machinesApi(platform),
+      ...machinesApi(platform, domain),
       placementRoute(platform),
       ...secretKeyRoutes(keys),
       ...apiHost(platform),

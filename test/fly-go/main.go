@@ -118,7 +118,7 @@ func apps(ctx context.Context, client *flaps.Client, name string) {
 	say("CreateApp", err)
 	found, err := client.GetApp(ctx, name)
 	if err == nil {
-		err = want(found.Name == name && found.Organization.Slug == "personal" && found.InternalNumericID != 0, "got %+v", found)
+		err = want(found.Name == name && found.Organization.Slug == "personal" && found.InternalNumericID != 0 && found.CnameTarget == name+".localhost", "got %+v", found)
 	}
 	_, unknown := client.GetApp(ctx, name+"-no")
 	say("GetApp", errors.Join(err, refused(unknown, 404, "app not found")))
