@@ -644,7 +644,7 @@ export interface Api {
     params: { app_name: string };
     query: { tail?: number | undefined; since?: string | undefined; until?: string | undefined; search?: string | undefined; level?: "error" | "warn" | "info" | "debug" | undefined; field?: string[] | undefined; order?: "newest" | "oldest" | undefined; limit?: number | undefined; cursor?: string | undefined; follow?: boolean | undefined; machine?: string | undefined };
     body: undefined;
-    answer: { lines: ({ timestamp: number; stream: string; message: string; machine_id: string; machine_name: string })[]; cursor?: string | undefined; stopped?: "time" | "bytes" | undefined; damaged?: string[] | undefined; away?: ({ host_id: string; reason: string })[] | undefined };
+    answer: { lines: ({ timestamp: number; stream: string; message: string; machine_id: string; machine_name: string })[]; cursor?: string | undefined; stopped?: "time" | "bytes" | undefined; damaged?: string[] | undefined; away?: ({ host_id: string; reason: string })[] | undefined; left_out?: number | undefined };
   };
   /** List an app's runs of one-off tasks, schedules and release commands, the newest first. */
   "GET /v1/apps/:app_name/runs": {

@@ -86,6 +86,7 @@ interface Answer {
   cursor?: string | undefined;
   damaged?: string[] | undefined;
   away?: { host_id: string; reason: string }[] | undefined;
+  left_out?: number | undefined;
 }
 
 /** The newest lines, oldest first. A search that a limit ended goes on until there are enough, or no more. */
@@ -104,6 +105,7 @@ async function newest<Query extends ReturnType<typeof queryOf>>(
   for (;;) {
     lines.push(...page.lines);
     for (const { host_id, reason } of page.away ?? []) notes.add(`lines of host ${host_id} are missing: ${reason}`);
+    if (page.left_out) notes.add(`${page.left_out} machines were not searched; --machine names one`);
     for (const id of page.damaged ?? []) notes.add(`a part of the log of machine ${id} is damaged`);
     if (page.cursor === undefined || lines.length >= tail) break;
     page = await call({ ...query, limit: tail - lines.length, cursor: page.cursor });

@@ -44,11 +44,10 @@ export function logRoutes(parts: RouteParts): Row[] {
     };
   }
 
-  async function sourcesOf(app_id: string, { machine }: LogQuery, most?: number): Promise<LogSource[]> {
-    const all = await logs.machinesOf(app_id, most);
-    if (machine === undefined) return all;
-    const found = all.filter(({ id, name }) => id === machine || name === machine);
-    return found.length > 0 ? found : fail("not_found", `machine not found: ${machine}`);
+  async function sourcesOf(app_id: string, { machine }: LogQuery, most?: number) {
+    const chosen = await logs.choose(app_id, machine, most);
+    if (machine !== undefined && chosen.sources.length === 0) fail("not_found", `machine not found: ${machine}`);
+    return chosen;
   }
 
   return [
@@ -80,10 +79,14 @@ export function logRoutes(parts: RouteParts): Row[] {
         const { id } = appOf(call);
         const search = readSearch(query, clock.now());
         if (!search) return { lines: await logs.newest(await logs.machinesOf(id), readTail(query, clock.now())) };
-        return await searched(orgOf(call).id, await sourcesOf(id, query, MACHINE_LIMITS.logs_search_machines), search);
+        const { sources, left_out } = await sourcesOf(id, query, MACHINE_LIMITS.logs_search_machines);
+        const found = await searched(orgOf(call).id, sources, search);
+        return { ...found, ...(left_out > 0 ? { left_out } : {}) };
       },
       stream: ({ query, signal, ...call }) =>
-        query.follow ? items(orgOf(call).id, () => sourcesOf(appOf(call).id, query), query, signal) : undefined,
+        query.follow
+          ? items(orgOf(call).id, async () => (await sourcesOf(appOf(call).id, query)).sources, query, signal)
+          : undefined,
     }),
   ];
 }

@@ -79,4 +79,10 @@ export const LogsResponse = Type.Object({ lines: Type.Array(LogLine), ...searche
 export const AppLogsResponse = Type.Object({
   lines: Type.Array(Type.Object({ ...LogLine.properties, machine_id: text, machine_name: text })),
   ...searched,
+  left_out: Type.Optional(
+    Type.Integer({
+      description:
+        "Machines that were not searched, changed longest ago (limit `logs_search_machines`); `machine` names one.",
+    }),
+  ),
 });

@@ -36,16 +36,24 @@ export class Logs {
     this.#parts = parts;
   }
 
-  /**
-   * Machines of an app that may have logs, including destroyed ones; the most recently changed ones when there are too
-   * many.
-   */
+  /** Machines of an app that may have logs, including destroyed ones; the most recently changed ones. */
   async machinesOf(app_id: string, most: number = MACHINE_LIMITS.logs_machines): Promise<LogSource[]> {
-    const machines = await this.#parts.store.list(app_id, { include_deleted: true });
-    return machines
+    return (await this.choose(app_id, undefined, most)).sources;
+  }
+
+  /** Those machines, or the one with this id or name; and how many there are beyond `most`. */
+  async choose(
+    app_id: string,
+    machine: string | undefined,
+    most: number = MACHINE_LIMITS.logs_machines,
+  ): Promise<{ sources: LogSource[]; left_out: number }> {
+    const all = await this.#parts.store.list(app_id, { include_deleted: true });
+    const wanted = machine === undefined ? all : all.filter(({ id, name }) => id === machine || name === machine);
+    const sources = wanted
       .toSorted((a, b) => b.updated_at - a.updated_at)
       .slice(0, most)
       .map(({ id, name, host_id }) => ({ id, name, host_id }));
+    return { sources, left_out: wanted.length - sources.length };
   }
 
   async newest(sources: readonly LogSource[], wanted: Wanted): Promise<MergedLine[]> {
