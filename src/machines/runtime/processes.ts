@@ -36,13 +36,17 @@ export async function relayProcess(session: WebSocketSession, program: MachinePr
   }
 }
 
-async function forwardInput(session: WebSocketSession, { stdin, signal }: MachineProcess): Promise<void> {
-  for await (const message of session.messages()) {
-    if (typeof message === "string") {
-      const { signal: name } = JSON.parse(message) as Said;
-      if (name !== undefined) signal(name);
-    } else if (message[0] === STREAM.stdin_end) stdin.end();
-    else await writeTo(stdin, message.subarray(1));
+async function forwardInput(session: WebSocketSession, program: MachineProcess): Promise<void> {
+  try {
+    for await (const message of session.messages()) {
+      if (typeof message === "string") {
+        const { signal } = JSON.parse(message) as Said;
+        if (signal !== undefined) program.signal(signal);
+      } else if (message[0] === STREAM.stdin_end) program.stdin.end();
+      else await writeTo(program.stdin, message.subarray(1));
+    }
+  } catch {
+    session.end(CLOSE_CODES.policy, "the message cannot be read");
   }
 }
 

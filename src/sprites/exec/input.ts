@@ -102,9 +102,10 @@ function variablesOf(pairs: readonly string[], problems: Problem[]): Record<stri
 
 /** A command that is made to be left runs on; another one for a moment, in which its client may return. */
 function runAfter(given: GivenExec, stays: boolean, problems: Problem[]): number | undefined {
-  const text = given.max_run_after_disconnect;
-  if (text === undefined || text === "") return stays ? undefined : SPRITE_LIMITS.run_after_disconnect_ms;
-  const ms = /^\d{1,9}$/.test(String(text)) ? Number(text) * 1000 : parseDuration(String(text));
+  const given_ms = given.max_run_after_disconnect;
+  const text = typeof given_ms === "string" ? given_ms : "";
+  if (text === "") return stays ? undefined : SPRITE_LIMITS.run_after_disconnect_ms;
+  const ms = /^\d{1,9}$/.test(text) ? Number(text) * 1000 : parseDuration(text);
   const most = SPRITE_LIMITS.run_after_disconnect_max_ms;
   if (ms === undefined || ms > most) {
     const allowed = "a time such as 30s or 1h, at most a year (limit run_after_disconnect_max_ms)";

@@ -127,7 +127,7 @@ export class ExecSession {
     waited.abort();
     this.#left.abort();
     this.#how = how;
-    await Promise.all([...this.#clients].map((client) => client.ended(how)));
+    await Promise.allSettled([...this.#clients].map((client) => client.ended(how)));
     this.#program.close();
     return how;
   }
@@ -147,8 +147,7 @@ export class ExecSession {
     try {
       for await (const piece of stream) {
         this.#sending++;
-        await this.#show({ stream: number, bytes: piece as Buffer });
-        this.#sending--;
+        await this.#show({ stream: number, bytes: piece as Buffer }).finally(() => this.#sending--);
       }
     } catch {
       // Closed: the rest is not read.

@@ -28,12 +28,15 @@ export class OutputClient implements SessionClient {
   readonly #socket: WebSocketSession;
   readonly #tty: boolean;
   readonly #onEnd: (how: TerminalEnd) => Promise<void>;
+  /** Calls that have not resolved. */
+  readonly #waiting = new Set<() => void>();
   #queue: Promise<void> = Promise.resolve();
 
   constructor(socket: WebSocketSession, tty: boolean, onEnd: (how: TerminalEnd) => Promise<void>) {
     this.#socket = socket;
     this.#tty = tty;
     this.#onEnd = onEnd;
+    socket.signal.addEventListener("abort", () => this.#leave(), { once: true });
   }
 
   output(stream: number, piece: Buffer): Promise<void> {
@@ -53,13 +56,21 @@ export class OutputClient implements SessionClient {
   }
 
   #next(work: () => Promise<void>): Promise<void> {
-    const { signal } = this.#socket;
-    if (signal.aborted) return Promise.resolve();
-    const done = this.#queue.then(work);
-    // A client that has left holds up nobody.
-    const left = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
-    this.#queue = Promise.race([done, left]);
-    return this.#queue;
+    if (this.#socket.signal.aborted) return Promise.resolve();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const taken = (): void => {
+      this.#waiting.delete(taken);
+      resolve();
+    };
+    this.#waiting.add(taken);
+    void this.#queue.then(work).then(taken, taken);
+    this.#queue = promise;
+    return promise;
+  }
+
+  /** A client that has left holds up nobody. */
+  #leave(): void {
+    for (const taken of this.#waiting) taken();
   }
 }
 
