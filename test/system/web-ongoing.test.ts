@@ -77,17 +77,18 @@ if (await ownNetwork(import.meta.filename)) {
     });
 
     test("previews are switched on, made, seen by another person and deleted", async (t) => {
-      const deployed = await opened.platform.ask("POST /v1/apps/web/deployments", {
-        body: { action: "deploy", image: "shop/web:4" },
+      await opened.platform.ask("POST /v1/apps", { body: { app_name: "store" } });
+      const deployed = await opened.platform.ask("POST /v1/apps/store/deployments", {
+        body: { action: "deploy", image: "shop/web:4", port: 8080 },
       });
       assert.equal(deployed.status, 200, deployed.text);
-      const { page, complaints } = await opened.open(t, "apps/web/previews");
-      const other = await opened.openReadOnly(t, "apps/web/previews");
+      const { page, complaints } = await opened.open(t, "apps/store/previews");
+      const other = await opened.openReadOnly(t, "apps/store/previews");
       const make = page.getByRole("button", { name: "New preview" });
       await page.getByText("No previews.").waitFor();
       assert.equal(await make.isDisabled(), true);
       await page.getByLabel("Pushes of other branches").check();
-      await page.getByText("hangar previews settings on --days 7 --most 5 --no-secrets --app web").waitFor();
+      await page.getByText("hangar previews settings on --days 7 --most 5 --no-secrets --app store").waitFor();
       await page.getByRole("button", { name: "Save" }).click();
       await page.getByText("Saved. Pushes of branches make previews.").waitFor();
       await make.click();
@@ -95,7 +96,7 @@ if (await ownNetwork(import.meta.filename)) {
       await dialog.getByLabel("Branch").fill("feature/basket");
       assert.equal(await dialog.getByLabel("Image").inputValue(), "shop/web:4");
       await dialog.getByText("create a machine, group app").waitFor();
-      await dialog.getByText("hangar deploy --image=shop/web:4 --preview=feature/basket --app=web").waitFor();
+      await dialog.getByText("hangar deploy --image=shop/web:4 --preview=feature/basket --app=store").waitFor();
       assert.deepEqual(await axe(page), []);
       await dialog.getByRole("button", { name: "Deploy", exact: true }).click();
       const ended = dialog.getByText(/^(Done: release v\d+ runs\.|Failed: )/);
@@ -113,9 +114,9 @@ if (await ownNetwork(import.meta.filename)) {
       assert.equal(config.image.split("@")[0], "shop/web:4");
       assert.deepEqual(await axe(page), []);
       await page.getByRole("button", { name: "Delete" }).click();
-      await dialog.getByText("hangar previews delete feature/basket --app web").waitFor();
+      await dialog.getByText("hangar previews delete feature/basket --app store").waitFor();
       await dialog.getByRole("button", { name: "curl" }).click();
-      await dialog.getByText(/curl -X DELETE .*\/v1\/apps\/web\/previews\/web-feature-basket-/).waitFor();
+      await dialog.getByText(/curl -X DELETE .*\/v1\/apps\/store\/previews\/store-feature-basket-/).waitFor();
       await dialog.getByRole("button", { name: "Delete it" }).click();
       for (const tab of [page, other.page]) await tab.getByText("No previews.").waitFor();
       assert.deepEqual(complaints, []);
