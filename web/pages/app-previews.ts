@@ -61,7 +61,7 @@ export function AppPreviews({ app_name, status }: AppTabProps): VNode {
             )
           : sheet(
               "Previews",
-              ["branch", "state", "URL", "commit", "pushed", "by", "deleted", "delete"],
+              ["branch", "state", "URL", "commit", "pushed", "deleted", "delete"],
               previews.map((preview) => row(app_name, preview, refusal, answer.again)),
             ),
       ),
@@ -82,7 +82,7 @@ export function AppPreviews({ app_name, status }: AppTabProps): VNode {
 }
 
 function row(app_name: string, preview: Preview, refusal: string | undefined, again: () => void) {
-  const { branch, state, urls, git_commit, pushed_at, created_by, expires_at } = preview;
+  const { branch, state, urls, git_commit, pushed_at, expires_at } = preview;
   const [url] = urls;
   return {
     key: branch,
@@ -91,12 +91,11 @@ function row(app_name: string, preview: Preview, refusal: string | undefined, ag
       badge(state),
       url === undefined
         ? span({ class: "dim" }, "not public")
-        : a({ href: url, target: "_blank", rel: "noopener" }, url.replace(/^https?:\/\//, "")),
+        : a({ class: "long", href: url, target: "_blank", rel: "noopener" }, url.replace(/^https?:\/\//, "")),
       git_commit === null
         ? span({ class: "dim" }, "–")
         : code({ title: git_commit }, git_commit.slice(0, COMMIT_CHARS)),
       h(Ago, { ms: Date.parse(pushed_at) }),
-      created_by,
       span({ title: expires_at }, state === "deleting" ? "now" : `in ${left(expires_at)}`),
       h(Action, {
         name: "Delete",

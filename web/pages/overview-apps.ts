@@ -120,7 +120,7 @@ function row(app: AppStatus, seen: Traffic | undefined) {
       url === undefined
         ? span({ class: "dim" }, "not public")
         : /^https?:/.test(url)
-          ? a({ href: url, target: "_blank", rel: "noopener" }, url.replace(/^https?:\/\//, ""))
+          ? a({ class: "long", href: url, target: "_blank", rel: "noopener" }, url.replace(/^https?:\/\//, ""))
           : code(url),
       span(
         { class: "figure" },

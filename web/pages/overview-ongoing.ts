@@ -87,7 +87,7 @@ export const failedBuilds = ({ failed_builds }: Ongoing): Failure[] =>
 /** A deploy that failed, until the next one. */
 export function failedDeploy({ app_name, release, last_release: last }: AppStatus): Failure[] {
   if (last?.status !== "failed") return [];
-  const kept = release ? `v${release.version} keeps running` : "nothing of it runs";
+  const kept = release ? `v${release.version} keeps running` : "what ran before stays";
   const failure: Failure = {
     key: `${app_name} v${last.version}`,
     app_name,
