@@ -4,6 +4,17 @@ import { normalize } from "node:path/posix";
 /** The node's port in its machine: for other nodes, `/info`, `/events` and `/metrics`. */
 export const SQLITE_PORT = 20_202;
 
+/** In the machine: where the node's files are mounted. */
+export const NODE_FOLDER = "/.svc/db";
+
+const inFolder = (name: string): string => `${NODE_FOLDER}/${name}`;
+
+/** The node's program: through its own loader and with its own libraries, so it runs in machines of every image. */
+export const NODE_PROGRAM: readonly string[] = [
+  ...[inFolder("ld.so"), "--library-path", inFolder("lib")],
+  ...[inFolder("node"), "--v8-pool-size=1", inFolder("main.cjs")],
+];
+
 /** Secrets of the app with the credentials of a backup: for the node alone. */
 export const SQLITE_SECRETS: readonly string[] = [
   "HANGAR_OBJECTS_ACCESS_KEY",

@@ -20,7 +20,8 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { messageOf } from "#core/assert.ts";
 import { isoTime, systemClock } from "#core/clock.ts";
-import { listBackups } from "./backup/archive.ts";
+import { restorable } from "./backup/list.ts";
+import { momentIn } from "./backup/moment.ts";
 import { restore } from "./backup/restore.ts";
 import { backupAt, CREDENTIAL_OPTIONS, credentialsFrom, nodeAddress } from "./flags.ts";
 import { bench } from "./inspect/bench.ts";
@@ -66,7 +67,7 @@ const VERBS: Record<string, (args: string[], flags: Flags) => Promise<unknown>> 
   },
   import: async ([url = "", name = "", file = ""], flags) => (await nodeAt(url, flags)).importFrom(name, file),
   async backups([where = ""]) {
-    return { databases: listBackups((await (await backupAt(where, systemClock)).list("")).map(({ key }) => key)) };
+    return { databases: await restorable(await backupAt(where, systemClock)) };
   },
   async restore([where = "", name = "", to = ""], flags) {
     const { into } = flags;
@@ -84,11 +85,9 @@ const VERBS: Record<string, (args: string[], flags: Flags) => Promise<unknown>> 
   },
 };
 
-async function restoreTo(where: string, name: string, to: string, { at, txid }: Flags): Promise<Restored> {
+async function restoreTo(where: string, name: string, to: string, moment: Flags): Promise<Restored> {
   const store = await backupAt(where, systemClock);
-  const moment = at === undefined ? {} : { at_ms: timeOf(at) };
-  const transaction = txid === undefined ? {} : { txid: txidOf(txid) };
-  const { position, timestamp_ms } = await restore({ store, name, to, ...moment, ...transaction });
+  const { position, timestamp_ms } = await restore({ store, name, to, ...momentIn(moment) });
   return { file: to, position: formatPosition(position), written_at: isoTime(timestamp_ms) };
 }
 
@@ -107,17 +106,6 @@ async function surveyOf(urls: readonly string[]): Promise<Survey> {
 
 async function nodeAt(url: string, flags: Flags): Promise<NodeClient> {
   return new NodeClient(nodeAddress("<node>", url), systemClock, await credentialsFrom(flags));
-}
-
-function timeOf(text: string): number {
-  const ms = Date.parse(text);
-  if (Number.isNaN(ms)) throw new Error(`${JSON.stringify(text)} is not a time such as 2026-01-02T03:04:05Z`);
-  return ms;
-}
-
-function txidOf(text: string): number {
-  if (!/^[0-9a-f]{1,16}$/.test(text)) throw new Error(`${JSON.stringify(text)} is not a txid such as 00000000000000ff`);
-  return Number.parseInt(text, 16);
 }
 
 async function main(): Promise<void> {

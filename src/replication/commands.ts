@@ -87,6 +87,7 @@ export async function startNode(options: StartOptions): Promise<RunningNode> {
       return node;
     },
     ...(credentials ? { credentials } : {}),
+    ...(options.backup ? { backup: options.backup } : {}),
     promote: (how) => promote(running, options, how),
     handOff: (successor) => handOff(running, successor),
     get halts() {

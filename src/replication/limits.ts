@@ -167,6 +167,8 @@ export const REPLICATION_LIMITS = {
   silence_ms: 5 * SECOND,
   /** Timeout of a user's request to a node: a handover takes up to three times `handoff_ms`. */
   asked_ms: 20 * SECOND,
+  /** Timeout of a request to restore from the node's own backup. Past it: the caller fails; the restore goes on. */
+  restore_ms: 600 * SECOND,
   reconnect_ms: 200,
   /** Snapshots sent in parallel. Further replicas wait. */
   snapshots: 2,

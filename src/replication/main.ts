@@ -4,11 +4,13 @@ import { parseArgs } from "node:util";
 import { messageOf } from "#core/assert.ts";
 import { isoTime, systemClock } from "#core/clock.ts";
 import { parseDuration } from "#core/durations.ts";
+import { SQLITE_PORT } from "#core/sqlite-node.ts";
 import { type Election, startNode } from "./commands.ts";
 import { LEASE_FORMS, openLeases } from "./election/open-leases.ts";
 import { ackIn, backupAt, CREDENTIAL_OPTIONS, credentialsFrom, nodeAddress } from "./flags.ts";
 import type { InMachine } from "./in-machine.ts";
 import { REPLICATION_LIMITS } from "./limits.ts";
+import { NodeClient } from "./node-client.ts";
 import { prepareDirectory } from "./prepare-directory.ts";
 import { PROXY_OPTIONS, proxyIn } from "./proxy/flags.ts";
 import { notifyWhenReady } from "./ready.ts";
@@ -42,6 +44,8 @@ const USAGE = `usage: main.ts --dir DIR [--listen 127.0.0.1:20202] [--primary | 
   --identity-subject SUB   … whose subject is this: org:app:machine, or org:app:*
   --identity-jwks URL      … with its keys at this URL, instead of the one in the issuer's configuration
   --identity-socket PATH   where this machine gets its own tokens (default: /.svc/api)
+  --backups                with --machine: print what the backup of this machine's node can restore, and exit
+  --restore NAME           with --machine: restore a database from that backup, as of --at TIME or --txid HEX, and exit
   --ready-fd N             write a line to this descriptor once applications may start
   --trust-network          allow a non-loopback address without a key or an identity
 `;
@@ -64,6 +68,10 @@ const OPTIONS = {
   "cluster-size": { type: "string" },
   "max-unacked": { type: "string" },
   ...PROXY_OPTIONS,
+  backups: { type: "boolean", default: false },
+  restore: { type: "string" },
+  at: { type: "string" },
+  txid: { type: "string" },
   "ready-fd": { type: "string" },
   "trust-network": { type: "boolean", default: false },
   ...CREDENTIAL_OPTIONS,
@@ -126,8 +134,17 @@ async function asMachine(socket: string): Promise<InMachine> {
   return await inMachine(socket);
 }
 
-async function main(): Promise<void> {
-  const { values: flags } = parseArgs({ options: OPTIONS });
+/** Asks the node that runs in this machine already. */
+async function askNode({ restore, at, txid, ...flags }: Flags): Promise<void> {
+  const { credentials } = await asMachine(flags["identity-socket"]);
+  const port = /:(\d+)$/.exec(flags.listen ?? "")?.[1] ?? SQLITE_PORT;
+  const node = new NodeClient(`http://127.0.0.1:${port}`, systemClock, credentials);
+  const moment = { ...(at === undefined ? {} : { at }), ...(txid === undefined ? {} : { txid }) };
+  const answer = restore === undefined ? await node.backups() : await node.restore({ name: restore, ...moment });
+  process.stdout.write(`${JSON.stringify(answer)}\n`);
+}
+
+async function runNode(flags: Flags): Promise<void> {
   const listen = flags.listen ?? (flags.machine ? "[::]:20202" : "127.0.0.1:20202");
   const [, host, port] = /^(.*):(\d+)$/.exec(listen) ?? [];
   if (flags.dir === undefined || host === undefined)
@@ -175,6 +192,12 @@ async function main(): Promise<void> {
   // `hangar db node` was killed: its supervisor assumes that the node has stopped, so it must stop.
   if (process.connected) process.once("disconnect", end);
   if (ready_fd !== undefined) await notifyWhenReady(ready_fd, running.node, { clock: systemClock, log });
+}
+
+async function main(): Promise<void> {
+  const { values: flags } = parseArgs({ options: OPTIONS });
+  const asks = flags.backups || flags.restore !== undefined;
+  await (asks ? askNode(flags) : runNode(flags));
 }
 
 main().catch((error: unknown) => {

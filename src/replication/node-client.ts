@@ -11,11 +11,14 @@ export class NodeClient {
   readonly #peer: Peer;
   /** For routes without authentication, whose responses carry no proof. */
   readonly #open: Peer;
+  /** A restore is silent until it is done. */
+  readonly #restoring: Peer;
 
   constructor(url: string, clock: Clock, credentials?: Credentials) {
     this.#peer = new Peer(url, clock, credentials, REPLICATION_LIMITS.asked_ms);
     const silence_ms = REPLICATION_LIMITS.wait_most_ms + REPLICATION_LIMITS.asked_ms;
     this.#open = new Peer(url, clock, undefined, silence_ms);
+    this.#restoring = new Peer(url, clock, credentials, REPLICATION_LIMITS.restore_ms);
   }
 
   /** What it says about itself. */
@@ -56,6 +59,16 @@ export class NodeClient {
   async exportTo(name: string, file: string): Promise<string> {
     const headers = await this.#peer.fetchFile(`/export?name=${encodeURIComponent(name)}`, file, NEVER);
     return String(headers["hangar-position"]);
+  }
+
+  /** What the node's own backup can restore. */
+  async backups(): Promise<unknown> {
+    return await this.#restoring.json("GET", "/backups", undefined, NEVER);
+  }
+
+  /** Restores a database from the node's own backup, in one transaction. */
+  async restore(query: { name: string; at?: string; txid?: string }): Promise<unknown> {
+    return await this.#restoring.json("POST", `/restore?${new URLSearchParams(query).toString()}`, {}, NEVER);
   }
 
   /** Makes a file a database of the cluster, in one transaction. */

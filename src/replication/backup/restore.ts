@@ -28,6 +28,8 @@ export interface RestoreOptions {
   /** Upper bound by the primary's wall clock. Without it and `txid`: the newest state. */
   at_ms?: number;
   txid?: number;
+  /** Folder for temporary files; by default the system's. */
+  scratch?: string;
 }
 
 export interface Restored {
@@ -42,7 +44,7 @@ export class RestoreError extends Error {
 export async function restore(options: RestoreOptions): Promise<Restored> {
   const { to, name, store } = options;
   if (existsSync(to)) throw new RestoreError(`${to} is there already; restore to another name and move it`);
-  const scratch = mkdtempSync(join(tmpdir(), "hangar-restore-"));
+  const scratch = mkdtempSync(join(options.scratch ?? tmpdir(), "hangar-restore-"));
   const fresh = `${to}.incoming`;
   try {
     const { snapshots, changes } = archiveIn((await store.list(databasePrefix(name))).map(({ key }) => key));

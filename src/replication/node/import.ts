@@ -1,10 +1,9 @@
 /** POST /import: an uploaded file becomes a database of the cluster, written through SQLite like any other change. */
 import { createHash } from "node:crypto";
 import { createWriteStream, existsSync, renameSync, rmSync } from "node:fs";
-import type { IncomingMessage } from "node:http";
 import { join } from "node:path";
 import { backup, DatabaseSync } from "node:sqlite";
-import { Transform } from "node:stream";
+import { type Readable, Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { messageOf } from "#core/assert.ts";
 import { fail } from "#core/errors.ts";
@@ -28,7 +27,7 @@ const receiving = new Set<string>();
 export async function importDatabase(
   node: ReplicationNode,
   name: string,
-  body: IncomingMessage,
+  body: Readable,
   body_sha256: string | undefined,
 ): Promise<Position> {
   if (node.role.kind !== "primary") fail("conflict", "databases are imported on the primary");
@@ -51,7 +50,7 @@ export async function importDatabase(
 }
 
 /** Writes the body to a file and returns its digest. */
-async function receive(body: IncomingMessage, path: string): Promise<string> {
+async function receive(body: Readable, path: string): Promise<string> {
   const hash = createHash("sha256");
   const summed = new Transform({
     transform(bytes: Buffer, _encoding, done) {

@@ -124,7 +124,7 @@ export class Peer {
     });
     const term = Number(response.headers[TERM_HEADER] ?? 0);
     if (response.statusCode !== 200) {
-      throw new PeerRefused(response.statusCode ?? 0, `${path}: ${(await readBody(response)).toString("utf8")}`);
+      throw new PeerRefused(response.statusCode ?? 0, `${path}: ${errorIn(await readBody(response))}`);
     }
     if (this.#credentials && signed) await this.#checkProof(this.#credentials, response, signed.nonce, term);
     return { response, term };
@@ -143,6 +143,17 @@ export class Peer {
     if (await credentials.proves(proof, nonce, term, this.#clock.now())) return;
     response.destroy();
     throw new PeerRefused(0, `${this.url} does not prove that it is a node of this cluster`);
+  }
+}
+
+/** The text of an error response, or the body as it is. */
+function errorIn(body: Buffer): string {
+  const text = body.toString("utf8");
+  try {
+    const { error } = JSON.parse(text) as { error?: unknown };
+    return typeof error === "string" ? error : text;
+  } catch {
+    return text;
   }
 }
 

@@ -7,6 +7,8 @@
  *   GET  /wait?db=          until a transaction is here
  *   GET  /export?name=      a database as a file
  *   POST /import?name=      a file as a database (on the primary)
+ *   GET  /backups           what this node's own backup can restore
+ *   POST /restore?name=     a database of that backup, as of a moment (on the primary)
  *   POST /promote           make this node primary, without losing anything
  *   POST /lock, /unlock     let applications of a replica write for a while; /halt, /tx, /unhalt: the primary's side of it
  *   POST /positions, /stream, /place, /ack, /handoff   between nodes
@@ -18,6 +20,7 @@ import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { messageOf } from "#core/assert.ts";
 import { isoTime } from "#core/clock.ts";
 import { ApiError, errorBody, fail } from "#core/errors.ts";
+import type { ObjectStore } from "#core/objects.ts";
 import { trackConnections } from "#http/connections.ts";
 import { createServer } from "#http/node-http.ts";
 import { HTTP_BOUNDS, refuseBytes, strictly } from "#http/strict-server.ts";
@@ -33,6 +36,7 @@ import { HALT_ROUTES, type HaltParts, LARGE_BODIES } from "./halt-routes.ts";
 import { importDatabase } from "./import.ts";
 import type { ReplicationNode } from "./node.ts";
 import { PeerRefused, readBody, TERM_HEADER } from "./peer.ts";
+import { ownBackups, restoreOwn } from "./restore-request.ts";
 import { roomOrEnd } from "./room-or-end.ts";
 import type { Hello } from "./streams.ts";
 import { waitFor } from "./wait.ts";
@@ -40,6 +44,8 @@ import { waitFor } from "./wait.ts";
 export interface ServerParts extends HaltParts {
   node: ReplicationNode;
   credentials?: Credentials;
+  /** Where the node backs up to. */
+  backup?: ObjectStore;
   /** Makes this node primary. Fails with `conflict` when it cannot be. */
   promote(how: { force: boolean }): Promise<void>;
   /** Hands the primary role to a node that has everything. */
@@ -70,6 +76,8 @@ const ROUTES: Record<string, Record<string, Route>> = {
   "/wait": { GET: { open: true, handle: async (call) => answer(call.response, await waitFor(call)) } },
   "/export": { GET: { open: false, handle: exportDatabase } },
   "/import": { POST: { open: false, streams_body: true, handle: importFile } },
+  "/backups": { GET: { open: false, handle: async (call) => answer(call.response, await ownBackups(call.backup)) } },
+  "/restore": { POST: { open: false, handle: restoreDatabase } },
   "/promote": { POST: { open: false, handle: promote } },
   "/handoff": { POST: { open: false, handle: handOff } },
   "/positions": { POST: { open: false, handle: positions } },
@@ -232,6 +240,10 @@ async function importFile(call: Call): Promise<void> {
   } finally {
     over();
   }
+}
+
+async function restoreDatabase({ node, backup, url, response }: Call): Promise<void> {
+  answer(response, await node.during(() => restoreOwn(node, backup, url.searchParams)));
 }
 
 async function promote({ response, promote: become, node, url }: Call): Promise<void> {

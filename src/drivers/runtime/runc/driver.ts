@@ -1,6 +1,7 @@
 import type { Duplex } from "node:stream";
 import type { Clock } from "#core/clock.ts";
 import type { EgressPolicy } from "#core/egress-policy.ts";
+import { fail } from "#core/errors.ts";
 import { type ListenSocket, unreachableReason } from "#core/listening.ts";
 import { KEPT_LOGS } from "#core/log-settings.ts";
 import { NO_IO_LIMITS } from "#core/machine-settings.ts";
@@ -244,7 +245,7 @@ class RuncDriver implements RuntimeDriver {
 
   #running({ id, boot }: Ref): MachineRecord & { pid: number } {
     const record = this.#containers.read(id);
-    if (record?.boot !== boot || !this.#containers.runs(record)) throw new Error(`machine ${id} does not run`);
+    if (record?.boot !== boot || !this.#containers.runs(record)) fail("wrong_state", `machine ${id} does not run`);
     return record;
   }
 }

@@ -3,13 +3,13 @@
  * parameters.
  */
 import { readFileSync } from "node:fs";
+import { NODE_FOLDER } from "#core/sqlite-node.ts";
 import type { NetworkHook } from "../../net/private-network.ts";
 import { canLimitSwap, isUnified } from "./cgroup.ts";
 import type { MachinePaths } from "./layout.ts";
 import { RUNC_LIMITS } from "./limits.ts";
 import { LXCFS_FILES } from "./lxcfs.ts";
 import { seccomp } from "./seccomp.ts";
-import { NODE_FOLDER } from "./sqlite/node-process.ts";
 import { BLOCK } from "./uid-blocks.ts";
 
 export interface Confinement {

@@ -331,7 +331,7 @@ class SimDriver implements RuntimeDriver {
 
   #running({ id, boot }: Ref): SimBoot {
     const found = this.#world.boots.get(id);
-    if (found?.boot !== boot || found.state !== "running") throw new Error(`machine ${id} does not run`);
+    if (found?.boot !== boot || found.state !== "running") fail("wrong_state", `machine ${id} does not run`);
     return found;
   }
 

@@ -13,6 +13,7 @@ import {
 import { basename, join } from "node:path";
 import type { Clock } from "#core/clock.ts";
 import type { IoLimits } from "#core/machine-settings.ts";
+import { NODE_FOLDER } from "#core/sqlite-node.ts";
 import { sizeOf } from "#machines/config/config.ts";
 import type { Launch } from "#machines/runtime/driver.ts";
 import type { HeldImage } from "#machines/runtime/image-source.ts";
@@ -36,7 +37,6 @@ import { ociConfig } from "../oci-config.ts";
 import { processesOf } from "../processes.ts";
 import { ipv4Of, knownIds, type MachineRecord, readRecord } from "../record.ts";
 import type { SqliteNodeFiles } from "../sqlite/node-files.ts";
-import { NODE_FOLDER } from "../sqlite/node-process.ts";
 import { noteDisks } from "../stats/disk-stats.ts";
 import type { Stopwatch } from "../timings.ts";
 import { BLOCK } from "../uid-blocks.ts";
