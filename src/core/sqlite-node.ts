@@ -11,8 +11,12 @@ const inFolder = (name: string): string => `${NODE_FOLDER}/${name}`;
 
 /** The node's program: through its own loader and with its own libraries, so it runs in machines of every image. */
 export const NODE_PROGRAM: readonly string[] = [
-  ...[inFolder("ld.so"), "--library-path", inFolder("lib")],
-  ...[inFolder("node"), "--v8-pool-size=1", inFolder("main.cjs")],
+  inFolder("ld.so"),
+  "--library-path",
+  inFolder("lib"),
+  inFolder("node"),
+  "--v8-pool-size=1",
+  inFolder("main.cjs"),
 ];
 
 /** Secrets of the app with the credentials of a backup: for the node alone. */
