@@ -116,7 +116,7 @@ function row(app: AppStatus, seen: Traffic | undefined) {
     key: app_name,
     cells: [
       span({ title: reason }, badge(state)),
-      a({ href: to("apps", app_name) }, app_name),
+      a({ class: "long", href: to("apps", app_name) }, app_name),
       url === undefined
         ? span({ class: "dim" }, "not public")
         : /^https?:/.test(url)
