@@ -15,8 +15,9 @@ export async function keepBuilds(
 ): Promise<string[]> {
   const { id: app_id } = (await ask(`GET /v1/apps/${app_name}`)).body as { id: string };
   const ids = Array.from({ length: count }, (_, at) => `b${at + 1}`);
+  const org = `(SELECT org_id FROM apps WHERE id = '${app_id}')`;
   const rows = ids.map(
-    (id, at) => `('${id}', '${app_id}', 'o', 'complete', 'n', 'Dockerfile', 0, 0, 0, 'i', 'me', ${at})`,
+    (id, at) => `('${id}', '${app_id}', ${org}, 'complete', 'n', 'Dockerfile', 0, 0, 0, 'i', 'me', ${at})`,
   );
   const sql = `INSERT INTO builds (${COLUMNS}) VALUES ${rows.join(", ")}`;
   if (postgres) {
