@@ -4,7 +4,7 @@ import type { MachineState } from "#machines/lifecycle/states.ts";
 import type { Shown } from "./schema.ts";
 import { type SpriteView, STATUSES, type Status, statusOf } from "./types.ts";
 
-export function shown(sprite: SpriteView, org: { slug: string }, app_name: string): Shown {
+export function shown(sprite: SpriteView, org: { slug: string }): Shown {
   const { image, cpus, memory_mb, storage_gb, region, environment } = sprite.settings;
   return {
     id: sprite.id,
@@ -20,7 +20,7 @@ export function shown(sprite: SpriteView, org: { slug: string }, app_name: strin
     image,
     environment,
     machine_id: sprite.machine_id,
-    app_name,
+    app_name: sprite.app_name,
     version: VERSION,
     created_at: isoTime(sprite.created_at),
     updated_at: isoTime(sprite.updated_at),

@@ -7,9 +7,9 @@ import type { MachineUpdate } from "#machines/lifecycle/writer.ts";
 import { SPRITE_LIMITS } from "./limits.ts";
 import { shown, statusCounts } from "./responses.ts";
 import * as schema from "./schema.ts";
-import type { Org, SpriteService } from "./service.ts";
+import type { SpriteService } from "./service.ts";
 import type { SpriteStore } from "./store.ts";
-import type { SpriteSettings, SpriteView } from "./types.ts";
+import type { SpriteSettings } from "./types.ts";
 import { watchSprites } from "./watch.ts";
 
 export interface SpriteRouteParts {
@@ -27,10 +27,6 @@ const ROW = { part: "sprites", style: "sprites" } as const;
 
 export function spriteRoutes(parts: SpriteRouteParts): Row[] {
   return [...listRoutes(parts), ...oneRoutes(parts), ...actionRoutes(parts)];
-}
-
-async function show({ store }: SpriteRouteParts, org: Org, sprite: SpriteView): Promise<schema.Shown> {
-  return shown(sprite, org, (await store.app(org.id))?.app_name ?? "");
 }
 
 function settingsOf({ config = {}, environment = {}, image }: schema.CreateBody, fallback: string): SpriteSettings {
@@ -77,7 +73,7 @@ function listRoutes(parts: SpriteRouteParts): Row[] {
         const made = await sprites.create(org, input, ids, signal).catch((thrown: unknown) => {
           throw body.image === undefined ? withImageHint(thrown, parts.image) : thrown;
         });
-        return await show(parts, org, made);
+        return shown(made, org);
       },
     }),
     route("GET /v1/sprites", {
@@ -91,16 +87,18 @@ function listRoutes(parts: SpriteRouteParts): Row[] {
         const org = orgOf(call);
         const limit = query.max_results ?? SPRITE_LIMITS.sprites_page;
         const after = nameOf(query.continuation_token);
-        const found = await store.list(org.id, { prefix: query.prefix ?? "", after, limit: limit + 1 });
+        const [found, states] = await Promise.all([
+          store.list(org.id, { prefix: query.prefix ?? "", after, limit: limit + 1 }),
+          store.states(org.id),
+        ]);
         const page = found.slice(0, limit);
         const has_more = found.length > limit;
-        const app_name = (await store.app(org.id))?.app_name ?? "";
         return {
-          sprites: page.map((sprite) => shown(sprite, org, app_name)),
+          sprites: page.map((sprite) => shown(sprite, org)),
           has_more,
           ...(has_more ? { next_continuation_token: tokenOf(page.at(-1)?.name ?? "") } : {}),
           name: org.slug,
-          ...statusCounts(await store.states(org.id)),
+          ...statusCounts(states),
         };
       },
       stream({ query, signal, ...call }) {
@@ -148,7 +146,7 @@ function oneRoutes(parts: SpriteRouteParts): Row[] {
       response: { status: 200, schema: schema.Shown },
       async handle({ params, ...call }) {
         const org = orgOf(call);
-        return await show(parts, org, await sprites.get(org.id, params.sprite_name));
+        return shown(await sprites.get(org.id, params.sprite_name), org);
       },
     }),
     route("PUT /v1/sprites/:sprite_name", {
@@ -167,7 +165,7 @@ function oneRoutes(parts: SpriteRouteParts): Row[] {
           ...(auth === undefined ? {} : { url_auth: auth }),
           ...(private_access === undefined ? {} : { private_access }),
         });
-        return await show(parts, org, updated);
+        return shown(updated, org);
       },
     }),
     route("DELETE /v1/sprites/:sprite_name", {

@@ -33,6 +33,7 @@ export interface Sprite {
 
 /** A sprite with what is known of its machine; null before the machine exists. */
 export interface SpriteView extends Sprite {
+  app_name: string;
   machine_state: MachineState | null;
   labels: readonly string[];
   started_at: number | null;

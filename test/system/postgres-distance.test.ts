@@ -65,6 +65,9 @@ const NOT_WALKED: Record<string, string> = {
   "/v1/images/show": "asks a registry",
   "/v1/oauth/:provider/authorize": "sends a browser to the provider",
   "/v1/oauth/:provider/callback": "a browser comes back from the provider",
+  "/v1/sprites/:sprite_name/check": "wakes the sprite, and runs a command in it",
+  "/v1/sprites/:sprite_name/exec/:session_id": "a WebSocket",
+  "/v1/sprites/:sprite_name/control": "a WebSocket",
   "/v1/gateway/list": "for machines, which have tokens of another kind",
   "/v1/gateway/:provider/:connection_id/*": "for machines, which have tokens of another kind",
   "/v2/*": "a protocol of its own",
@@ -139,6 +142,8 @@ suite("PostgreSQL with latency", { skip: postgresMissing() }, () => {
     const { ask, names } = platform;
     await ask(`POST /v1/apps/web/machines/${names["machine_id"]}/lease`, { body: { ttl: 3000 } });
     await ask("PUT /v1/apps/web/alerts/rules", { body: { content: "groups: []" } });
+    await ask("POST /v1/sprites", { body: { name: "kept", image: "web:1" } });
+    names["sprite_name"] = "kept";
     const receivers = "route: { receiver: none }\nreceivers: [{ name: none }]";
     await ask("PUT /v1/orgs/acme/alerts/receivers", { body: { content: receivers } });
     const empty = `/v1/apps/web/volumes/${names["empty_volume_id"]}/snapshots`;

@@ -18,9 +18,9 @@ const COLUMNS = [
   "created_at",
   "updated_at",
 ] as const;
-const VIEW = `SELECT ${COLUMNS.map((name) => `s.${name}`).join(", ")}, m.state AS machine_state, m.started_at,
+const VIEW = `SELECT ${COLUMNS.map((name) => `s.${name}`).join(", ")}, a.name AS app_name, m.state AS machine_state, m.started_at,
     m.updated_at AS machine_updated_at, l.value AS labels
-  FROM sprites s LEFT JOIN machines m ON m.id = s.machine_id
+  FROM sprites s JOIN apps a ON a.id = s.app_id LEFT JOIN machines m ON m.id = s.machine_id
   LEFT JOIN machine_metadata l ON l.machine_id = s.machine_id AND l.key = 'sprite_labels'`;
 
 type Row = Omit<SpriteView, "settings" | "first_labels" | "labels"> & {
