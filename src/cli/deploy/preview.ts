@@ -1,10 +1,12 @@
 /** Deploys a branch as a preview app: a separate small app whose machines suspend when idle. */
 import type { MachineConfig } from "#client/api.ts";
+import { ClientError } from "#client/client.ts";
 import type { Group } from "../app-file/groups.ts";
 import type { Option } from "../options.ts";
-import { type Context, type Input, textOption, UsageError } from "../verb.ts";
+import { type Context, type Input, type Result, textOption, UsageError } from "../verb.ts";
 import type { Definition } from "./definition.ts";
 import type { GitState } from "./git.ts";
+import { reported } from "./history.ts";
 
 export const PREVIEW: Option = [
   "--preview [branch]",
@@ -48,17 +50,29 @@ export async function openPreview(
   };
 }
 
-/** The app of a branch's preview for a dry run; a name that no app has when there is none. */
-export async function previewOf(
-  { client }: Context,
+/** What a deploy of the branch's preview would do. */
+export async function reportedPreview(
+  context: Context,
   parent: string,
   input: Input,
-  { git_branch }: GitState,
-): Promise<string> {
-  const branch = textOption(input, "preview") ?? git_branch;
+  { git, definition }: { git: GitState; definition: Definition },
+): Promise<Result> {
+  const known = await previewOf(context, parent, textOption(input, "preview") ?? git.git_branch);
+  const is_new = known === undefined;
+  try {
+    return await reported(context, known ?? `${parent}--new-preview`, definition, { is_new });
+  } catch (thrown) {
+    if (is_new || !(thrown instanceof ClientError) || thrown.http !== 403) throw thrown;
+    // A token of the app alone may deploy its previews, and not read their machines.
+    const lines = [`update the machines of preview ${known}, which this token may not read`];
+    return { data: { app_name: known, definition, lines }, text: lines.join("\n") };
+  }
+}
+
+async function previewOf({ client }: Context, parent: string, branch: string | undefined): Promise<string | undefined> {
   for await (const preview of client.list("GET /v1/apps/:app_name/previews", { params: { app_name: parent } }))
     if (preview.branch === branch) return preview.app_name;
-  return `${parent}--new-preview`;
+  return undefined;
 }
 
 /** Machines suspend when idle and have shared CPUs, and each group has one. */

@@ -29,6 +29,8 @@ export interface ScaleOptions {
   keep?: boolean;
   /** Machines that were created without a deploy are adopted by the first group. */
   adopt?: boolean;
+  /** The app will be made: nothing is asked about it, which a token of another app may not do. */
+  is_new?: boolean;
 }
 
 interface ReleaseOptions extends ScaleOptions {
@@ -58,16 +60,20 @@ export async function plan(
   context: Context,
   app_name: string,
   definition: Definition,
-  { counts = {}, keep = false, adopt = false }: ScaleOptions = {},
+  { counts = {}, keep = false, adopt = false, is_new = false }: ScaleOptions = {},
 ): Promise<Plan> {
-  const machines = await machinesOf({ context, app_name }).catch((thrown: unknown) => {
-    // A new app has none.
-    if (isNotFound(thrown)) return [];
-    throw thrown;
-  });
+  const machines = is_new ? [] : await machinesOrNone(context, app_name);
   const { strategy, max_unavailable = UNAVAILABLE } = definition;
   const leftovers = await leftoversOf(context, app_name, machines);
   return planOf(definition.groups, machines, { strategy, counts, max_unavailable, keep, adopt, leftovers });
+}
+
+/** A new app has none. */
+async function machinesOrNone(context: Context, app_name: string): ReturnType<typeof machinesOf> {
+  return await machinesOf({ context, app_name }).catch((thrown: unknown) => {
+    if (isNotFound(thrown)) return [];
+    throw thrown;
+  });
 }
 
 export interface Released {

@@ -16,7 +16,7 @@ import { pinned, referenceText } from "./image.ts";
 import { imageDeploy, imageWithoutFile } from "./image-only.ts";
 import { CREATED_KEY, RETIRED_KEY } from "./leftovers.ts";
 import { differences, planLines, type Running } from "./plan.ts";
-import { asPreview, isPreview, openPreview, PREVIEW, previewOf } from "./preview.ts";
+import { asPreview, isPreview, openPreview, PREVIEW, reportedPreview } from "./preview.ts";
 import { plan, release, strategyOf } from "./release.ts";
 import { scale } from "./scale.ts";
 import { keepSqlite } from "./sqlite.ts";
@@ -123,8 +123,7 @@ const deploy: Verb = {
     const git = await gitState(input, dirname(file.path));
     if (!isPreview(input)) return await deployed(context, input, { ...wanted, git });
     const small = { ...wanted, definition: asPreview(wanted.definition), git };
-    if (input.options["dryRun"] === true)
-      return await reported(context, await previewOf(context, app_name, input, git), small.definition);
+    if (input.options["dryRun"] === true) return await reportedPreview(context, app_name, input, small);
     const preview = await openPreview(context, app_name, input, git);
     try {
       return await deployed(preview.context, input, ofApp(small, preview.app_name));
@@ -166,7 +165,7 @@ async function previewImage(context: Context, input: Input, image: string): Prom
   const git = await gitState(input, process.cwd());
   const small = asPreview(definition);
   if (input.options["dryRun"] === true)
-    return await reported(context, await previewOf(context, app_name, input, git), small);
+    return await reportedPreview(context, app_name, input, { git, definition: small });
   const preview = await openPreview(context, app_name, input, git);
   try {
     const done = await release(preview.context, preview.app_name, small, {
