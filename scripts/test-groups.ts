@@ -22,13 +22,13 @@ const root = join(import.meta.dirname, "..");
 export const NIGHT = new Set(
   `box-runtime box-service box-tour builds builds-hosts builds-kill builds-tenancy cli cli-affordances cli-db cli-people compose-shop
   deploy-machines deploy-under-load deploy-your-own-app deployments down-installations examples-real floods fly-go
-  flyctl git-ci git-previews git-push git-webhooks guides
+  flyctl flyctl-build git-ci git-previews git-push git-webhooks guides
   hosts-autostop hosts-database-away hosts-faults hosts-images hosts-network hosts-room hosts-terminal hosts-together
-  http-judges launch-folders images-odd lease-clock metrics-crash metrics-damage metrics-differential metrics-postgres-machine
-  metrics-remote package postgres postgres-failover postgres-faults proxy-last-known proxy-replace registry-judges replication-busy
+  http-judges launch-folders images-odd lease-clock log-drains-judges log-drains-kill metrics-crash metrics-damage metrics-differential metrics-postgres-machine
+  metrics-remote openapi-clients package postgres postgres-failover postgres-faults proxy-last-known proxy-replace registry-judges replication-busy
   replication-crash-points replication-etcd replication-events replication-failover replication-foreign
   replication-large replication-ltx replication-machines replication-overwritten replication-power replication-proxy
-  replication-snapshot runc-abuse runc-kill runc-network runc-reboot runc-upgrade runs scale slow-bodies soak sqlite-attach store-backup
+  replication-snapshot runc-abuse runc-kill runc-network runc-reboot runc-upgrade runs scale slow-bodies soak sprites-hosts sqlite-attach sqlite-images store-backup
   store-damage store-faults store-powercut tutorial tutorials volumes-crash-points volumes-kill web-apps web-databases web-deploy
   web-hostile web-hostile-streams web-large web-layout web-load web-machines web-pages web-screens`.split(/\s+/),
 );

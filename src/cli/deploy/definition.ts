@@ -29,5 +29,6 @@ export async function newestDefinition({ client }: Context, app_name: string): P
   if (!newest) return undefined;
   const params = { app_name, version: String(newest.version) };
   const { definition } = await client.call("GET /v1/apps/:app_name/releases/:version", { params });
-  return definition as Definition;
+  // A release that another program recorded has a definition of its own kind.
+  return Array.isArray((definition as Partial<Definition> | null)?.groups) ? (definition as Definition) : undefined;
 }
