@@ -69,6 +69,7 @@ export function spriteStoreSuite(name: string, open: () => Promise<Opened>, skip
           { ...found },
           {
             ...aSprite("a1", { name: "a1" }),
+            app_name: "a1",
             machine_state: null,
             started_at: null,
             machine_updated_at: null,
