@@ -6,6 +6,7 @@ import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
@@ -77,6 +78,8 @@ async function criuAlone(rounds: number): Promise<Alone | undefined> {
     for (let i = 0; i < rounds; i++) {
       taken.plain.push(await restored(program, plain, dir));
       await using _ = new ImageServer({ snapshot: sealed_dir, images, key, sealed });
+      // A resume starts it first, and has to build the root and the network before CRIU begins.
+      await readFile(join(images, "inventory.img"));
       taken.sealed.push(await restored(program, images, dir));
     }
     return taken;
