@@ -20,6 +20,7 @@ import {
   UsageError,
   type Verb,
 } from "../verb.ts";
+import { sqliteBackups, sqliteRestore } from "./backups.ts";
 import { infoOf, type NodeLine, roleText } from "./nodes.ts";
 
 const APP: readonly [string, string] = ["<app>", "the app"];
@@ -108,7 +109,7 @@ const status: Verb = {
   },
 };
 
-export const VERBS: readonly Verb[] = [attach, detach, status];
+export const VERBS: readonly Verb[] = [attach, detach, status, sqliteBackups, sqliteRestore];
 
 function wanted(input: Input): Sqlite {
   const [dir, backup, ack] = ["dir", "backup", "ack"].map((name) => textOption(input, name));
