@@ -160,6 +160,12 @@ suite("image builds", { skip: buildahMissing() ?? realMachinesMissing() }, () =>
     assert.match(first.digest ?? "", /^sha256:[0-9a-f]{64}$/);
     assert.doesNotMatch(first.log, new RegExp(SECRET), "the value of a secret is masked in the log");
     assert.match(first.log, /secret: \*\*\*/);
+    const layersOf = async (image: string): Promise<string[]> =>
+      (await machines.ask(`GET /v1/images/show?org_slug=personal&image=${image}`)).body.layer_list.map(
+        (layer: { diff_id: string }) => layer.diff_id,
+      );
+    const of_base = await layersOf("busybox-base:1");
+    assert.deepEqual((await layersOf("builds/web:latest")).slice(0, of_base.length), of_base, "no second copy of them");
     const id = await machines.run(t, { image: `builds/web:latest@${first.digest}` });
     assert.equal(
       await machines.sh(id, "cat /greeting /message; echo $KIND"),

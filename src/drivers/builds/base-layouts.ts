@@ -9,6 +9,7 @@ import {
   linkSync,
   mkdirSync,
   readdirSync,
+  readFileSync,
   renameSync,
   rmSync,
   statSync,
@@ -18,7 +19,9 @@ import {
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import type { Clock } from "#core/clock.ts";
-import type { HeldImage, ImageHealthcheck } from "#machines/runtime/image-source.ts";
+import type { HeldImage, ImageHealthcheck, ImagePart } from "#machines/runtime/image-source.ts";
+import { parseDocument, readIndex, readManifest } from "../images/documents.ts";
+import { IMAGE_LIMITS } from "../images/limits.ts";
 import { detach, MS, mount } from "../linux/calls.ts";
 import { program } from "../linux/program.ts";
 
@@ -39,8 +42,8 @@ export class BaseLayouts {
     this.#clock = clock;
   }
 
-  /** Puts the image's layout into the folder `target`, made when it is not here yet. */
-  async put(image: HeldImage, target: string): Promise<void> {
+  /** Puts the image's layout into the folder `target`, made when it is not here yet. Returns its layer. */
+  async put(image: HeldImage, target: string): Promise<ImagePart> {
     const layout = join(this.#dir, `${VERSION}-${image.ref.digest.replace(":", "-")}`);
     // Another build may have removed it while this one waited. From here to the links nothing is waited for.
     while (!existsSync(layout)) await this.#makeOnce(image, layout);
@@ -48,6 +51,7 @@ export class BaseLayouts {
     utimesSync(layout, now, now);
     linkTree(layout, target);
     this.#forgetOldest();
+    return layerIn(target);
   }
 
   /** Builds at the same time, of any organization, wait for the one that makes it; when that fails, the next one tries. */
@@ -152,6 +156,15 @@ async function packTree(layers: readonly string[], dir: string): Promise<{ diges
   const hash = createHash("sha256");
   await pipeline(createReadStream(file), hash);
   return { digest: `sha256:${hash.digest("hex")}`, size: statSync(file).size };
+}
+
+function layerIn(layout: string): ImagePart {
+  const blob = (digest = ""): string => join(layout, "blobs", digest.replace(":", "/"));
+  const read = (file: string) => parseDocument(readFileSync(file), file);
+  const [manifest] = readIndex(read(join(layout, "index.json")), layout);
+  const [layer] = readManifest(read(blob(manifest?.digest)), IMAGE_LIMITS).layers;
+  const { digest = "", size = 0, media_type = "" } = layer ?? {};
+  return { diff_id: digest, digest, size, media_type, file: blob(digest) };
 }
 
 /** Hard-links the same files: no build may write to them. */

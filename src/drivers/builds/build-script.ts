@@ -4,8 +4,11 @@ import type { BuildRequest } from "#builds/builder.ts";
 /** Mount points of the host's files and of the build's own disk in the container. */
 export const INPUT = "/.svc";
 export const DISK = "/var/lib/containers";
-/** The image, from the root of that disk. */
-export const OUTPUT = "/out/image.tar";
+/** The image, from the root of that disk: an OCI layout, and the config with all that Docker's format has. */
+export const LAYOUT = "/out/image";
+export const CONFIG = "/out/config.json";
+/** The file in INPUT with the layers that the layout need not have, one in each line, in hex digits. */
+export const KNOWN_LAYERS = "known-layers";
 
 export interface BaseImage {
   /** As the Dockerfile has it. */
@@ -74,8 +77,13 @@ export function buildScript(request: BuildRequest, bases: readonly BaseImage[], 
     ]),
     `buildah bud ${options.join(" ")} ${INPUT}/context`,
     "rm -rf /dev/shm/secrets",
-    // Docker's archive keeps HEALTHCHECK, and is written as it is: for OCI's, buildah compresses every layer in spite of -D.
-    `buildah push -q -D ${quoted(tag)} docker-archive:${DISK}${OUTPUT}`,
+    `buildah inspect --type image --format '{{.Config}}' ${quoted(tag)} > ${DISK}${CONFIG}`,
+    // Buildah writes no layer whose file it finds, and looks at nothing but the name.
+    `blobs=${DISK}${LAYOUT}/blobs/sha256`,
+    'mkdir -p "$blobs"',
+    `while read -r layer; do : > "$blobs/$layer"; done < ${INPUT}/${KNOWN_LAYERS}`,
+    // It compresses all others, in spite of -D.
+    `buildah push -q --format oci --compression-format zstd --compression-level 1 ${quoted(tag)} oci:${DISK}${LAYOUT}:image`,
     "",
   ].join("\n");
 }

@@ -1,20 +1,9 @@
 /**
  * Builds images in containers of the machine driver: with user ids, cgroup limits, a disk and a network of their own,
- * as machines have. Inside, buildah runs the steps; the image comes out as an archive on the app's build disk.
+ * as machines have. Inside, buildah runs the steps; the image comes out as a layout on the app's build disk.
  */
 import { randomUUID } from "node:crypto";
-import {
-  closeSync,
-  constants,
-  createReadStream,
-  fstatSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Builder, BuildFailed, type BuildRequest, type BuiltImage } from "#builds/builder.ts";
 import { baseImages, readDockerfile } from "#builds/dockerfile.ts";
@@ -23,15 +12,22 @@ import type { BuildLimits } from "#builds/limits.ts";
 import type { Clock } from "#core/clock.ts";
 import { ApiError, fail } from "#core/errors.ts";
 import type { Exit, Launch, RuntimeDriver } from "#machines/runtime/driver.ts";
-import { type ImageCatalog, type ImageDetails, type ImageSource, PLATFORM } from "#machines/runtime/image-source.ts";
+import {
+  type ImageCatalog,
+  type ImageDetails,
+  type ImagePart,
+  type ImageSource,
+  PLATFORM,
+} from "#machines/runtime/image-source.ts";
 import type { LocalApi } from "#machines/runtime/local-api.ts";
 import type { ImageRef } from "#machines/types.ts";
 import type { VolumeMounts } from "#volumes/mounts.ts";
-import { openInRoot } from "../linux/calls.ts";
+import { hexOf } from "../images/blobs.ts";
 import { BaseLayouts } from "./base-layouts.ts";
 import { BuildCaches } from "./build-caches.ts";
-import { type BaseImage, buildScript, DISK, OUTPUT, secretVariable } from "./build-script.ts";
+import { type BaseImage, buildScript, DISK, KNOWN_LAYERS, secretVariable } from "./build-script.ts";
 import { buildahMissing, builderFingerprint, builderTar } from "./builder-root.ts";
+import { type KnownLayers, readBuilt } from "./built-image.ts";
 
 interface Parts {
   /** `builds` in the data dir. */
@@ -41,6 +37,11 @@ interface Parts {
   clock: Clock;
   /** Builds in the network can resolve DNS names while `work` runs. */
   withNames<T>(private_ip: string, work: () => Promise<T>): Promise<T>;
+}
+
+/** A base image in the build's input, where it has one layer. */
+interface Brought extends BaseImage {
+  layer: ImagePart;
 }
 
 const BUILDER = "hangar/builder:latest";
@@ -109,6 +110,8 @@ export class ContainerBuilder implements Builder {
     this.#running.set(id, input);
     try {
       const bases = await this.#bring(request, input, onOutput, signal);
+      const known = await this.#knownLayers(request, bases);
+      writeFileSync(join(input, KNOWN_LAYERS), [...known.keys()].map((diff_id) => `${hexOf(diff_id)}\n`).join(""));
       this.#writeDockerfile(request, bases, input);
       renameSync(context, join(input, "context"));
       writeFileSync(join(input, "ignore"), "", { mode: 0o444 });
@@ -120,7 +123,7 @@ export class ContainerBuilder implements Builder {
         this.#run(driver, this.#launch(request, image_ref), onOutput, signal),
       );
       if (exit.exit_code !== 0 || exit.oom_killed) throw new BuildFailed(failureOf(exit, this.#parts.limits));
-      return await this.#take(request, signal);
+      return await this.#take(request, known, signal);
     } finally {
       await driver.destroy(id, new AbortController().signal);
       await this.#caches.release(request);
@@ -153,12 +156,12 @@ export class ContainerBuilder implements Builder {
     const { context, dockerfile, args } = request;
     const { limits } = this.#parts;
     const names = baseImages(readDockerfile(join(context, dockerfile), limits), args, limits);
-    const bases: BaseImage[] = [];
+    const bases: Brought[] = [];
     for (const name of names) {
       const target = join(input, "bases", String(bases.length));
       if (!(await this.#stored(name, request.org_id))) onOutput(`Pulling base image ${name}\n`);
       try {
-        bases.push({ name, ...(await this.#bringOne(request, name, target, signal)) });
+        bases.push(await this.#bringOne(request, name, target, signal));
       } catch (thrown) {
         if (thrown instanceof ApiError) throw new BuildFailed(`base image ${name}: ${thrown.message}`);
         throw thrown;
@@ -168,16 +171,26 @@ export class ContainerBuilder implements Builder {
   }
 
   /** The image, once its layout is in the folder `target`. */
-  async #bringOne({ id, org_id }: BuildRequest, name: string, target: string, signal: AbortSignal) {
+  async #bringOne({ id, org_id }: BuildRequest, name: string, target: string, signal: AbortSignal): Promise<Brought> {
     const { images } = this.#parts;
     const holder = `${id}-base`;
     try {
       const held = await images.hold({ id: holder, org_id }, await images.resolve(name, org_id, signal), signal);
-      await this.#bases.put(held, target);
-      return { digest: held.ref.digest, env: held.config.env };
+      const layer = await this.#bases.put(held, target);
+      return { name, digest: held.ref.digest, env: held.config.env, layer };
     } finally {
       await images.release(holder);
     }
+  }
+
+  /** Of the base images, and of the app's last build. */
+  async #knownLayers({ image, org_id }: BuildRequest, bases: readonly Brought[]): Promise<KnownLayers> {
+    const { images } = this.#parts;
+    const before = await this.#stored(image, org_id);
+    const last = (before && (await images.parts(before.digest, org_id))) ?? [];
+    const known = new Map(last.map((part) => [part.diff_id, [part]]));
+    for (const { layer, digest } of bases) known.set(layer.diff_id, (await images.parts(digest, org_id)) ?? [layer]);
+    return known;
   }
 
   async #stored(name: string, org_id: string): Promise<ImageDetails | undefined> {
@@ -264,34 +277,23 @@ export class ContainerBuilder implements Builder {
     }
   }
 
-  /** Imports what the build left on its disk. Nothing of the build runs, and paths in it cannot lead out of it. */
-  async #take(request: BuildRequest, signal: AbortSignal): Promise<BuiltImage> {
+  /** Imports what the build left on its disk. Nothing of the build runs. */
+  async #take(request: BuildRequest, known: KnownLayers, signal: AbortSignal): Promise<BuiltImage> {
     const { org_id, image } = request;
     const { dir } = await this.#caches.mount(request);
-    const root = openSync(dir, constants.O_RDONLY | constants.O_DIRECTORY);
     try {
-      const fd = openOutput(root);
-      const archive = createReadStream("", { fd, highWaterMark: 1024 * 1024 });
-      const { digest } = await this.#parts.images.import(image, archive, org_id, signal);
-      return { digest };
+      const parts = readBuilt(dir, known);
+      try {
+        const { digest } = await this.#parts.images.assemble(image, parts, org_id, signal);
+        return { digest };
+      } finally {
+        parts.close();
+      }
     } finally {
-      closeSync(root);
       // The name itself: a link of this name would be removed, not followed.
       rmSync(join(dir, "out"), { recursive: true, force: true });
     }
   }
-}
-
-/** Steps of the build may have put anything in its place. */
-function openOutput(root: number): number {
-  try {
-    const fd = openInRoot(root, OUTPUT, constants.O_RDONLY | constants.O_NONBLOCK);
-    if (fstatSync(fd).isFile()) return fd;
-    closeSync(fd);
-  } catch {
-    // It is not there, or a link.
-  }
-  throw new BuildFailed("the build left no image");
 }
 
 function failureOf({ exit_code, oom_killed, oom }: Exit, { memory_mb }: BuildLimits): string {

@@ -4,6 +4,7 @@
  */
 import { type FileHandle, open } from "node:fs/promises";
 import { posix } from "node:path";
+import type { ImagePart, ImageParts } from "#machines/runtime/image-source.ts";
 import { digestOf } from "./blobs.ts";
 import {
   ARCHITECTURE,
@@ -42,7 +43,7 @@ const OF_AN_ARCHIVE =
 export async function readArchive(tar: PlainTar, reference: Reference, limits: ImageLimits): Promise<Packed> {
   const handle = await open(tar.file, "r");
   try {
-    const archive = new Archive(handle, await contents(handle, tar.bytes, limits), limits);
+    const archive = new Archive(tar.file, handle, await contents(handle, tar.bytes, limits), limits);
     if (archive.has("oci-layout") && archive.has("index.json")) return await ociImage(archive, reference, limits);
     if (archive.has("manifest.json")) return await dockerImage(archive, reference, limits);
     return rootfsImage(tar);
@@ -55,11 +56,13 @@ export async function readArchive(tar: PlainTar, reference: Reference, limits: I
 }
 
 class Archive {
+  readonly file: string;
   readonly #handle: FileHandle;
   readonly #files: ReadonlyMap<string, Placed>;
   readonly #limits: ImageLimits;
 
-  constructor(handle: FileHandle, files: ReadonlyMap<string, Placed>, limits: ImageLimits) {
+  constructor(file: string, handle: FileHandle, files: ReadonlyMap<string, Placed>, limits: ImageLimits) {
+    this.file = file;
     this.#handle = handle;
     this.#files = files;
     this.#limits = limits;
@@ -159,7 +162,7 @@ async function ociImage(archive: Archive, reference: Reference, limits: ImageLim
   const layers = manifest.layers.map(({ digest, size }, i) => {
     const { start, length } = archive.place(blobPath(digest));
     checkSize("layer", digest, size, length);
-    return { start, length, digest, diff_id: diff_ids[i] ?? "", claimed: true };
+    return { file: archive.file, start, length, digest, diff_id: diff_ids[i] ?? "", claimed: true };
   });
   return { documents: [...documents, config], layers };
 }
@@ -196,9 +199,9 @@ async function dockerImage(archive: Archive, reference: Reference, limits: Image
   const { diff_ids } = readConfig(parseDocument(config, "the config"), paths.length);
   const layers = paths.map((path, i) => {
     const { start, length } = archive.place(posix.normalize(path));
-    return { start, length, diff_id: diff_ids[i] ?? "", claimed: true };
+    return { file: archive.file, start, length, diff_id: diff_ids[i] ?? "", claimed: true };
   });
-  const manifest = manifestOf(config, layers);
+  const manifest = plainManifest(config, layers);
   readManifest(parseDocument(manifest, "the manifest"), limits);
   return { documents: [manifest, config], layers };
 }
@@ -219,10 +222,27 @@ function parseList(bytes: Buffer): unknown[] {
 const isCalled = (tag: string, { name, given }: Reference): boolean => tag === given || name.endsWith(`/${tag}`);
 
 /** A root file system becomes an image of one layer without a command; the machine's config names one. */
-function rootfsImage({ sha256, bytes }: PlainTar): Packed {
-  const layers = [{ diff_id: sha256, start: 0, length: bytes }];
-  const config = configDocument([sha256], {});
-  return { documents: [manifestOf(config, layers), config], layers };
+function rootfsImage(tar: PlainTar): Packed {
+  return layerImage(tar, {});
+}
+
+/** An image of one layer. */
+export function layerImage({ file, sha256, bytes }: PlainTar, own: Record<string, unknown>): Packed {
+  const layers = [{ file, diff_id: sha256, start: 0, length: bytes }];
+  const config = configDocument([sha256], own);
+  return { documents: [plainManifest(config, layers), config], layers };
+}
+
+export function assembled({ config, layers }: ImageParts, limits: ImageLimits): Packed {
+  const manifest = manifestOf(config, layers);
+  readManifest(parseDocument(manifest, "the manifest"), limits);
+  return {
+    documents: [manifest, config],
+    layers: layers.map(({ diff_id, digest, size, file, claimed }) => {
+      const packed = { diff_id, digest, start: 0, length: size };
+      return { ...packed, ...(file === undefined ? {} : { file }), ...(claimed ? { claimed } : {}) };
+    }),
+  };
 }
 
 /** A minimal image config. It is deterministic, so the same image has one digest. */
@@ -232,13 +252,20 @@ export function configDocument(diff_ids: readonly string[], config: Record<strin
   );
 }
 
-export function manifestOf(config: Buffer, layers: readonly { diff_id: string; length: number }[]): Buffer {
+/** Of layers that are not compressed. */
+const plainManifest = (config: Buffer, layers: readonly { diff_id: string; length: number }[]): Buffer =>
+  manifestOf(
+    config,
+    layers.map(({ diff_id, length }) => ({ media_type: MEDIA.layer, digest: diff_id, size: length })),
+  );
+
+function manifestOf(config: Buffer, layers: readonly Pick<ImagePart, "media_type" | "digest" | "size">[]): Buffer {
   return Buffer.from(
     JSON.stringify({
       schemaVersion: 2,
       mediaType: MEDIA.manifest,
       config: { mediaType: MEDIA.config, digest: digestOf(config), size: config.length },
-      layers: layers.map(({ diff_id, length }) => ({ mediaType: MEDIA.layer, digest: diff_id, size: length })),
+      layers: layers.map(({ media_type, digest, size }) => ({ mediaType: media_type, digest, size })),
     }),
   );
 }

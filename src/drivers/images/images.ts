@@ -12,6 +12,8 @@ import {
   type ImageDetails,
   type ImageFiles,
   type ImageLayer,
+  type ImagePart,
+  type ImageParts,
   type ImageSource,
   type ImageSummary,
   PLATFORM,
@@ -25,7 +27,7 @@ import { Collector } from "./collect.ts";
 import { temporary } from "./files.ts";
 import { HELLO } from "./hello.ts";
 import { Imported, ownersFor, type Sharing } from "./imported.ts";
-import { hinted, refuseInUse, refuseReleased } from "./in-use.ts";
+import { hinted } from "./in-use.ts";
 import { Intake, notHere, refuseUnprivileged } from "./intake.ts";
 import type { ImageLimits } from "./limits.ts";
 import type { NameRecord } from "./names.ts";
@@ -37,8 +39,9 @@ import { Puller } from "./registry/pull.ts";
 import { Reach } from "./registry/reach.ts";
 import { unreachable } from "./registry/retry.ts";
 import { layerStoreCalls, layerStoreStreams } from "./remote-layer-store.ts";
+import { removeName } from "./removal.ts";
 import { describe, summarize } from "./responses.ts";
-import { type Image, imageRef, isUntagged, layersOf, Store, untagged } from "./store.ts";
+import { type Image, imageRef, layersOf, Store } from "./store.ts";
 
 type ImageSettings = Pick<Settings, "registry_config" | "registry_allow_private"> &
   Partial<Pick<Settings, "image_quota_gb">>;
@@ -216,6 +219,23 @@ export class Images implements ImageSource, ImageCatalog, ImageFiles {
     return await summarize(this.#store, await this.#intake.import(name, upload, owner, signal), owner);
   }
 
+  async assemble(name: string, image: ImageParts, owner: string, signal: AbortSignal): Promise<ImageSummary> {
+    return await summarize(this.#store, await this.#intake.assemble(name, image, owner, signal), owner);
+  }
+
+  async parts(digest: string, owner: string): Promise<ImagePart[] | undefined> {
+    const image = await this.#known(digest, owner);
+    if (!image) return undefined;
+    const { diff_ids } = image.document;
+    if (this.#imported && !(await this.#imported.layer_store.has(diff_ids))) return undefined;
+    return image.manifest.layers.map(({ digest: packed, size, media_type }, i) => ({
+      diff_id: diff_ids[i] ?? "",
+      digest: packed,
+      size,
+      media_type,
+    }));
+  }
+
   async *pull(image: string, owner: string, signal: AbortSignal): AsyncIterable<PullProgress> {
     const reference = this.#read(image, "body.image");
     refuseUnprivileged();
@@ -239,31 +259,8 @@ export class Images implements ImageSource, ImageCatalog, ImageFiles {
   }
 
   async remove(image: string, owner: string): Promise<void> {
-    const reference = this.#read(image, "query.image");
-    const { names, holds } = this.#store;
-    const imported = await this.#imported?.find({ ...reference, digest: undefined }, owner);
-    const record = names.get(owner, reference.name);
-    if (imported) {
-      refuseInUse(imported, (await this.#imported?.users(imported)) ?? []);
-      const keep = !(await this.#imported?.isNamedTwice(imported.digest)) && (await this.#keeps(imported));
-      await this.#imported?.remove(imported, { keep });
-    } else if (record) {
-      const others = names.list().some((other) => other !== record && other.digest === record.digest);
-      refuseInUse(record, others ? [] : holds.of(record.digest, owner));
-      if (!others && (await this.#keeps(record))) await names.put({ ...record, name: untagged(record, record.digest) });
-      await names.remove(record);
-    } else return notHere(reference);
+    await removeName(this.#store, this.#imported, this.#read(image, "query.image"), owner);
     await this.#collector.collect({ dry_run: false, all: false });
-  }
-
-  /** Whether a release uses the image, so that only its tag is removed. Refuses when it has no tag. */
-  async #keeps({ owner, ...record }: Pick<NameRecord, "name" | "digest" | "owner">): Promise<boolean> {
-    // An organization's image serves its own apps only.
-    const mayNeed = (org_id: string): boolean => owner === PLATFORM || org_id === owner;
-    const all = await this.#store.releases();
-    const needed = all.filter(({ digest, org_id }) => digest === record.digest && mayNeed(org_id));
-    if (needed.length > 0 && isUntagged(record)) refuseReleased(record, needed);
-    return needed.length > 0;
   }
 
   async collect(request: { dry_run: boolean; all: boolean }): Promise<Collected> {

@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, type TestContext, test } from "node:test";
 import { systemClock } from "#core/clock.ts";
@@ -12,12 +12,15 @@ import { ApiError } from "#core/errors.ts";
 import { silentLog } from "#core/log.ts";
 import { Sealer } from "#core/sealer.ts";
 import { Channel, listenForPeers } from "#hosts/channel.ts";
-import { PLATFORM } from "#machines/runtime/image-source.ts";
+import { type ImagePart, type ImageParts, PLATFORM } from "#machines/runtime/image-source.ts";
 import { migrate } from "#stores/migrate.ts";
 import { LocalObjects } from "#stores/objects/local.ts";
 import { sqlImportedImages } from "#stores/sql/imported-images.ts";
 import { inlineSqlite } from "#stores/sqlite/inline.ts";
 import { until } from "../../../test/support.ts";
+import { configDocument } from "./archive.ts";
+import { digestOf } from "./blobs.ts";
+import { MEDIA } from "./documents.ts";
 import { dir, file, makeImage, NEVER, NOT_ROOT, ociArchive, pieces, tar, tempStore } from "./fixtures.ts";
 import { type Images, openImages } from "./images.ts";
 import type { ImageLimits } from "./limits.ts";
@@ -77,6 +80,23 @@ const objects = (folder: string): string[] =>
     ? readdirSync(folder, { recursive: true, withFileTypes: true }).flatMap((one) => (one.isFile() ? one.name : []))
     : [];
 
+const NOWHERE = `sha256:${"0".repeat(64)}`;
+
+/** An image of layers that are here, and one more in a file. */
+function partsOn(here: readonly ImagePart[], own: string, layer: Buffer): ImageParts {
+  writeFileSync(own, layer);
+  const diff_id = digestOf(layer);
+  const last = { diff_id, digest: diff_id, size: layer.length, media_type: MEDIA.layer, file: own, claimed: true };
+  const layers = [...here, last];
+  return {
+    layers,
+    config: configDocument(
+      layers.map((part) => part.diff_id),
+      {},
+    ),
+  };
+}
+
 const refusal = async (work: Promise<unknown>): Promise<ApiError> => {
   const thrown = await work.then(
     () => assert.fail("it worked"),
@@ -124,6 +144,46 @@ for (const shared of [true, false]) {
       await one.images.collect({ dry_run: false, all: true });
       assert.deepEqual(await two.images.list(PLATFORM), []);
       assert.deepEqual([objects(one.packed), objects(two.packed)], [[], []]);
+    });
+
+    test("an image of another's layers and its own boots in every process, also when the other is removed", async (t) => {
+      const start = await platform(t, { shared });
+      const [builder, host] = [await start("n1"), await start("n2")];
+      const { digest: base } = await builder.images.import("base:1", pieces(IMAGE), "o1", NEVER);
+      const here = (await builder.images.parts(base, "o1")) ?? assert.fail();
+      const parts = partsOn(here, join(tempStore(t), "own"), tar(file("own")));
+      assert.equal(await builder.images.parts(base, "o2"), undefined);
+      // Whoever names a layer that another organization brought gets nothing.
+      assert.equal((await refusal(builder.images.assemble("web:1", parts, "o2", NEVER))).code, "image_not_found");
+      assert.deepEqual(await builder.images.list("o2"), []);
+
+      const { digest } = await builder.images.assemble("web:1", parts, "o1", NEVER);
+      assert.equal((await builder.images.assemble("web:1", parts, "o1", NEVER)).digest, digest);
+      await builder.images.remove("base:1", "o1");
+      await builder.images.collect({ dry_run: false, all: true });
+      const held = await host.images.hold(
+        { id: "m1", org_id: "o1" },
+        await host.images.resolve("web:1", "o1", NEVER),
+        NEVER,
+      );
+      assert.equal(readFileSync(join(held.layers[0] ?? "", "etc/hostname"), "utf8"), "box");
+      assert.equal(readFileSync(join(held.layers[2] ?? "", "own"), "utf8"), "x");
+    });
+
+    test("an image of parts that are not what they are said to be is refused, and leaves nothing", async (t) => {
+      const builder = await (await platform(t, { shared }))("n1");
+      const own = join(tempStore(t), "own");
+      const parts = partsOn([], own, tar(file("own")));
+      writeFileSync(own, tar(file("other")));
+      assert.equal((await refusal(builder.images.assemble("web:1", parts, "o1", NEVER))).code, "image_refused");
+      const gone = partsOn(
+        [{ diff_id: NOWHERE, digest: NOWHERE, size: 1, media_type: MEDIA.layer }],
+        own,
+        tar(file("own")),
+      );
+      assert.equal((await refusal(builder.images.assemble("web:1", gone, "o1", NEVER))).code, "image_not_found");
+      assert.deepEqual(await builder.images.list("o1"), []);
+      assert.deepEqual([objects(builder.packed), readdirSync(builder.ingest)], [[], []]);
     });
 
     test("an image that does not fit on the disk leaves nothing there", async (t) => {

@@ -76,18 +76,28 @@ export class Imported {
     return { file, start: 0, length: size, done, failed: done };
   }
 
+  /** A layer of any image that the owner may use; undefined when none has it. */
+  async layerFor(owner: string, diff_id: string, signal: AbortSignal): Promise<LayerSource | undefined> {
+    for (const one of ownersFor(owner))
+      for (const found of await this.#sharing.names.list(one)) {
+        const image = await this.load(found);
+        if (layersOf(image).some((layer) => layer.diff_id === diff_id)) return await this.layer(found, diff_id, signal);
+      }
+    return undefined;
+  }
+
   /** Makes an imported image available to its owner on all hosts. */
   async publish(
     reference: Reference,
-    image: { file: string; packed: Packed; digest: string; owner: string },
+    image: { packed: Packed; digest: string; owner: string },
     signal: AbortSignal,
   ): Promise<NameRecord> {
     const { names, node_id } = this.#sharing;
-    const { file, packed, digest, owner } = image;
+    const { packed, digest, owner } = image;
     const { name } = reference;
     const before = await names.find(owner, name);
     if (!before) refuseTooMany((await names.list(owner)).length, this.#store.limits);
-    await this.layer_store.put(file, packed, signal);
+    await this.layer_store.put(packed, signal);
     const now = this.#store.clock.now();
     // The previous image stays usable by its digest while something needs it.
     if (before && before.digest !== digest)
@@ -96,7 +106,10 @@ export class Imported {
     const put = { owner, name, digest, node_id, created_at };
     await names.put(put);
     // Stored again, because a concurrent removal of an image with the same layers did not know of this one.
-    await this.layer_store.put(file, packed, signal);
+    await this.layer_store.put(packed, signal).catch(async (thrown: unknown) => {
+      await names.remove(owner, name);
+      throw thrown;
+    });
     return recordOf(put);
   }
 

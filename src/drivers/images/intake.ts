@@ -1,12 +1,13 @@
 /** Stores images that no registry has: imported ones, and the built-in one. */
 import { rm } from "node:fs/promises";
 import { fail } from "#core/errors.ts";
-import { PLATFORM } from "#machines/runtime/image-source.ts";
-import { configDocument, manifestOf, type PlainTar, readArchive } from "./archive.ts";
+import { type ImageParts, PLATFORM } from "#machines/runtime/image-source.ts";
+import { assembled, layerImage, type PlainTar, readArchive } from "./archive.ts";
 import type { Collector } from "./collect.ts";
 import { HELLO, HELLO_CONFIG, helloFingerprint, helloLayer } from "./hello.ts";
 import type { Imported } from "./imported.ts";
-import type { Packed } from "./layer-store.ts";
+import { type Packed, refuseRemoved } from "./layer-store.ts";
+import type { LayerSource } from "./layers.ts";
 import { Once } from "./mutex.ts";
 import type { NameRecord } from "./names.ts";
 import { facts, inWords, type Reference, readReference } from "./reference.ts";
@@ -33,13 +34,39 @@ export class Intake {
   ): Promise<NameRecord> {
     const reference = readReference(name, "query.name");
     refuseUnnameable(reference);
-    const work = this.#receive(upload, owner, signal, async (tar) => {
-      const image = await readArchive(tar, reference, this.#store.limits);
-      const digest = await this.#take(tar.file, image, owner, signal);
-      const published = { file: tar.file, packed: image, digest, owner };
-      if (this.#imported) return await this.#imported.publish(reference, published, signal);
-      return await this.name(reference, digest, owner, "imported");
+    return await this.#orCollected(
+      this.#receive(upload, owner, signal, async (tar) =>
+        this.#publish(reference, await readArchive(tar, reference, this.#store.limits), owner, signal),
+      ),
+    );
+  }
+
+  /** Imports an image whose layers are in files, or here. */
+  async assemble(name: string, parts: ImageParts, owner: string, signal: AbortSignal): Promise<NameRecord> {
+    const reference = readReference(name, "query.name");
+    refuseUnnameable(reference);
+    refuseUnprivileged();
+    const { quota, limits } = this.#store;
+    const work = this.#collector.working(async () => {
+      const { grow, release } = await quota.upload(owner);
+      try {
+        for (const { file, size } of parts.layers) grow(file === undefined ? 0 : size);
+        return await this.#publish(reference, assembled(parts, limits), owner, signal);
+      } finally {
+        release();
+      }
     });
+    return await this.#orCollected(work);
+  }
+
+  /** Takes the image, and gives it its name. */
+  async #publish(reference: Reference, packed: Packed, owner: string, signal: AbortSignal): Promise<NameRecord> {
+    const digest = await this.#take(packed, owner, signal);
+    if (this.#imported) return await this.#imported.publish(reference, { packed, digest, owner }, signal);
+    return await this.name(reference, digest, owner, "imported");
+  }
+
+  async #orCollected(work: Promise<NameRecord>): Promise<NameRecord> {
     try {
       return await work;
     } catch (thrown) {
@@ -92,11 +119,8 @@ export class Intake {
   }
 
   async #makeHello(made_from: string, signal: AbortSignal): Promise<NameRecord> {
-    return await this.#receive(helloLayer(), PLATFORM, signal, async ({ file, sha256, bytes }) => {
-      const layers = [{ diff_id: sha256, start: 0, length: bytes }];
-      const config = configDocument([sha256], HELLO_CONFIG);
-      const packed = { documents: [manifestOf(config, layers), config], layers };
-      const digest = await this.#take(file, packed, PLATFORM, signal);
+    return await this.#receive(helloLayer(), PLATFORM, signal, async (tar) => {
+      const digest = await this.#take(layerImage(tar, HELLO_CONFIG), PLATFORM, signal);
       return await this.name(readReference(HELLO), digest, PLATFORM, "built-in", made_from);
     });
   }
@@ -125,11 +149,14 @@ export class Intake {
     });
   }
 
-  /** Stores an image from a file and returns its digest. */
-  async #take(file: string, { documents, layers }: Packed, owner: string, signal: AbortSignal): Promise<string> {
+  /** Stores an image and returns its digest. */
+  async #take({ documents, layers }: Packed, owner: string, signal: AbortSignal): Promise<string> {
     const { blobs } = this.#store;
-    for (const { diff_id, claimed: verify = false, ...place } of layers) {
-      const source = async () => ({ file, ...place, done: async () => {} });
+    for (const { diff_id, file, claimed: verify = false, ...place } of layers) {
+      const source = async (all: AbortSignal): Promise<LayerSource> =>
+        file === undefined
+          ? ((await this.#imported?.layerFor(owner, diff_id, all)) ?? refuseRemoved(diff_id))
+          : { file, ...place, done: async () => {} };
       await this.#store.layers.ensure({ diff_id, owner, source, verify, onState: () => {} }, signal);
     }
     const [digest = ""] = await Promise.all(documents.map((document) => blobs.put(document)));

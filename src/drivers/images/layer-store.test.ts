@@ -13,6 +13,6 @@ test("a layer that cannot be packed fails the import, and not the platform", asy
   writeFileSync(file, "layer");
   // The directory for unfinished files is missing. An unhandled error would end the test.
   const layer_store = new LayerStore(new LocalObjects(join(dir, "objects")), layoutOf(join(dir, "images")));
-  const layers = [{ diff_id: `sha256:${"0".repeat(64)}`, start: 0, length: 5 }];
-  await assert.rejects(layer_store.put(file, { documents: [], layers }, NEVER), { code: "ENOENT" });
+  const layers = [{ diff_id: `sha256:${"0".repeat(64)}`, file, start: 0, length: 5 }];
+  await assert.rejects(layer_store.put({ documents: [], layers }, NEVER), { code: "ENOENT" });
 });

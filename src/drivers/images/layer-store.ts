@@ -7,12 +7,15 @@ import { createReadStream, createWriteStream } from "node:fs";
 import { open, rm } from "node:fs/promises";
 import { pipeline } from "node:stream/promises";
 import { createZstdCompress } from "node:zlib";
+import { fail } from "#core/errors.ts";
 import type { ObjectStore } from "#core/objects.ts";
 import { digestOf, hexOf } from "./blobs.ts";
 import { type Layout, temporary } from "./files.ts";
 
 export interface PackedLayer {
   diff_id: string;
+  /** Absent when it is here, and stored already. */
+  file?: string;
   start: number;
   length: number;
   /** Digest in the original manifest. Absent when the manifest is our own. */
@@ -21,7 +24,7 @@ export interface PackedLayer {
   claimed?: boolean;
 }
 
-/** An image in a file: its documents, and the positions of its layers. */
+/** An image: its documents, and the files and positions of its layers. */
 export interface Packed {
   /** The document of its digest first, then its dependencies. */
   documents: readonly Buffer[];
@@ -61,11 +64,19 @@ export class LayerStore implements LayerStoreReader {
     return await this.#objects.getFile(layerKey(diff_id), file);
   }
 
-  /** Stores layers from `file`. Existing ones stay. */
-  async put(file: string, { documents, layers }: Packed, signal: AbortSignal): Promise<void> {
-    for (const layer of layers) {
-      const key = layerKey(layer.diff_id);
-      if (!(await this.#objects.head(key))) await this.#putLayer(key, file, layer, signal);
+  /** Whether all of these layers are stored. */
+  async has(diff_ids: readonly string[]): Promise<boolean> {
+    const found = await Promise.all(diff_ids.map((diff_id) => this.#objects.head(layerKey(diff_id))));
+    return found.every(Boolean);
+  }
+
+  /** Stores the image's layers. Existing ones stay. */
+  async put({ documents, layers }: Packed, signal: AbortSignal): Promise<void> {
+    for (const { file, diff_id, ...place } of layers) {
+      const key = layerKey(diff_id);
+      if (await this.#objects.head(key)) continue;
+      if (file === undefined) refuseRemoved(diff_id);
+      await this.#putLayer(key, file, place, signal);
     }
     for (const bytes of documents) await this.#objects.put(documentKey(digestOf(bytes)), bytes);
   }
@@ -93,6 +104,13 @@ export class LayerStore implements LayerStoreReader {
       await rm(packed, { force: true });
     }
   }
+}
+
+/** The image that a layer was taken from is gone. */
+export function refuseRemoved(diff_id: string): never {
+  fail("image_not_found", `layer ${diff_id} was removed meanwhile, with the image that it is from`, {
+    hint: "do it again",
+  });
 }
 
 /** Whether it is neither gzip nor zstd: those are stored unchanged. */

@@ -79,6 +79,13 @@ export interface ImageCatalog {
   show(image: string, owner: string): Promise<ImageDetails>;
   /** Imports a tar archive: a root file system, an OCI layout or a docker archive. The owner gets the name. */
   import(name: string, upload: AsyncIterable<Uint8Array>, owner: string, signal: AbortSignal): Promise<ImageSummary>;
+  /** Imports an image of layers, of which some may be here already. The owner gets the name. */
+  assemble(name: string, image: ImageParts, owner: string, signal: AbortSignal): Promise<ImageSummary>;
+  /**
+   * The layers of an image as parts of others: undefined unless all of them are here, available to the owner, and every
+   * other process of the platform can get them.
+   */
+  parts(digest: string, owner: string): Promise<ImagePart[] | undefined>;
   /** Resolves the name at the registry and pulls the image, reporting progress. The last event has `image`. */
   pull(image: string, owner: string, signal: AbortSignal): AsyncIterable<PullProgress>;
   /**
@@ -88,6 +95,25 @@ export interface ImageCatalog {
   remove(image: string, owner: string): Promise<void>;
   /** Removes unused images: pulled ones not used for long (`all`: not used now), and layers without an image. */
   collect(input: { dry_run: boolean; all: boolean }): Promise<Collected>;
+}
+
+export interface ImageParts {
+  /** The config document, whose diff ids are those of the layers. */
+  config: Buffer;
+  /** Lowest first. */
+  layers: readonly ImagePart[];
+}
+
+export interface ImagePart {
+  diff_id: string;
+  /** As in the manifest. */
+  digest: string;
+  size: number;
+  media_type: string;
+  /** The packed layer. Absent when it is here. */
+  file?: string;
+  /** The file may have something else in it, and is read in any case. */
+  claimed?: boolean;
 }
 
 export const PLATFORM = "platform";
