@@ -4,7 +4,8 @@ import { checkContext } from "./context-list.ts";
 import { baseImages } from "./dockerfile.ts";
 import { BUILD_LIMITS } from "./limits.ts";
 
-const bases = (text: string, args: Record<string, string> = {}): string[] => baseImages(text, args, BUILD_LIMITS);
+const bases = (text: string, args: Record<string, string> = {}, target?: string): string[] =>
+  baseImages(text, { args, target }, BUILD_LIMITS);
 
 /** Longer work would block other requests. */
 const SHORT_MS = 3000;
@@ -29,7 +30,7 @@ suite("dockerfiles", () => {
       COPY --from=first /a /a
       COPY --chown=1:1 --from=tools:1 /b /b
       RUN --mount=type=bind,from=more:2,target=/x true
-      FROM scratch`;
+      RUN true`;
     assert.deepEqual(bases(text, { OTHER: "python:3" }), ["debian:12", "tools:1", "more:2"]);
     assert.deepEqual(bases(`ARG OTHER\n${text}`, { OTHER: "python:3", VERSION: "13" }), [
       "debian:12",
@@ -39,6 +40,25 @@ suite("dockerfiles", () => {
     ]);
   });
 
+  test("images of stages that the target does not need are not asked for", () => {
+    const text = `FROM --platform=$BUILDPLATFORM golang:1 AS Builder
+      RUN true
+      FROM builder AS dev
+      COPY --from=docker:1 / /
+      FROM --platform=linux/s390x other:1
+      FROM debian:12 AS debian
+      FROM scratch
+      COPY --from=builder /a /a
+      COPY --from=3 /b /b
+      RUN --mount=type=bind,from=tools:1,target=/x true`;
+    assert.deepEqual(bases(text), ["golang:1", "debian:12", "tools:1"]);
+    assert.deepEqual(bases(text, {}, "builder"), ["golang:1"]);
+    assert.deepEqual(bases(text, {}, "dev"), ["golang:1", "docker:1"]);
+    assert.deepEqual(bases(text, {}, "1"), ["golang:1", "docker:1"]);
+    assert.throws(() => bases(text, {}, "2"), { code: "build_refused", message: /linux\/s390x/ });
+    assert.deepEqual(bases("FROM debian AS debian\nFROM debian\n"), ["debian"]);
+  });
+
   test("a hostile Dockerfile is read in little time and memory, and refused", () => {
     const many = 200_000;
     const grown = Array.from({ length: 60 }, (_, i) => `ARG a${i + 1}=$a${i}$a${i}`).join("\n");
@@ -46,10 +66,11 @@ suite("dockerfiles", () => {
       "variables made of each other": `ARG a0=xxxxxxxx\n${grown}\nFROM $a60\n`,
       "names without an end": `FROM ${"${a-".repeat(many)}\n`,
       "one variable many times": `ARG a=${"x".repeat(1000)}\nFROM ${"$a".repeat(many)}\n`,
-      "many images": Array.from({ length: 20 }, (_, i) => `FROM image:${i}`).join("\n"),
+      "many images": `FROM scratch\n${Array.from({ length: 20 }, (_, i) => `COPY --from=image:${i} / /`).join("\n")}`,
     };
     for (const [what, text] of Object.entries(hostile))
       isShort(() => assert.throws(() => bases(text), { code: "build_refused" }, what));
+    isShort(() => void bases(`FROM a AS b\n${"FROM b AS b\n".repeat(many / 4)}`));
     const harmless = [" --mount=a".repeat(many), "\\ ".repeat(many), `--mount=${"a".repeat(many)}`, "\t".repeat(many)];
     for (const rest of harmless) isShort(() => void bases(`RUN ${rest}x\n`));
   });

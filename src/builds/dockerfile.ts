@@ -3,6 +3,7 @@ import { readFileSync, statSync } from "node:fs";
 import { fail } from "#core/errors.ts";
 import { readInstructions } from "./instructions.ts";
 import type { BuildLimits } from "./limits.ts";
+import type { BuildOptions } from "./types.ts";
 
 const ARCHITECTURES: Record<string, string> = { x64: "amd64", arm64: "arm64" };
 export const HOST_PLATFORM = `linux/${ARCHITECTURES[process.arch] ?? process.arch}`;
@@ -21,32 +22,62 @@ export function readDockerfile(file: string, { dockerfile_bytes }: BuildLimits):
   return readFileSync(file, "utf8");
 }
 
-/** Resolves names of images, stages and variables; stages of the same file are omitted. */
+/**
+ * Resolves names of images, stages and variables: the images that the target, or the last stage, is made of. Stages that it does
+ * not need are not built.
+ */
 export function baseImages(
   text: string,
-  args: Readonly<Record<string, string>>,
+  { args, target }: Pick<BuildOptions, "args" | "target">,
   { base_images }: BuildLimits,
 ): string[] {
-  const reader = new BaseReader(args);
-  for (const { word, rest } of readInstructions(text)) {
-    READERS[word]?.(reader, rest);
-    if (reader.found.size > base_images)
+  const reader = new StageReader(args);
+  for (const { word, rest } of readInstructions(text)) READERS[word]?.(reader, rest);
+  const images = new Set<string>();
+  for (const stage of reader.neededFor(target)) {
+    for (const platform of stage.platforms) checkPlatform(platform);
+    for (const image of stage.images) images.add(image);
+    if (images.size > base_images)
       fail("build_refused", `the Dockerfile names more than ${base_images} images (limit base_images)`);
   }
-  return [...reader.found];
+  return [...images];
+}
+
+interface Stage {
+  platforms: string[];
+  images: Set<string>;
+  /** Earlier ones that it begins with or copies from. */
+  stages: Set<Stage>;
 }
 
 /** A variable with its default, or what is before the next one. No part is tried twice from the same place. */
 const PIECE = /\$\{(\w+)(?::?-([^}$]*))?\}|\$(\w+)|\$|[^$]+/g;
 
-class BaseReader {
-  readonly found = new Set<string>();
-  readonly stages = new Set<string>(["scratch"]);
+class StageReader {
+  readonly #stages: Stage[] = [];
+  readonly #named = new Map<string, Stage>();
   readonly #variables: Record<string, string> = {};
   readonly #args: Readonly<Record<string, string>>;
 
   constructor(args: Readonly<Record<string, string>>) {
     this.#args = args;
+  }
+
+  /** All of them when there is no such stage, which the builder reports. */
+  neededFor(target: string | undefined): Iterable<Stage> {
+    const last = target === undefined ? this.#stages.at(-1) : this.#find(target);
+    if (!last) return this.#stages;
+    const needed = new Set([last]);
+    for (const stage of needed) for (const other of stage.stages) needed.add(other);
+    return this.#stages.filter((stage) => needed.has(stage));
+  }
+
+  begin(image: string, name: string | undefined, platforms: string[]): void {
+    const stage: Stage = { platforms, images: new Set(), stages: new Set() };
+    this.#stages.push(stage);
+    this.add(image);
+    // Only now: in its own FROM, the name is that of an image.
+    if (name) this.#named.set(name.toLowerCase(), stage);
   }
 
   set(name: string, fallback: string): void {
@@ -64,31 +95,45 @@ class BaseReader {
     return expanded;
   }
 
+  /** An image or stage that the newest stage needs. */
   add(word: string): void {
     const name = this.expand(word);
     if (name.length > NAME_CHARS)
       fail("build_refused", `the Dockerfile names an image with more than ${NAME_CHARS} characters`);
-    if (name !== "" && !this.stages.has(name.toLowerCase()) && !/^\d+$/.test(name)) this.found.add(name);
+    const stage = this.#stages.at(-1);
+    if (!stage || name === "" || name.toLowerCase() === "scratch") return;
+    const other = this.#find(name);
+    if (other) stage.stages.add(other);
+    else if (!NUMBER.test(name)) stage.images.add(name);
+  }
+
+  /** By its name or its number. */
+  #find(name: string): Stage | undefined {
+    return this.#named.get(name.toLowerCase()) ?? (NUMBER.test(name) ? this.#stages[Number(name)] : undefined);
   }
 }
 
-function readCopied(reader: BaseReader, rest: string): void {
+const NUMBER = /^\d+$/;
+
+function readCopied(reader: StageReader, rest: string): void {
   for (const [, name = ""] of rest.matchAll(/(?:^|\s)--(?:from|mount=\S*?from)=([^\s,]+)/g)) reader.add(name);
 }
 
 /** Instructions that affect base images. */
-const READERS: Record<string, (reader: BaseReader, rest: string) => void> = {
+const READERS: Record<string, (reader: StageReader, rest: string) => void> = {
   ARG(reader, rest) {
     const [, name = "", fallback = ""] = /^(\w+)(?:=["']?([^"'\s]*))?/.exec(rest) ?? [];
     reader.set(name, fallback);
   },
   FROM(reader, rest) {
     const words = rest.split(/\s+/).filter(Boolean);
-    for (const flag of words.filter((one) => one.startsWith("--platform=")))
-      checkPlatform(reader.expand(flag.slice("--platform=".length)));
+    const platforms = words.filter((one) => one.startsWith("--platform="));
     const [image = "", as, name] = words.filter((one) => !one.startsWith("--"));
-    reader.add(image);
-    if (as?.toLowerCase() === "as" && name) reader.stages.add(name.toLowerCase());
+    reader.begin(
+      image,
+      as?.toLowerCase() === "as" ? name : undefined,
+      platforms.map((flag) => reader.expand(flag.slice("--platform=".length))),
+    );
   },
   COPY: readCopied,
   ADD: readCopied,

@@ -316,7 +316,7 @@ export class BuildService implements BuildSite {
     const context = join(dir, "context");
     await files.write(build, wanted.files, context, stop.signal);
     // Refuses unsupported platforms before anything runs.
-    baseImages(readDockerfile(join(context, wanted.dockerfile), limits), wanted.args, limits);
+    baseImages(readDockerfile(join(context, wanted.dockerfile), limits), wanted, limits);
     const { dockerfile, target, args, secrets, no_cache } = wanted;
     const request = {
       id: build.id,

@@ -22,7 +22,7 @@ suite("hangar launch", () => {
     const dry = await hangar("launch --name shop --dry-run");
     assert.match(
       dry.stdout,
-      /This is Node: package\.json has a start script\.[\s\S]*--- hangar\.toml[\s\S]*--- Dockerfile/,
+      /Found Node: package\.json has a start script\.[\s\S]*--- hangar\.toml[\s\S]*--- Dockerfile/,
     );
     assert.deepEqual(readdirSync(cwd), ["package.json"], "nothing was written");
 
@@ -39,10 +39,7 @@ suite("hangar launch", () => {
     assert.match(again.stderr, /has hangar\.toml: add --overwrite/);
     assert.equal(readFileSync(join(cwd, "hangar.toml"), "utf8"), "# mine\n");
     assert.equal((await hangar("launch --name shop --overwrite")).status, 0);
-    assert.match(
-      readFileSync(join(cwd, "hangar.toml"), "utf8"),
-      /because it has a Dockerfile, which exposes port 8080/,
-    );
+    assert.match(readFileSync(join(cwd, "hangar.toml"), "utf8"), /found a Dockerfile: it exposes port 8080/);
 
     for (const [line, expected] of [
       ["launch --name Shop", /makes no name of an app/],

@@ -131,6 +131,7 @@ suite("an app's configuration file", () => {
     assert.deepEqual(parseAppFile("primary_regoin = 'ams'", "x").warnings, [
       "primary_regoin is not known here and is left out; did you mean primary_region?",
     ]);
+    assert.deepEqual(parseAppFile("processes = []\nmounts = []", "fly.toml").values, {});
     assert.throws(() => parseAppFile("app = ", "x.toml"), /x\.toml: .*line 1|x\.toml: Invalid/s);
     assert.throws(() => groups(`[[vm]]\nprocesses = ["worker"]`), /vm names the process group worker; there is app/);
     assert.throws(() => groups(`[[restart]]\npolicy = "maybe"`), /restart.policy is maybe; it may be never, no/);

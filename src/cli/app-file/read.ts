@@ -48,7 +48,7 @@ function parsed(text: string, path: string): Record<string, unknown> {
 }
 
 export function parseAppFile(text: string, path: string): AppFile {
-  const values = parsed(text, path);
+  const values = withoutEmptyLists(parsed(text, path));
   const found: Findings = { problems: [], warnings: [] };
   inspect(values, FILE, "", found);
   const { checks } = values;
@@ -62,6 +62,10 @@ export function parseAppFile(text: string, path: string): AppFile {
   }
   return { path, dir: dirname(path), values, warnings: found.warnings };
 }
+
+/** Files that flyctl wrote have them in place of tables, too: `processes = []`. */
+const withoutEmptyLists = (values: Record<string, unknown>): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(values).filter(([, value]) => !(Array.isArray(value) && value.length === 0)));
 
 /** A process group is a command line, or a table. */
 function inspectProcesses(processes: unknown, found: Findings): void {

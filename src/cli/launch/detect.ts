@@ -72,7 +72,7 @@ export function isDetected(path: string): boolean {
 function docker(folder: Folder): Detected | undefined {
   if (!folder.has("Dockerfile")) return undefined;
   const [, port] = /^\s*EXPOSE\s+(\d{1,5})/im.exec(folder.read("Dockerfile")) ?? [];
-  const why = port === undefined ? "it has a Dockerfile" : `it has a Dockerfile, which exposes port ${port}`;
+  const why = port === undefined ? `it exposes no port, so ${PORT} is assumed` : `it exposes port ${port}`;
   const check = healthCheck(folder.read("Dockerfile"));
   return { kind: "Dockerfile", why, port: Number(port ?? PORT), ...(check ? { check } : {}) };
 }

@@ -40,10 +40,12 @@ const launch: Verb = {
     const base = found.image && (textOption(input, "base") ?? (await ownBase(context, found)) ?? found.image.base);
     const files = filesOf(folder, found, { base, name: nameOf(input, folder), port: portOf(input, found) });
     const data = { kind: found.kind, why: found.why, ...(base === undefined ? {} : { base }), files };
-    const finding = `This is ${found.kind}: ${found.why}.`;
+    const finding = `Found ${foundIn(found)}.`;
     return await written(folder, files, { data, findings: finding, next: "look at them, then `hangar deploy`" }, input);
   },
 };
+
+const foundIn = ({ kind, why }: Detected): string => `${kind === "Dockerfile" ? "a Dockerfile" : kind}: ${why}`;
 
 interface WrittenFile {
   path: string;
@@ -67,10 +69,11 @@ async function written(
 
 function filesOf(
   folder: string,
-  { kind, why, image, check }: Detected,
+  found: Detected,
   { base, name, port }: { base: string | undefined; name: string; port: number },
 ): WrittenFile[] {
-  const toml = `# Written by \`hangar launch\`: ${kind}, because ${why}.
+  const { image, check } = found;
+  const toml = `# Written by \`hangar launch\`, which found ${foundIn(found)}.
 app = "${name}"
 
 [http_service]

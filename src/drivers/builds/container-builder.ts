@@ -153,9 +153,9 @@ export class ContainerBuilder implements Builder {
    * access to registries and their guarded addresses.
    */
   async #bring(request: BuildRequest, input: string, onOutput: (text: string) => void, signal: AbortSignal) {
-    const { context, dockerfile, args } = request;
+    const { context, dockerfile } = request;
     const { limits } = this.#parts;
-    const names = baseImages(readDockerfile(join(context, dockerfile), limits), args, limits);
+    const names = baseImages(readDockerfile(join(context, dockerfile), limits), request, limits);
     const bases: Brought[] = [];
     for (const name of names) {
       const target = join(input, "bases", String(bases.length));
