@@ -99,6 +99,9 @@ const withDriverOf =
     }
   };
 
+/** A machine may stop at any time, which is not a fault of the platform. */
+const STOPPED = { code: "wrong_state" };
+
 /** What a suspend must do, of whichever kind. */
 export function suspendSuite(name: string, kind: SuspendKind, open: () => Promise<OpenedDriver>, skip?: string): void {
   const withDriver = withDriverOf(open);
@@ -247,9 +250,9 @@ export function runtimeDriverSuite(name: string, open: () => Promise<OpenedDrive
         assert.ok((await driver.ps(ref)).length > 0);
         assert.deepEqual((await driver.listening(ref)) ?? [], []);
         await driver.stop(ref, HOW, never);
-        await assert.rejects(driver.listening(ref));
-        await assert.rejects(driver.exec(ref, { command: ["true"], timeout_ms: 1000 }, never));
-        await assert.rejects(driver.signal(ref, "SIGTERM"));
+        await assert.rejects(driver.listening(ref), STOPPED);
+        await assert.rejects(driver.exec(ref, { command: ["true"], timeout_ms: 1000 }, never), STOPPED);
+        await assert.rejects(driver.signal(ref, "SIGTERM"), STOPPED);
         assert.ok(Array.isArray((await driver.logs(id, { tail: 10 })).lines));
       }));
 
@@ -337,7 +340,7 @@ export function runtimeDriverSuite(name: string, open: () => Promise<OpenedDrive
         second.on("error", () => {}).resume();
         await driver.stop(ref, HOW, never);
         await closed;
-        await assert.rejects(driver.connect(ref, listening.port, never));
+        await assert.rejects(driver.connect(ref, listening.port, never), STOPPED);
       }));
 
     test("a terminal ends when one hangs up, and with its machine; there is none where nothing runs", () =>
@@ -355,7 +358,7 @@ export function runtimeDriverSuite(name: string, open: () => Promise<OpenedDrive
         await driver.stop(ref, HOW, never);
         assert.ok((await second.ended).exit_code > 0);
         second.hangUp();
-        await assert.rejects(driver.terminal(ref, WISH, never));
+        await assert.rejects(driver.terminal(ref, WISH, never), STOPPED);
       }));
   });
 }
