@@ -28,7 +28,7 @@ export const NIGHT = new Set(
   metrics-remote openapi-clients package postgres postgres-failover postgres-faults proxy-last-known proxy-replace registry-judges replication-busy
   replication-crash-points replication-etcd replication-events replication-failover replication-foreign
   replication-large replication-ltx replication-machines replication-overwritten replication-power replication-proxy
-  replication-snapshot runc-abuse runc-kill runc-network runc-reboot runc-upgrade runs scale slow-bodies soak sprites-hosts sqlite-attach sqlite-backup sqlite-images store-backup
+  replication-snapshot runc-abuse runc-kill runc-network runc-reboot runc-upgrade runs rules-prometheus scale slow-bodies soak sprites-hosts sqlite-attach sqlite-backup sqlite-images store-backup
   store-damage store-faults store-powercut tutorial tutorials volumes-crash-points volumes-kill web-apps web-databases web-deploy
   web-hostile web-hostile-streams web-large web-layout web-load web-machines web-pages web-screens`.split(/\s+/),
 );

@@ -87,7 +87,8 @@ function ruleResponse(rule: Rule, state: RuleState, excludes: boolean) {
   const common = {
     name: nameOf(rule),
     query: rule.expr,
-    labels: rule.labels,
+    // As in Prometheus: alerts have them, also when there are none.
+    ...(rule.kind === "alerting" || Object.keys(rule.labels).length > 0 ? { labels: rule.labels } : {}),
     health: state.evaluated_at_ms === undefined ? "unknown" : state.error === undefined ? "ok" : "err",
     ...(state.error === undefined ? {} : { lastError: state.error }),
     evaluationTime: state.duration_s,

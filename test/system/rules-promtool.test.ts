@@ -169,6 +169,14 @@ suite("unit tests of rules, next to promtool", { skip }, () => {
       "1048576",
       "Inf",
       "NaN",
+      // Between two of fewer digits: %.1f, %8.3f and %.4g round to the even one.
+      "7.25",
+      "-2.25",
+      "0.0625",
+      "100.05",
+      "1000.5",
+      "1000500",
+      "-0",
     ];
     const values = [
       ...odd,

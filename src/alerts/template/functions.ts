@@ -78,7 +78,7 @@ const isOdd = (value: number): boolean => value === 0 || !Number.isFinite(value)
 
 function humanizeDuration(value: number): string {
   if (!Number.isFinite(value)) return short(value);
-  if (value === 0) return "0s";
+  if (value === 0) return `${short(value)}s`;
   if (Math.abs(value) < 1) return `${smaller(value)}s`;
   const sign = value < 0 ? "-" : "";
   const whole = Math.trunc(Math.abs(value));

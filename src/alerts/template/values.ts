@@ -51,13 +51,13 @@ export function formatFloat(value: number, verb: string, precision: number | und
   if (!Number.isFinite(value)) return formatShort(value);
   const lower = verb.toLowerCase();
   if (lower === "f") return fixed(value, Math.min(100, precision ?? 6));
-  if (lower === "e") return twoDigits(value.toExponential(Math.min(100, precision ?? 6)), verb);
+  if (lower === "e") return twoDigits(exponential(value, Math.min(100, precision ?? 6)), verb);
   if (precision === undefined) return verb === "G" ? formatShort(value).toUpperCase() : formatShort(value);
   const digits = Math.min(100, Math.max(1, precision));
-  if (value === 0) return "0";
-  const exponential = value.toExponential(digits - 1);
-  const exponent = Number(exponential.split("e")[1]);
-  const trimmed = exponential.replace(/(\.\d*?)0*(e)/, (_all, fraction: string, e: string) =>
+  if (value === 0) return formatShort(value);
+  const rounded = exponential(value, digits - 1);
+  const exponent = Number(rounded.split("e")[1]);
+  const trimmed = rounded.replace(/(\.\d*?)0*(e)/, (_all, fraction: string, e: string) =>
     fraction === "." ? e : fraction + e,
   );
   if (exponent < -4 || exponent >= digits) return twoDigits(trimmed, verb === "G" ? "E" : "e");
@@ -67,8 +67,25 @@ export function formatFloat(value: number, verb: string, precision: number | und
 /** `toFixed` writes exponents from 1e21 on; such numbers have no fraction. */
 const fixed = (value: number, digits: number): string =>
   Math.abs(value) < 1e21
-    ? value.toFixed(digits)
+    ? toEven(value, digits, (one, count) => one.toFixed(count))
     : BigInt(value).toString() + (digits > 0 ? `.${"0".repeat(digits)}` : "");
+
+const exponential = (value: number, digits: number): string =>
+  toEven(value, digits, (one, count) => one.toExponential(count));
+
+/** Enough for all digits of a number that is exactly between two of fewer digits. */
+const ALL_DIGITS = 100;
+
+/** Go rounds what is exactly between two to the even digit, and JavaScript up; Go writes the sign of -0, too. */
+function toEven(value: number, digits: number, write: (value: number, digits: number) => string): string {
+  const size = Math.abs(value);
+  const sign = value < 0 || Object.is(value, -0) ? "-" : "";
+  const [, number = "", power = ""] = /^([\d.]+)(.*)$/.exec(write(size, ALL_DIGITS)) ?? [];
+  const end = number.indexOf(".") + 1 + digits;
+  const below = number.slice(0, end).replace(/\.$/, "");
+  const is_tie = /^50*$/.test(number.slice(end));
+  return sign + (is_tie && /[02468]$/.test(below) ? below + power : write(size, digits));
+}
 
 const twoDigits = (text: string, verb: string): string => {
   const padded = text.replace(/e([+-])(\d)$/, "e$10$2");
