@@ -90,8 +90,9 @@ export async function release(paths: MachinePaths, isAlive: () => boolean, clock
   // Non-blocking: an ended process 1 would never open its end.
   const fd = openSync(pipe, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
-    while (!taken(fd)) {
-      if (!isAlive()) throw new Error("the machine's first process ended before it began");
+    // Asked first: a program that is not there ends between two looks at the pipe, and has begun all the same.
+    for (let is_alive = isAlive(); !taken(fd); is_alive = isAlive()) {
+      if (!is_alive) throw new Error("the machine's first process ended before it began");
       await clock.sleep(1);
     }
   } finally {
