@@ -13,7 +13,7 @@ import { tempDir } from "../support.ts";
 import { command, type ForeignMachines, foreignMachines } from "./foreign-machines.ts";
 
 const CRANE = "github.com/google/go-containerregistry/cmd/crane@v0.22.1";
-const CONFORMANCE = "github.com/opencontainers/distribution-spec/conformance@v1.1.1";
+const CONFORMANCE = "github.com/opencontainers/distribution-spec/conformance@v0.0.0-20260627150115-216c04cd22ce";
 
 async function run(program: string, args: readonly string[], env: Record<string, string> = {}) {
   const child = spawn(program, args, { env: { ...process.env, ...env }, stdio: ["ignore", "pipe", "pipe"] });
