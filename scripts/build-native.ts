@@ -20,6 +20,7 @@ const PROGRAMS = {
   terminal: [..."-static -fno-pie -no-pie".split(" "), "terminal.c"],
   hook: [..."-static -fno-pie -no-pie".split(" "), "hook.c"],
   monitor: [..."-static -fno-pie -no-pie".split(" "), "monitor.c"],
+  files: [..."-static -fno-pie -no-pie".split(" "), "files.c"],
   rebind: [..."-static -fno-pie -no-pie".split(" "), "rebind.c"],
   "criu-shim.so": [..."-shared -fPIC".split(" "), "criu-shim.c"],
 };

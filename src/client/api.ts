@@ -1248,6 +1248,76 @@ export interface Api {
     body: undefined;
     answer: undefined;
   };
+  /** Read a file of a sprite. */
+  "GET /v1/sprites/:sprite_name/fs/read": {
+    params: { sprite_name: string };
+    query: { org_slug?: string | undefined; path?: string | undefined; workingDir?: string | undefined };
+    body: undefined;
+    answer: string;
+  };
+  /** Write a file of a sprite. */
+  "PUT /v1/sprites/:sprite_name/fs/write": {
+    params: { sprite_name: string };
+    query: { org_slug?: string | undefined; path?: string | undefined; workingDir?: string | undefined; mode?: string | undefined; mkdirParents?: boolean | undefined; mkdir?: boolean | undefined };
+    body: undefined;
+    answer: { path: string; size: number; mode: string };
+  };
+  /** List a folder of a sprite; of a file, that file. */
+  "GET /v1/sprites/:sprite_name/fs/list": {
+    params: { sprite_name: string };
+    query: { org_slug?: string | undefined; path?: string | undefined; workingDir?: string | undefined; recursive?: boolean | undefined; pattern?: string | undefined };
+    body: undefined;
+    answer: { path: string; entries: ({ name: string; path: string; type: string; size: number; mode: string; modTime: string; isDir: boolean; uid: number; gid: number })[]; count: number };
+  };
+  /** Show one file or folder of a sprite; of a link, where it points to. */
+  "GET /v1/sprites/:sprite_name/fs/stat": {
+    params: { sprite_name: string };
+    query: { org_slug?: string | undefined; path?: string | undefined; workingDir?: string | undefined };
+    body: undefined;
+    answer: { name: string; path: string; type: string; size: number; mode: string; modTime: string; isDir: boolean; uid: number; gid: number; target?: string | undefined };
+  };
+  /** Delete a file or an empty folder of a sprite; with `recursive` a folder with what is in it. */
+  "DELETE /v1/sprites/:sprite_name/fs/delete": {
+    params: { sprite_name: string };
+    query: { org_slug?: string | undefined; path?: string | undefined; workingDir?: string | undefined; recursive?: boolean | undefined; asRoot?: boolean | undefined };
+    body: undefined;
+    answer: { deleted: string[]; count: number };
+  };
+  /** Rename a file or folder of a sprite. */
+  "POST /v1/sprites/:sprite_name/fs/rename": {
+    params: { sprite_name: string };
+    query: Record<string, never>;
+    body: { source: string; dest: string; workingDir?: string | undefined; asRoot?: boolean | undefined };
+    answer: { source: string; dest: string };
+  };
+  /** Copy a file of a sprite; with `recursive` a folder, whose links stay links. */
+  "POST /v1/sprites/:sprite_name/fs/copy": {
+    params: { sprite_name: string };
+    query: Record<string, never>;
+    body: { source: string; dest: string; workingDir?: string | undefined; asRoot?: boolean | undefined; recursive?: boolean | undefined; preserveAttrs?: boolean | undefined };
+    answer: { source: string; dest: string };
+  };
+  /** Change the mode of a file or folder of a sprite. */
+  "POST /v1/sprites/:sprite_name/fs/chmod": {
+    params: { sprite_name: string };
+    query: Record<string, never>;
+    body: { path: string; workingDir?: string | undefined; recursive?: boolean | undefined; asRoot?: boolean | undefined; mode: string };
+    answer: { path: string };
+  };
+  /** Change the owners of a file or folder of a sprite, by number or by the sprite's own names. */
+  "POST /v1/sprites/:sprite_name/fs/chown": {
+    params: { sprite_name: string };
+    query: Record<string, never>;
+    body: { path: string; workingDir?: string | undefined; recursive?: boolean | undefined; asRoot?: boolean | undefined; uid?: number | string | undefined; gid?: number | string | undefined };
+    answer: { path: string };
+  };
+  /** Watch files of a sprite, over WebSocket. */
+  "GET /v1/sprites/:sprite_name/fs/watch": {
+    params: { sprite_name: string };
+    query: { org_slug?: string | undefined };
+    body: undefined;
+    answer: undefined;
+  };
   /** List the repositories that were pushed, with their tags. */
   "GET /v1/registry/repositories": {
     params: Record<string, never>;

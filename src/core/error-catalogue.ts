@@ -150,6 +150,21 @@ export const CATALOGUE = {
     retryable: false,
     meaning: "The app still has machines or volumes; destroy them first, or delete with force.",
   },
+  file_denied: {
+    http: 403,
+    retryable: false,
+    meaning: "Sprites: the sprite's file system does not permit this; `code` is that of the system call.",
+  },
+  file_conflict: {
+    http: 409,
+    retryable: false,
+    meaning: "Sprites: what is at the path does not allow this; `code` is that of the system call.",
+  },
+  file_failed: {
+    http: 422,
+    retryable: false,
+    meaning: "Sprites: the sprite's file system failed, or is full; `code` is that of the system call.",
+  },
   sprite_exists: { http: 409, retryable: false, meaning: "Sprites: the organization has a sprite of this name." },
   org_not_empty: { http: 409, retryable: false, meaning: "The organization still has apps; delete them first." },
   idempotency_in_progress: {

@@ -66,4 +66,23 @@ export const SPRITE_LIMITS = {
   output_after_end_ms: 200,
   /** Size of the input of a command over plain HTTP. Past it: 413. */
   http_input_bytes: 64 * MIB,
+
+  /** Operations on files of one sprite at a time. More wait. */
+  file_operations: 16,
+  /** Operations on files of one sprite that run or wait. One more: 503 `overloaded`. */
+  file_operations_waiting: 1000,
+  /** Time of an operation on files that is neither a transfer nor a watch. Past it: it is ended, and 408 `wait_timeout`. */
+  file_operation_ms: 10 * MINUTE,
+  /** Entries of one list of files. Past it: 422 `limit_reached`. */
+  file_entries: 50_000,
+  /** Length of a path. Past it: 400. */
+  file_path_bytes: 4095,
+  /** Length of a pattern of files. Past it: 400. */
+  file_pattern_chars: 1000,
+  /** Size of the sprite's `/etc/passwd` and `/etc/group`, when owners are given by name. Past it: 422 `limit_reached`. */
+  file_users_bytes: MIB,
+  /** Paths that one connection watches. Past it: an error message, and the connection ends. */
+  file_watch_paths: 64,
+  /** Folders and files that one connection watches, with those below. Past it: an error message, and the connection ends. */
+  file_watches: 8192,
 } as const;

@@ -9,6 +9,8 @@ import type { RouteParts } from "#machines/api/routing.ts";
 import type { MachineModule } from "#machines/module.ts";
 import { execRoutes } from "#sprites/exec/routes.ts";
 import { ExecSessions } from "#sprites/exec/sessions.ts";
+import { FileHelper } from "#sprites/files/helper.ts";
+import { fileRoutes } from "#sprites/files/routes.ts";
 import { spriteRoutes } from "#sprites/routes.ts";
 import { SpriteService } from "#sprites/service.ts";
 import { Upkeep } from "#sprites/upkeep.ts";
@@ -36,11 +38,13 @@ export function openSprites(database: Database, settings: Settings, needs: Sprit
   const store = sqlSpriteStore(database);
   const sprites = new SpriteService({ ...machine_parts, ...needs, store });
   const sessions = new ExecSessions({ ...machine_parts, sprites });
+  const files = new FileHelper({ ...machine_parts, sprites });
   const upkeep = new Upkeep({ ...machine_parts, ...needs, store, sprites, sleeps: !is_shared });
   return {
     rows: [
       ...spriteRoutes({ sprites, store, bus, clock, image: settings.sprite_image }),
       ...execRoutes({ sprites, sessions, guard, clock }),
+      ...fileRoutes({ sprites, helper: files, guard, clock }),
     ],
     start() {
       // A host has no API, and finishes nobody's requests.

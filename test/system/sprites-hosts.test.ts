@@ -30,6 +30,10 @@ suite("sprites on other hosts", { skip: postgresMissing() }, () => {
     await once(sleeping.stdout, "data");
     sleeping.kill("SIGTERM");
     assert.equal(await sleeping.wait(), 143);
+    const files = sprite.filesystem("/srv");
+    await files.writeFile("far/file", Buffer.alloc(9_000_000, "x"));
+    assert.equal((await files.readFile("far/file", null)).length, 9_000_000);
+    await assert.rejects(files.readFile("none"), { code: "ENOENT" });
     await sprite.delete();
     assert.deepEqual(await client.listAllSprites(), []);
   });

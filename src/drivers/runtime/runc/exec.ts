@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { MACHINE_LIMITS } from "#machines/limits.ts";
 import type { Exec, ExecResult } from "#machines/runtime/driver.ts";
 import type { ContainerManager } from "./container-manager.ts";
-import { bringHelper, HELPER_PATH } from "./helper.ts";
+import { bringHelpers, HELPER_PATH } from "./helper.ts";
 import { guestProcess } from "./oci-config.ts";
 import { kill, numberIn } from "./process-table.ts";
 import type { MachineRecord } from "./record.ts";
@@ -30,7 +30,7 @@ export async function execIn({ containers, record, command, signal }: ExecParts)
   const { layout, runc } = containers.parts;
   const name = join(containers.paths(record.id).run, `exec-${randomUUID()}`);
   const files = { process: `${name}.json`, pid: `${name}.pid` };
-  bringHelper(containers.paths(record.id).svc);
+  bringHelpers(containers.paths(record.id).svc);
   const words = [HELPER_PATH, "exec", record.folder ?? "/", ...command.command];
   writeFileSync(files.process, JSON.stringify(guestProcess(words, environment(record.pid), "/")), { mode: 0o600 });
   try {

@@ -8,7 +8,7 @@ import type { ProgramOptions, TerminalEnd } from "#machines/runtime/driver.ts";
 import { type Descriptor, spawnLean } from "../../linux/spawn.ts";
 import type { ContainerManager } from "./container-manager.ts";
 import { environment } from "./exec.ts";
-import { bringHelper, HELPER_PATH } from "./helper.ts";
+import { bringHelpers, HELPER_PATH } from "./helper.ts";
 import { guestProcess } from "./oci-config.ts";
 import { isAlive, kill, numberIn, startOf } from "./process-table.ts";
 import type { MachineRecord } from "./record.ts";
@@ -45,7 +45,7 @@ export async function startHelper(input: HelperInput): Promise<HelperProcess> {
   const paths = containers.paths(record.id);
   const name = join(paths.run, `program-${randomUUID()}`);
   const files = { process: `${name}.json`, pid: `${name}.pid`, log: `${name}.log` };
-  bringHelper(paths.svc);
+  bringHelpers(paths.svc);
   writeFileSync(files.process, JSON.stringify(processOf(input.mode, record, wanted)), { mode: 0o600 });
   try {
     const how = ["--detach", "--preserve-fds", "1", "--process", files.process, "--pid-file", files.pid];

@@ -1,17 +1,19 @@
-/** The program inside a machine that runs commands and terminals in a folder of it: native/terminal.c. */
+/** Our programs inside a machine: one runs commands and terminals in a folder of it, one works on its files. */
 import { randomUUID } from "node:crypto";
 import { copyFileSync, existsSync, readFileSync, renameSync } from "node:fs";
 import { join } from "node:path";
 import { nativeProgram } from "./native-programs.ts";
 
-const HELPER = nativeProgram("terminal");
+const HELPERS = ["terminal", "files"];
 export const HELPER_PATH = "/.svc/terminal";
 
-/** A machine may have been started before the helper existed, or with another version that is in use. */
-export function bringHelper(svc: string): void {
-  const file = join(svc, "terminal");
-  if (existsSync(file) && readFileSync(file).equals(readFileSync(HELPER))) return;
-  const fresh = `${file}-${randomUUID()}`;
-  copyFileSync(HELPER, fresh);
-  renameSync(fresh, file);
+/** A machine may have been started before the helpers existed, or with other versions that are in use. */
+export function bringHelpers(svc: string): void {
+  for (const name of HELPERS) {
+    const [ours, file] = [nativeProgram(name), join(svc, name)];
+    if (existsSync(file) && readFileSync(file).equals(readFileSync(ours))) continue;
+    const fresh = `${file}-${randomUUID()}`;
+    copyFileSync(ours, fresh);
+    renameSync(fresh, file);
+  }
 }

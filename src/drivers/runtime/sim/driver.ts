@@ -181,6 +181,7 @@ class SimDriver implements RuntimeDriver {
   async destroy(id: string, signal: AbortSignal): Promise<void> {
     await this.#begin("destroy", id, signal);
     this.#endSessions(id);
+    this.#programs.remove(id);
     this.#world.boots.delete(id);
     await this.#local_api?.remove(id);
   }

@@ -4,6 +4,8 @@ import { constants } from "node:os";
 import { PassThrough } from "node:stream";
 import type { Clock } from "#core/clock.ts";
 import type { MachineProcess, ProgramOptions, TerminalEnd } from "#machines/runtime/driver.ts";
+import { FILE_HELPER } from "#machines/runtime/file-helper.ts";
+import { SimFiles } from "./files.ts";
 
 const KILLED: TerminalEnd = { exit_code: 137, exit_signal: 9 };
 const NOT_FOUND = 127;
@@ -12,9 +14,10 @@ const SEQ_PAGE = 1000;
 /** Programs by machine, so that they end with it. */
 export class SimPrograms {
   readonly #open = new Map<string, Set<SimProgram>>();
+  readonly #files = new SimFiles();
 
   open(id: string, wanted: ProgramOptions, clock: Clock): MachineProcess {
-    const program = new SimProgram(wanted, clock);
+    const program = new SimProgram(id, wanted, clock, this.#files);
     const all = this.#open.get(id) ?? new Set();
     this.#open.set(id, all.add(program));
     void program.ended.then(() => {
@@ -32,8 +35,15 @@ export class SimPrograms {
     for (const program of this.#open.get(id) ?? []) program.end(KILLED);
   }
 
+  /** The machine is destroyed, with its files. */
+  remove(id: string): void {
+    this.end(id);
+    this.#files.remove(id);
+  }
+
   close(): void {
     for (const id of this.#open.keys()) this.end(id);
+    this.#files.close();
   }
 }
 
@@ -46,10 +56,14 @@ class SimProgram implements MachineProcess {
   readonly ended: Promise<TerminalEnd>;
   readonly #ended = Promise.withResolvers<TerminalEnd>();
   readonly #over = new AbortController();
+  readonly #id: string;
   readonly #wanted: ProgramOptions;
   readonly #clock: Clock;
+  readonly #files: SimFiles;
 
-  constructor(wanted: ProgramOptions, clock: Clock) {
+  constructor(id: string, wanted: ProgramOptions, clock: Clock, files: SimFiles) {
+    this.#id = id;
+    this.#files = files;
     this.ended = this.#ended.promise;
     this.#wanted = wanted;
     this.#clock = clock;
@@ -104,6 +118,19 @@ class SimProgram implements MachineProcess {
     return 0;
   }
 
+  /** The one program that is real. */
+  async files([, ...words]: Words): Promise<number> {
+    const child = this.#files.start(this.#id, words);
+    const end = (): void => void child.kill("SIGKILL");
+    this.#over.signal.addEventListener("abort", end, { once: true });
+    child.stdin.on("error", () => {});
+    this.stdin.pipe(child.stdin);
+    child.stdout.pipe(this.stdout, { end: false });
+    child.stderr.pipe(this.stderr, { end: false });
+    const [code] = (await once(child, "close")) as [number | null];
+    return code ?? KILLED.exit_code;
+  }
+
   environment(): string {
     return Object.entries(this.#wanted.env ?? {})
       .map(([key, value]) => `${key}=${value}\n`)
@@ -152,6 +179,9 @@ const PROGRAMS: Readonly<Record<string, (this: SimProgram, words: Words) => Prom
       await this.say(page.join(""));
     }
     return 0;
+  },
+  async [FILE_HELPER](words) {
+    return await this.files(words);
   },
   async sh([, script]) {
     return await this.script(script ?? "");
