@@ -21,6 +21,7 @@ const PROGRAMS = {
   hook: [..."-static -fno-pie -no-pie".split(" "), "hook.c"],
   monitor: [..."-static -fno-pie -no-pie".split(" "), "monitor.c"],
   files: [..."-static -fno-pie -no-pie".split(" "), "files.c"],
+  dial: [..."-static -fno-pie -no-pie".split(" "), "dial.c"],
   rebind: [..."-static -fno-pie -no-pie".split(" "), "rebind.c"],
   "criu-shim.so": [..."-shared -fPIC".split(" "), "criu-shim.c"],
 };

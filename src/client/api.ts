@@ -1318,6 +1318,20 @@ export interface Api {
     body: undefined;
     answer: undefined;
   };
+  /** Connect to a TCP port of a sprite, over WebSocket. */
+  "GET /v1/sprites/:sprite_name/proxy": {
+    params: { sprite_name: string };
+    query: { org_slug?: string | undefined };
+    body: undefined;
+    answer: undefined;
+  };
+  /** Watch the ports that a sprite listens on, over WebSocket. */
+  "GET /v1/sprites/:sprite_name/ports/watch": {
+    params: { sprite_name: string };
+    query: { org_slug?: string | undefined };
+    body: undefined;
+    answer: undefined;
+  };
   /** List the repositories that were pushed, with their tags. */
   "GET /v1/registry/repositories": {
     params: Record<string, never>;

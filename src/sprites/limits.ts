@@ -67,6 +67,9 @@ export const SPRITE_LIMITS = {
   /** Size of the input of a command over plain HTTP. Past it: 413. */
   http_input_bytes: 64 * MIB,
 
+  /** Interval at which the listening ports of a sprite are looked at while somebody watches them. */
+  port_look_ms: SECOND,
+
   /** Operations on files of one sprite at a time. More wait. */
   file_operations: 16,
   /** Operations on files of one sprite that run or wait. One more: 503 `overloaded`. */

@@ -11,6 +11,7 @@ import { execRoutes } from "#sprites/exec/routes.ts";
 import { ExecSessions } from "#sprites/exec/sessions.ts";
 import { FileHelper } from "#sprites/files/helper.ts";
 import { fileRoutes } from "#sprites/files/routes.ts";
+import { portRoutes } from "#sprites/ports/routes.ts";
 import { spriteRoutes } from "#sprites/routes.ts";
 import { SpriteService } from "#sprites/service.ts";
 import { Upkeep } from "#sprites/upkeep.ts";
@@ -45,6 +46,7 @@ export function openSprites(database: Database, settings: Settings, needs: Sprit
       ...spriteRoutes({ sprites, store, bus, clock, image: settings.sprite_image }),
       ...execRoutes({ sprites, sessions, guard, clock }),
       ...fileRoutes({ sprites, helper: files, guard, clock }),
+      ...portRoutes({ ...machine_parts, sprites }),
     ],
     start() {
       // A host has no API, and finishes nobody's requests.

@@ -1,5 +1,6 @@
 /** Runs the file helper in sprites. What it does is bounded by the machine that it runs in, and it alone knows paths. */
 
+import { finished } from "node:stream/promises";
 import type { Clock } from "#core/clock.ts";
 import { fail } from "#core/errors.ts";
 import { Slots } from "#core/slots.ts";
@@ -127,9 +128,7 @@ function runOf({ stdin, stdout, stderr, ended }: MachineProcess, path: string): 
   stderr.on("data", (piece: Buffer) => {
     if (said.length < ERROR_BYTES) said += piece.toString();
   });
-  const silent = new Promise<void>((resolve) => {
-    stderr.once("close", resolve);
-  });
+  const silent = finished(stderr, { writable: false }).catch(() => {});
   return {
     stdin,
     stdout,

@@ -1,10 +1,10 @@
-/** Our programs inside a machine: one runs commands and terminals in a folder of it, one works on its files. */
+/** Our programs inside a machine: to run commands and terminals, work on files, and reach ports. */
 import { randomUUID } from "node:crypto";
 import { copyFileSync, existsSync, readFileSync, renameSync } from "node:fs";
 import { join } from "node:path";
 import { nativeProgram } from "./native-programs.ts";
 
-const HELPERS = ["terminal", "files"];
+const HELPERS = ["terminal", "files", "dial"];
 export const HELPER_PATH = "/.svc/terminal";
 
 /** A machine may have been started before the helpers existed, or with other versions that are in use. */

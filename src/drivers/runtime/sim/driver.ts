@@ -231,9 +231,10 @@ class SimDriver implements RuntimeDriver {
 
   async ps(ref: Ref) {
     await this.#begin("ps", ref.id);
-    const { started_at } = this.#running(ref);
+    const { started_at, knobs } = this.#running(ref);
+    const listen_sockets = (knobs.listen ?? []).map((port) => ({ proto: "tcp", address: `0.0.0.0:${port}` }));
     const rtime = Math.round((this.#clock.now() - started_at) / 1000);
-    return [{ pid: 1, stime: 0, rtime, command: "/sim/init", directory: "/", cpu: 0, rss: 0, listen_sockets: [] }];
+    return [{ pid: 1, stime: 0, rtime, command: "/sim/init", directory: "/", cpu: 0, rss: 0, listen_sockets }];
   }
 
   /** Nothing listens, and that is not a warning. */

@@ -11,7 +11,7 @@ enum {
   SYS_dup3 = 292, SYS_setns = 308, SYS_unlinkat = 263, SYS_renameat = 264, SYS_ppoll = 271, SYS_pipe2 = 293, SYS_signalfd4 = 289,
   SYS_prctl = 157, SYS_fcntl = 72, SYS_fchmod = 91, SYS_mknodat = 259, SYS_clock_gettime = 228, SYS_writev = 20, SYS_accept4 = 288, SYS_bind = 49,
   SYS_listen = 50, SYS_recvmsg = 47, SYS_setsid = 112, SYS_getcwd = 79, SYS_umount2 = 166, SYS_fstatfs = 138,
-  SYS_fsync = 74, SYS_umask = 95, SYS_getdents64 = 217, SYS_inotify_add_watch = 254, SYS_mkdirat = 258, SYS_fchownat = 260, SYS_linkat = 265,
+  SYS_connect = 42, SYS_shutdown = 48, SYS_fsync = 74, SYS_umask = 95, SYS_getdents64 = 217, SYS_inotify_add_watch = 254, SYS_mkdirat = 258, SYS_fchownat = 260, SYS_linkat = 265,
   SYS_symlinkat = 266, SYS_readlinkat = 267, SYS_fchmodat = 268, SYS_utimensat = 280, SYS_inotify_init1 = 294, SYS_copy_file_range = 326,
   SYS_statx = 332
 };
@@ -31,7 +31,7 @@ enum {
   SYS_dup3 = 24, SYS_setns = 268, SYS_unlinkat = 35, SYS_renameat = 38, SYS_ppoll = 73, SYS_pipe2 = 59, SYS_signalfd4 = 74,
   SYS_prctl = 167, SYS_fcntl = 25, SYS_fchmod = 52, SYS_mknodat = 33, SYS_clock_gettime = 113, SYS_writev = 66, SYS_accept4 = 242, SYS_bind = 200,
   SYS_listen = 201, SYS_recvmsg = 212, SYS_setsid = 157, SYS_getcwd = 17, SYS_umount2 = 39, SYS_fstatfs = 44,
-  SYS_fsync = 82, SYS_umask = 166, SYS_getdents64 = 61, SYS_inotify_add_watch = 27, SYS_mkdirat = 34, SYS_fchownat = 54, SYS_linkat = 37,
+  SYS_connect = 203, SYS_shutdown = 210, SYS_fsync = 82, SYS_umask = 166, SYS_getdents64 = 61, SYS_inotify_add_watch = 27, SYS_mkdirat = 34, SYS_fchownat = 54, SYS_linkat = 37,
   SYS_symlinkat = 36, SYS_readlinkat = 78, SYS_fchmodat = 53, SYS_utimensat = 88, SYS_inotify_init1 = 26, SYS_copy_file_range = 285,
   SYS_statx = 291
 };
