@@ -3,9 +3,11 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect } from "node:net";
 import { suite, type TestContext, test } from "node:test";
-import { SpritesClient } from "@fly/sprites";
+import { type PortWatcher, SpritesClient } from "@fly/sprites";
 import { WebSocket } from "ws";
+import { SPRITE_LIMITS } from "#sprites/limits.ts";
 import { testPlatform } from "./platform.ts";
+import { until } from "./support.ts";
 
 async function open(t: TestContext) {
   const platform = await testPlatform(t);
@@ -47,6 +49,27 @@ suite("ports of sprites", () => {
       assert.match(error, reason);
       await once(socket, "close");
     }
+  });
+
+  test("more watches than the limit are refused, until one ends", async (t) => {
+    const { sprite, base_url, token } = await open(t);
+    const watchers: PortWatcher[] = [];
+    for (let n = 0; n < SPRITE_LIMITS.sprite_watches; n++) watchers.push(await sprite.watchPorts());
+    t.after(() => {
+      for (const one of watchers) one.close();
+    });
+    const url = `${base_url.replace("http", "ws")}/v1/sprites/one/fs/watch`;
+    const refused = new WebSocket(url, { headers: { authorization: `Bearer ${token}` } });
+    refused.on("error", () => {});
+    const [, response] = (await once(refused, "unexpected-response")) as [unknown, { statusCode: number }];
+    assert.equal(response.statusCode, 422);
+    watchers[0]?.close();
+    const again = async () => {
+      const watcher = await sprite.watchPorts();
+      watcher.close();
+      return true;
+    };
+    await until("one more is allowed", () => again().catch(() => false));
   });
 
   test("a watch begins with the ports that are open", async (t) => {

@@ -67,6 +67,8 @@ export const SPRITE_LIMITS = {
   /** Size of the input of a command over plain HTTP. Past it: 413. */
   http_input_bytes: 64 * MIB,
 
+  /** Live watches of files and ports of one sprite. One more: 422 `limit_reached`. */
+  sprite_watches: 32,
   /** Interval at which the listening ports of a sprite are looked at while somebody watches them. */
   port_look_ms: SECOND,
 

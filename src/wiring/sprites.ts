@@ -15,6 +15,7 @@ import { portRoutes } from "#sprites/ports/routes.ts";
 import { spriteRoutes } from "#sprites/routes.ts";
 import { SpriteService } from "#sprites/service.ts";
 import { Upkeep } from "#sprites/upkeep.ts";
+import { Watches } from "#sprites/watches.ts";
 import type { Database } from "#stores/database.ts";
 import { sqlSpriteStore } from "#stores/sql/sprites.ts";
 
@@ -39,14 +40,15 @@ export function openSprites(database: Database, settings: Settings, needs: Sprit
   const store = sqlSpriteStore(database);
   const sprites = new SpriteService({ ...machine_parts, ...needs, store });
   const sessions = new ExecSessions({ ...machine_parts, sprites });
+  const watches = new Watches();
   const files = new FileHelper({ ...machine_parts, sprites });
   const upkeep = new Upkeep({ ...machine_parts, ...needs, store, sprites, sleeps: !is_shared });
   return {
     rows: [
       ...spriteRoutes({ sprites, store, bus, clock, image: settings.sprite_image }),
       ...execRoutes({ sprites, sessions, guard, clock }),
-      ...fileRoutes({ sprites, helper: files, guard, clock }),
-      ...portRoutes({ ...machine_parts, sprites }),
+      ...fileRoutes({ sprites, helper: files, watches, guard, clock }),
+      ...portRoutes({ ...machine_parts, sprites, watches }),
     ],
     start() {
       // A host has no API, and finishes nobody's requests.

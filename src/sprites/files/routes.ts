@@ -4,6 +4,7 @@ import { type Guard, orgOf } from "#http/access.ts";
 import { type Exchange, type Row, route } from "#http/route.ts";
 import { SPRITE_LIMITS } from "../limits.ts";
 import type { SpriteService } from "../service.ts";
+import type { Watches } from "../watches.ts";
 import type { FileHelper } from "./helper.ts";
 import { fileMode, filePath } from "./input.ts";
 import * as operations from "./operations.ts";
@@ -14,6 +15,7 @@ import { watchFiles } from "./watch.ts";
 export interface FileRouteParts {
   sprites: SpriteService;
   helper: FileHelper;
+  watches: Watches;
   guard: Pick<Guard, "admit">;
   clock: Clock;
 }
@@ -229,7 +231,7 @@ function attributeRoutes({ sprites, helper }: FileRouteParts): Row[] {
   ];
 }
 
-const watchRoute = ({ sprites, helper, clock }: FileRouteParts): Row =>
+const watchRoute = ({ sprites, helper, watches, clock }: FileRouteParts): Row =>
   route("GET /v1/sprites/:sprite_name/fs/watch", {
     ...ROW,
     summary: "Watch files of a sprite, over WebSocket",
@@ -247,6 +249,6 @@ const watchRoute = ({ sprites, helper, clock }: FileRouteParts): Row =>
     },
     async websocket({ params, ...call }, accept) {
       const sprite = await sprites.get(orgOf(call).id, params.sprite_name);
-      await watchFiles(accept(), { helper, sprite, clock });
+      await watches.during(sprite, () => watchFiles(accept(), { helper, sprite, clock }));
     },
   });

@@ -6,12 +6,14 @@ import type { RuntimeDriver } from "#machines/runtime/driver.ts";
 import { SessionCounts } from "#machines/runtime/machine-sessions.ts";
 import { OrgQuery } from "../schema.ts";
 import type { SpriteService } from "../service.ts";
+import type { Watches } from "../watches.ts";
 import { serveTunnel } from "./tunnel.ts";
 import { watchPorts } from "./watch.ts";
 
 export interface PortRouteParts {
   sprites: SpriteService;
   driver: RuntimeDriver;
+  watches: Watches;
   clock: Clock;
 }
 
@@ -28,7 +30,7 @@ function notUpgraded(what: string): never {
   fail("upgrade_required", `${what} is a WebSocket`, { headers: { upgrade: "websocket", connection: "upgrade" } });
 }
 
-export function portRoutes({ sprites, driver, clock }: PortRouteParts): Row[] {
+export function portRoutes({ sprites, driver, watches, clock }: PortRouteParts): Row[] {
   const counts = new SessionCounts("tunnels", { per_machine: "tunnels_per_machine", all: "tunnels" });
   return [
     route("GET /v1/sprites/:sprite_name/proxy", {
@@ -58,7 +60,7 @@ export function portRoutes({ sprites, driver, clock }: PortRouteParts): Row[] {
       },
       async websocket({ params, ...call }, accept) {
         const sprite = await sprites.get(orgOf(call).id, params.sprite_name);
-        await watchPorts(accept(), sprite, { sprites, driver, clock });
+        await watches.during(sprite, () => watchPorts(accept(), sprite, { sprites, driver, clock }));
       },
     }),
   ];
