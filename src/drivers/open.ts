@@ -1,4 +1,5 @@
 /** Constructs the chosen driver. */
+import { join } from "node:path";
 import type { Cidr } from "#core/cidr.ts";
 import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
@@ -40,9 +41,12 @@ export interface DriverParts {
 }
 
 export async function openDriver({ name }: DriverChoice, parts: DriverParts): Promise<RuntimeDriver> {
-  const { clock, local_api, sim } = parts;
+  const { clock, local_api, sim, data_dir } = parts;
   // Simulated machines end with this process, so running ones are adopted from their handles.
-  if (name === "sim") return simDriver({ clock, adopt: true, ...sim, ...(local_api ? { local_api } : {}) });
+  if (name === "sim") {
+    const files_dir = join(data_dir, "sim-files");
+    return simDriver({ clock, adopt: true, files_dir, ...sim, ...(local_api ? { local_api } : {}) });
+  }
   // Loaded on demand: a host without runc need not have its dependencies.
   const { openRuncDriver } = await import("./runtime/runc/driver.ts");
   return await openRuncDriver(parts);

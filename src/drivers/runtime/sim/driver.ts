@@ -41,6 +41,8 @@ export interface SimOptions {
   adopt?: boolean;
   /** The machine API sockets of simulated machines, if wanted. */
   local_api?: LocalApi;
+  /** Where machines keep their files; temporary ones without it. */
+  files_dir?: string;
   /** Called before every call; may delay it or throw. */
   fault?: (call: keyof RuntimeDriver, id: string, signal?: AbortSignal) => Promise<void>;
 }
@@ -70,13 +72,14 @@ class SimDriver implements RuntimeDriver {
   readonly #fault: NonNullable<SimOptions["fault"]>;
   readonly #local_api: LocalApi | undefined;
   readonly #terminals = new SimTerminals();
-  readonly #programs = new SimPrograms();
+  readonly #programs: SimPrograms;
   readonly #connections = new OpenStreams();
   readonly #closing = new AbortController();
   readonly #listeners = new Set<(notice: ExitNotice) => void>();
   readonly #ends: () => void;
 
-  constructor({ clock, world, adopt, fault, local_api }: SimOptions) {
+  constructor({ clock, world, adopt, fault, local_api, files_dir }: SimOptions) {
+    this.#programs = new SimPrograms(files_dir);
     this.#local_api = local_api;
     this.#clock = clock;
     this.#world = world ?? new SimWorld();

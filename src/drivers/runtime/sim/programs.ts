@@ -14,7 +14,11 @@ const SEQ_PAGE = 1000;
 /** Programs by machine, so that they end with it. */
 export class SimPrograms {
   readonly #open = new Map<string, Set<SimProgram>>();
-  readonly #files = new SimFiles();
+  readonly #files: SimFiles;
+
+  constructor(files_dir?: string) {
+    this.#files = new SimFiles(files_dir);
+  }
 
   open(id: string, wanted: ProgramOptions, clock: Clock): MachineProcess {
     const program = new SimProgram(id, wanted, clock, this.#files);
