@@ -1,3 +1,5 @@
+import type { HistogramTable } from "./histogram/table.ts";
+
 /**
  * The evaluator's source of samples. Implemented by the database (`tsdb/`) and, for tests of the language alone, by a
  * store of plain arrays; both pass `source.suite.ts`.
@@ -29,6 +31,8 @@ export interface Columns {
   timestamps: Float64Array;
   values: Float64Array;
   length: number;
+  /** Where native histograms are put, to which `values` refers. Without it they are left out. */
+  histograms?: HistogramTable;
   /** What was appended may not be in the order of time. */
   unsure?: boolean;
 }

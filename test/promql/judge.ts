@@ -5,6 +5,7 @@ import { labelsKey, showLabels } from "#metrics/promql/labels.ts";
 import { print } from "#metrics/promql/printer.ts";
 import type { QueryResult, ResultSeries } from "#metrics/promql/results.ts";
 import type { SampleSource } from "#metrics/source.ts";
+import { sameHistogram } from "./histogram-text.ts";
 import { type Evaluation, type LoadedSeries, type Point, time } from "./script.ts";
 
 interface Setting {
@@ -63,9 +64,11 @@ function judgeMiddle(
   const series = result.data.type === "matrix" ? result.data.series : [];
   const middle = series.flatMap((one) => {
     const i = one.timestamps.indexOf(time_ms);
-    return i < 0
-      ? []
-      : [{ labels: one.labels, timestamps: one.timestamps.slice(i, i + 1), values: one.values.slice(i, i + 1) }];
+    const histograms = one.histograms?.filter(({ timestamp }) => timestamp === time_ms) ?? [];
+    if (i < 0 && histograms.length === 0) return [];
+    const [from, to] = i < 0 ? [0, 0] : [i, i + 1];
+    const numbers = { timestamps: one.timestamps.slice(from, to), values: one.values.slice(from, to) };
+    return [{ labels: one.labels, ...numbers, histograms }];
   });
   const differs =
     evaluation.scalar === undefined
@@ -177,14 +180,26 @@ function compareSeries(
 function comparePoints(wanted: Point[], got: Point[]): string | undefined {
   for (let i = 0; i < Math.max(wanted.length, got.length); i++) {
     const [a, b] = [wanted[i] ?? "missing", got[i] ?? "missing"];
-    const same = typeof a === "number" && typeof b === "number" ? almostEqual(a, b) : a === b;
-    if (!same) return `at ${i}: ${JSON.stringify(b)} instead of ${JSON.stringify(a)}`;
+    if (!samePoint(a, b)) return `at ${i}: ${showPoint(b)} instead of ${showPoint(a)}`;
   }
   return undefined;
 }
 
+function samePoint(a: Point, b: Point): boolean {
+  if (typeof a === "number" && typeof b === "number") return almostEqual(a, b);
+  return typeof a === "object" && typeof b === "object" ? sameHistogram(a, b.histogram, almostEqual) : a === b;
+}
+
+const showPoint = (point: Point): string =>
+  typeof point === "object" ? JSON.stringify(point.histogram) : String(point);
+
+const native = (one: ResultSeries | undefined): Point | undefined => {
+  const [first] = one?.histograms ?? [];
+  return first && { histogram: first.histogram, hinted: false };
+};
+
 function compareVector(evaluation: Evaluation, got: ResultSeries[]): string | undefined {
-  const wrong = compareSeries(evaluation.series, got, (one) => [one.values[0] ?? "missing"]);
+  const wrong = compareSeries(evaluation.series, got, (one) => [native(one) ?? one.values[0] ?? "missing"]);
   if (wrong !== undefined || !has(evaluation, "ordered")) return wrong;
   const order = (list: { labels: readonly string[] }[]): string => list.map((one) => labelsKey(one.labels)).join("\n");
   return order(evaluation.series) === order(got)
@@ -193,7 +208,8 @@ function compareVector(evaluation: Evaluation, got: ResultSeries[]): string | un
 }
 
 function onGrid(one: ResultSeries, start_ms: number, end_ms: number, step_ms: number): Point[] {
-  const at = new Map(Array.from(one.timestamps, (time, i) => [time, one.values[i] as number]));
+  const at = new Map<number, Point>(Array.from(one.timestamps, (time, i) => [time, one.values[i] as number]));
+  for (const { timestamp, histogram } of one.histograms ?? []) at.set(timestamp, { histogram, hinted: false });
   return Array.from(
     { length: Math.floor((end_ms - start_ms) / step_ms) + 1 },
     (_, i) => at.get(start_ms + i * step_ms) ?? "missing",

@@ -6,9 +6,10 @@ import { messageOf } from "#core/assert.ts";
 import { durationMs } from "#metrics/promql/durations.ts";
 import { nextToken } from "#metrics/promql/lexer.ts";
 import type { Labels } from "#metrics/source.ts";
+import { type HistogramPoint, histogramPoints } from "./histogram-text.ts";
 
-/** A number, no sample, the end of a series, or a native histogram as written. */
-export type Point = number | "missing" | "stale" | { histogram: string };
+/** A number, no sample, the end of a series, or a native histogram. */
+export type Point = number | "missing" | "stale" | HistogramPoint;
 
 export interface LoadedSeries {
   labels: Labels;
@@ -177,7 +178,7 @@ function parseItem(item: string): Point[] {
   const [body, count] = times ? [times[1] ?? "", Number(times[2])] : [item, undefined];
   if (body === "_") return Array.from({ length: count ?? 1 }, () => "missing");
   const repeat = (count ?? 0) + 1;
-  if (body.startsWith("{{")) return Array.from({ length: repeat }, () => ({ histogram: body }));
+  if (body.startsWith("{{")) return histogramPoints(body, repeat);
   if (body === "stale") return Array.from({ length: repeat }, () => "stale");
   const ramp = count === undefined ? null : /^([+-]?(?:inf|nan|(?:[\d.]+(?:e[+-]?\d+)?)))([+-].+)$/i.exec(body);
   const start = number(ramp?.[1] ?? body);

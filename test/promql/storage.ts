@@ -1,18 +1,18 @@
 /** What `load` fills: series of plain samples, staleness markers and histograms as the bits that mean them. */
+
+import { CUSTOM_SCHEMA, compact, EMPTY_HISTOGRAM, type FloatHistogram } from "#metrics/histogram/histogram.ts";
+import { hintAfter } from "#metrics/histogram/reset.ts";
+import { putStale } from "#metrics/nan-bits.ts";
 import { labelsKey, labelValue, setLabel } from "#metrics/promql/labels.ts";
 import { type MemorySeries, memorySource } from "#metrics/promql/memory-source.ts";
-import { putHistogram, putStale } from "#metrics/promql/nan-bits.ts";
-import type { Bucket, HistogramSource } from "#metrics/promql/strict/histograms.ts";
-import type { Labels } from "#metrics/source.ts";
+import type { Labels, SampleSource } from "#metrics/source.ts";
 import type { LoadedSeries, Point } from "./script.ts";
 
-/** A sample in the storage; a native histogram by its number. */
-type Sample = number | "stale" | { id: number };
+/** A sample in the storage. */
+type Sample = number | "stale" | FloatHistogram;
 
 export class Storage {
   #series = new Map<string, { labels: Labels; samples: Map<number, Sample> }>();
-  readonly #histograms: Bucket[][] = [[]];
-
   clear(): void {
     this.#series.clear();
   }
@@ -24,47 +24,80 @@ export class Storage {
       const known = this.#series.get(key) ?? { labels, samples: new Map<number, Sample>() };
       this.#series.set(key, known);
       for (const [i, point] of points.entries()) {
-        if (point !== "missing") known.samples.set(i * step_ms, typeof point === "object" ? { id: 0 } : point);
+        if (point !== "missing") known.samples.set(i * step_ms, typeof point === "object" ? point.histogram : point);
       }
     }
   }
 
   /** Classic buckets once more as native histograms with custom buckets, under the name without `_bucket`. */
   loadCustomBuckets(step_ms: number, series: LoadedSeries[]): void {
-    const groups = new Map<string, { labels: Labels; buckets: { le: number; points: Point[] }[] }>();
-    for (const { labels, points } of series) {
-      const [name, le] = [labelValue(labels, "__name__"), labelValue(labels, "le")];
-      if (!name.endsWith("_bucket") || le === "") continue;
-      const base = setLabel(setLabel(labels, "le", ""), "__name__", name.slice(0, -"_bucket".length));
-      const group = groups.get(labelsKey(base)) ?? { labels: base, buckets: [] };
-      groups.set(labelsKey(base), group);
-      group.buckets.push({ le: Number(le.replace("Inf", "Infinity")), points });
-    }
-    for (const [key, { labels, buckets }] of groups) {
-      buckets.sort((a, b) => a.le - b.le);
+    const groups = Map.groupBy(
+      series.map(classicPart).filter((part) => part !== undefined),
+      ({ key }) => key,
+    );
+    for (const [key, parts] of groups) {
       const samples = new Map<number, Sample>();
-      this.#series.set(key, { labels, samples });
-      for (let i = 0; i < Math.max(...buckets.map((b) => b.points.length)); i++) {
-        const counts = buckets.map(({ le, points }) => ({ le, count: points[i] }));
-        if (!counts.every((c): c is Bucket => typeof c.count === "number")) continue;
-        samples.set(i * step_ms, { id: this.#histograms.push(counts) - 1 });
+      this.#series.set(key, { labels: (parts[0] as ClassicPart).labels, samples });
+      const steps = Math.max(...parts.map(({ points }) => points.length));
+      for (let i = 0; i < steps; i++) {
+        const there = parts.filter(({ points }) => typeof points[i] === "number");
+        if (there.length > 0) samples.set(i * step_ms, customHistogram(there, i));
       }
     }
   }
 
-  source(): HistogramSource {
-    const all = [...this.#series.values()].map(({ labels, samples }) => toColumns(labels, samples));
-    return { ...memorySource(all), histogram: (id) => (id === 0 ? undefined : this.#histograms[id]) };
+  source(): SampleSource {
+    return memorySource([...this.#series.values()].map(({ labels, samples }) => toSeries(labels, samples)));
   }
 }
 
-function toColumns(labels: Labels, samples: Map<number, Sample>): MemorySeries {
+/** A series of a classic histogram; `le` is that of a bucket. */
+interface ClassicPart {
+  key: string;
+  labels: Labels;
+  kind: string;
+  le: number;
+  points: Point[];
+}
+
+function classicPart({ labels, points }: LoadedSeries): ClassicPart | undefined {
+  const name = labelValue(labels, "__name__");
+  const kind = /_(?:bucket|sum|count)$/.exec(name)?.[0];
+  if (!kind) return undefined;
+  const base = setLabel(setLabel(labels, "le", ""), "__name__", name.slice(0, -kind.length));
+  const le = Number(labelValue(labels, "le").replace(/^\+?Inf$/, "Infinity"));
+  return Number.isNaN(le) ? undefined : { key: labelsKey(base), labels: base, kind, le, points };
+}
+
+function customHistogram(parts: ClassicPart[], i: number): FloatHistogram {
+  const value = ({ points }: ClassicPart): number => points[i] as number;
+  const buckets = parts.filter(({ kind }) => kind === "_bucket").sort((a, b) => a.le - b.le);
+  const of = (name: string): ClassicPart | undefined => parts.find(({ kind }) => kind === name);
+  const counted = of("_count") ?? buckets.at(-1);
+  const count = counted ? value(counted) : 0;
+  const cumulative = [...buckets.filter(({ le }) => le !== Number.POSITIVE_INFINITY).map(value), count];
+  const summed = of("_sum");
+  return compact({
+    ...EMPTY_HISTOGRAM,
+    schema: CUSTOM_SCHEMA,
+    count,
+    sum: summed ? value(summed) : 0,
+    bounds: buckets.map(({ le }) => le).filter((le) => le !== Number.POSITIVE_INFINITY),
+    positive: { indexes: [...cumulative.keys()], counts: cumulative.map((one, n) => one - (cumulative[n - 1] ?? 0)) },
+  });
+}
+
+function toSeries(labels: Labels, samples: Map<number, Sample>): MemorySeries {
   const sorted = [...samples].sort(([a], [b]) => a - b);
   const values = new Float64Array(sorted.length);
+  const histograms: (FloatHistogram | undefined)[] = [];
+  let before: FloatHistogram | undefined;
   for (const [i, [, point]] of sorted.entries()) {
+    const histogram = typeof point === "object" ? hintAfter(point, before) : undefined;
     if (point === "stale") putStale(values, i);
-    else if (typeof point === "number") values[i] = point;
-    else putHistogram(values, i, point.id);
+    else values[i] = typeof point === "number" ? point : Number.NaN;
+    histograms.push(histogram);
+    before = histogram;
   }
-  return { labels, timestamps: Float64Array.from(sorted, ([time]) => time), values };
+  return { labels, timestamps: Float64Array.from(sorted, ([time]) => time), values, histograms };
 }

@@ -1,4 +1,5 @@
 import { type Clock, systemClock } from "#core/clock.ts";
+import { HistogramTable } from "../histogram/table.ts";
 import type { SampleSource } from "../source.ts";
 import { children, type Dialect, type Expr, type RollupExpr, type SelectorExpr } from "./ast.ts";
 import { executionError, QueryError, refuseTooDeep } from "./errors.ts";
@@ -90,6 +91,8 @@ function newQuery(options: QueryOptions, dialect: Dialect, limits: QueryLimits, 
     series: 0,
     samples: 0,
     bytes: 0,
+    histograms: new HistogramTable(),
+    counted: new Set(),
     warnings: new Set(),
     infos: new Set(),
   };

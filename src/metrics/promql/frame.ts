@@ -1,4 +1,5 @@
 import type { Clock } from "#core/clock.ts";
+import type { HistogramTable } from "../histogram/table.ts";
 import type { Labels, SampleSource } from "../source.ts";
 import type { Dialect, Expr } from "./ast.ts";
 import { executionError, QueryError } from "./errors.ts";
@@ -33,6 +34,10 @@ export interface Query {
   series: number;
   samples: number;
   bytes: number;
+  /** The native histograms that rows refer to. */
+  readonly histograms: HistogramTable;
+  /** Selectors whose native histograms are only counted. */
+  readonly counted: Set<Expr>;
   readonly warnings: Set<string>;
   readonly infos: Set<string>;
 }
@@ -63,14 +68,18 @@ export function timesOf(frame: Grid & { points: number }): Float64Array {
   return times;
 }
 
-/** A column of the frame's length, counted against `memory_bytes`. */
-export function column(frame: Frame, fill?: number): Float64Array {
-  const { query } = frame;
-  query.bytes += frame.points * 8;
+/** Memory of results is counted as it is taken, and never given back. */
+export function countBytes(query: Query, bytes: number): void {
+  query.bytes += bytes;
   if (query.bytes > query.limits.memory_bytes) {
     const used = `the query holds more than ${query.limits.memory_bytes} bytes of results`;
     throw executionError(limitMessage("memory_bytes", query.limits.memory_bytes, used));
   }
+}
+
+/** A column of the frame's length, counted against `memory_bytes`. */
+export function column(frame: Frame, fill?: number): Float64Array {
+  countBytes(frame.query, frame.points * 8);
   const values = new Float64Array(frame.points);
   return fill === undefined || fill === 0 ? values : values.fill(fill);
 }

@@ -2,7 +2,7 @@
 
 export interface Operator {
   priority: number;
-  kind: "arithmetic" | "compare" | "set" | "choice";
+  kind: "arithmetic" | "compare" | "set" | "choice" | "trim";
   right?: true;
 }
 
@@ -22,6 +22,9 @@ export const OPERATORS: Record<string, Operator> = {
   "<": COMPARE,
   ">=": COMPARE,
   "<=": COMPARE,
+  // What is left of a native histogram below a value, and above one; strict dialect.
+  "</": { priority: 3, kind: "trim" },
+  ">/": { priority: 3, kind: "trim" },
   "+": arithmetic(4),
   "-": arithmetic(4),
   "*": arithmetic(5),

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
+import { EMPTY_HISTOGRAM } from "../histogram/histogram.ts";
 import { instant, range, writeResult } from "./engine.ts";
 import { memorySource } from "./memory-source.ts";
 
@@ -30,6 +31,50 @@ suite("query results as JSON", () => {
         ],
       },
     });
+  });
+
+  test("native histograms are written beside the numbers of a series", () => {
+    const histogram = {
+      ...EMPTY_HISTOGRAM,
+      count: 6,
+      sum: 2.5,
+      zero_threshold: 0.5,
+      zero_count: 1,
+      positive: { indexes: [1, 2, 3], counts: [2, 0, 1] },
+      negative: { indexes: [1], counts: [2] },
+    };
+    const mixed = memorySource([
+      {
+        labels: ["__name__", "m"],
+        timestamps: [0, 1000],
+        values: [7, Number.NaN],
+        histograms: [undefined, histogram],
+      },
+    ]);
+    const written = {
+      count: "6",
+      sum: "2.5",
+      buckets: [
+        [1, "-2", "-1", "2"],
+        [3, "-0.5", "0.5", "1"],
+        [0, "1", "2", "2"],
+        [0, "4", "8", "1"],
+      ],
+    };
+    const query = { query: "m", source: mixed, dialect: "promql" } as const;
+    const metric = { __name__: "m" };
+    const resultOf = (result: ReturnType<typeof range>): unknown =>
+      (JSON.parse(writeResult(result).toString()) as { data: { result: unknown } }).data.result;
+    assert.deepEqual(resultOf(range({ ...query, start_ms: 0, end_ms: 1000, step_ms: 1000 })), [
+      { metric, values: [[0, "7"]], histograms: [[1, written]] },
+    ]);
+    assert.deepEqual(resultOf(instant({ ...query, time_ms: 1000 })), [{ metric, histogram: [1, written] }]);
+    assert.deepEqual(resultOf(instant({ ...query, query: "m[2s]", time_ms: 1000 })), [
+      { metric, values: [[0, "7"]], histograms: [[1, written]] },
+    ]);
+    assert.deepEqual(resultOf(instant({ ...query, dialect: "metricsql", time_ms: 1000 })), [
+      { metric, value: [1, "7"] },
+    ]);
   });
 
   test("vectors, scalars, strings and empty results are written", () => {

@@ -1,7 +1,8 @@
+import { allBuckets, type Bucket } from "../histogram/buckets.ts";
 import type { Labels } from "../source.ts";
 import { QUERY_LIMITS } from "./limits.ts";
 import { pointsAsJson } from "./points.ts";
-import type { QueryResult, ResultSeries } from "./results.ts";
+import type { HistogramPoint, QueryResult, ResultSeries } from "./results.ts";
 
 /**
  * Results in the format of the Prometheus HTTP API, as bytes. A large answer is mostly numbers, so timestamps are
@@ -51,18 +52,45 @@ function writeData(out: Output, { data }: QueryResult): void {
       if (i > 0) out.write(",");
       out.expect(i, data.series.length);
       out.write(`{"metric":${metric(series.labels)},`);
-      if (data.type === "vector")
-        out.write(`"value":${times.of(series.timestamps)[0] ?? "[0,"}"${number(series.values[0] ?? Number.NaN)}"]}`);
-      else writeValues(out, series, times);
+      if (data.type === "matrix") writeValues(out, series, times);
+      else out.write(`${onePoint(series, times)}}`);
     }
     out.write("]");
   }
 }
 
-function writeValues(out: Output, { timestamps, values }: ResultSeries, times: TimeTexts): void {
-  out.write('"values":[');
-  out.append(pointsAsJson(values, times.of(timestamps)));
-  out.write("]}");
+function onePoint({ timestamps, values, histograms }: ResultSeries, times: TimeTexts): string {
+  const [native] = histograms ?? [];
+  if (native) return `"histogram":${histogramPoint(native)}`;
+  return `"value":${times.of(timestamps)[0] ?? "[0,"}"${number(values[0] ?? Number.NaN)}"]`;
+}
+
+function writeValues(out: Output, { timestamps, values, histograms }: ResultSeries, times: TimeTexts): void {
+  if (!histograms || values.length > 0) {
+    out.write('"values":[');
+    out.append(pointsAsJson(values, times.of(timestamps)));
+    out.write(histograms ? "]," : "]");
+  }
+  if (histograms) {
+    out.write('"histograms":[');
+    for (const [i, point] of histograms.entries()) out.write(`${i > 0 ? "," : ""}${histogramPoint(point)}`);
+    out.write("]");
+  }
+  out.write("}");
+}
+
+/** Which ends of a bucket belong to it, as Prometheus numbers that. */
+function boundaries({ lower_included, upper_included }: Bucket): number {
+  if (lower_included) return upper_included ? 3 : 1;
+  return upper_included ? 0 : 2;
+}
+
+function histogramPoint({ timestamp, histogram }: HistogramPoint): string {
+  const buckets = allBuckets(histogram)
+    .filter(({ count }) => count !== 0)
+    .map((one) => `[${boundaries(one)},"${number(one.lower)}","${number(one.upper)}","${number(one.count)}"]`);
+  const listed = buckets.length > 0 ? `,"buckets":[${buckets.join(",")}]` : "";
+  return `[${seconds(timestamp)},{"count":"${number(histogram.count)}","sum":"${number(histogram.sum)}"${listed}}]`;
 }
 
 /** The part of a point before its value, `[12.5,`, for every timestamp of the answer. */

@@ -22,7 +22,10 @@ const WINDOW_IDENT = /[a-zA-Z_][a-zA-Z0-9_]*/y;
 // The multiplier must end the word, or `5min` would be five mega-something.
 const NUMBER =
   /0x[0-9a-f_]+|0[ob][0-7_]+|(?:\d[\d_]*(?:\.[\d_]*)?|\.\d[\d_]*)(?:e[+-]?\d+|(?:ki?b?|mi?b?|gi?b?|ti?b?)(?![\p{L}\d_]))?/iuy;
-const SIGN = /==|!=|=~|!~|>=|<=|[{}[\](),:@+\-*/%^=<>]/y;
+const SIGN: Record<Dialect, RegExp> = {
+  metricsql: /==|!=|=~|!~|>=|<=|[{}[\](),:@+\-*/%^=<>]/y,
+  promql: /==|!=|=~|!~|>=|<=|<\/|>\/|[{}[\](),:@+\-*/%^=<>]/y,
+};
 const STRING = /"(?:[^"\\]|\\[\s\S])*"|'(?:[^'\\]|\\[\s\S])*'|`[^`]*`/y;
 
 /** What the pattern matches at this place. */
@@ -55,7 +58,7 @@ export function nextToken(text: string, from: number, dialect: Dialect, inWindow
   if (number) return token(number.type, number.raw);
   const ident = match(inWindow ? WINDOW_IDENT : IDENT[dialect], text, at);
   if (ident) return token("ident", ident, unescapeIdent(ident));
-  const sign = match(SIGN, text, at);
+  const sign = match(SIGN[dialect], text, at);
   if (sign) return token("sign", sign);
   throw parseError(text, at, `unexpected character ${JSON.stringify(String.fromCodePoint(text.codePointAt(at) ?? 0))}`);
 }

@@ -1,3 +1,5 @@
+import type { FloatHistogram } from "../histogram/histogram.ts";
+import { copyBits } from "../nan-bits.ts";
 import { compileRegex } from "../regex.ts";
 import type { Columns, Labels, Matcher, SampleSource, Selection, Series } from "../source.ts";
 import { labelValue } from "./labels.ts";
@@ -7,6 +9,8 @@ export interface MemorySeries {
   labels: Labels;
   timestamps: ArrayLike<number>;
   values: ArrayLike<number>;
+  /** At the places of native histograms, whose values do not count. */
+  histograms?: readonly (FloatHistogram | undefined)[];
 }
 
 /**
@@ -55,6 +59,19 @@ function firstAfter(timestamps: ArrayLike<number>, time: number): number {
   return low;
 }
 
+/** Refers to the histograms, or leaves them out where nobody asks for them. */
+function putHistograms(into: Columns, histograms: readonly (FloatHistogram | undefined)[]): void {
+  let kept = 0;
+  for (const [i, histogram] of histograms.entries()) {
+    if (histogram && !into.histograms) continue;
+    into.timestamps[kept] = into.timestamps[i] as number;
+    copyBits(into.values, i, into.values, kept);
+    if (histogram) into.histograms?.put(into.values, kept, histogram);
+    kept++;
+  }
+  into.length = kept;
+}
+
 class MemoryReader implements Series {
   readonly ref: number;
   readonly labels: Labels;
@@ -88,11 +105,13 @@ class MemoryReader implements Series {
       }
     }
     into.length = count;
+    if (this.#series.histograms) putHistograms(into, this.#series.histograms.slice(from, to));
   }
 
   newest(after_ms: number, at_ms: number): { timestamp: number; value: number } | undefined {
-    const { timestamps, values } = this.#series;
-    const place = firstAfter(timestamps, at_ms) - 1;
+    const { timestamps, values, histograms } = this.#series;
+    let place = firstAfter(timestamps, at_ms) - 1;
+    while (histograms?.[place]) place--;
     const timestamp = timestamps[place];
     if (timestamp === undefined || timestamp <= after_ms) return undefined;
     return { timestamp, value: values[place] as number };

@@ -58,6 +58,12 @@ export function formatFixed(value: number): string {
   return sign + digits.padEnd(shift + 1, "0");
 }
 
+/** As OpenMetrics has numbers in labels: a whole one with `.0`. */
+export function formatLabel(value: number): string {
+  const text = formatShort(value);
+  return /[e.NI]/.test(text) ? text : `${text}.0`;
+}
+
 /** From this power of ten on, Go's 'g' format writes an exponent. */
 const EXPONENT_FROM = 6;
 

@@ -1,3 +1,4 @@
+import type { FloatHistogram } from "../histogram/histogram.ts";
 import type { Labels } from "../source.ts";
 
 /** Query results, in columns. */
@@ -7,6 +8,13 @@ export interface ResultSeries {
   /** Milliseconds. Series without gaps share one list. */
   timestamps: Float64Array;
   values: Float64Array;
+  /** Native histograms, apart from the numbers and at other times. */
+  histograms?: readonly HistogramPoint[];
+}
+
+export interface HistogramPoint {
+  timestamp: number;
+  histogram: FloatHistogram;
 }
 
 export type QueryData =

@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { random, seed } from "../../../test/support.ts";
+import { putStale } from "../nan-bits.ts";
 import { instant, range } from "./engine.ts";
 import { memorySource } from "./memory-source.ts";
-import { putStale } from "./nan-bits.ts";
 import { lastOfEach, slopeOfEach } from "./rollup/batches.ts";
 import { derivative, last } from "./rollup/kernels.ts";
 import { rollUp, rollUpAtOnce } from "./rollup/window.ts";

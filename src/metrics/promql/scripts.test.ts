@@ -1,4 +1,4 @@
-/** The load / eval scripts of test/promql: `strict.test` in the strict dialect, the others in MetricsQL. */
+/** The load / eval scripts of test/promql: `strict.test` and its likes in the strict dialect, the others in MetricsQL. */
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ const folder = join(import.meta.dirname, "../../../test/promql");
 
 for (const file of readdirSync(folder).filter((name) => name.endsWith(".test"))) {
   suite(file, () => {
-    const strict = file === "strict.test";
+    const strict = file.endsWith("strict.test");
     const storage = new Storage();
     for (const command of parseScript(readFileSync(join(folder, file), "utf8"))) {
       if (command.type === "unreadable") throw new Error(`line ${command.line}: ${command.reason}`);

@@ -1,4 +1,4 @@
-import { isStaleAt } from "../nan-bits.ts";
+import { isStaleAt } from "../../nan-bits.ts";
 import { mad, mode, quantileOfSorted, regression, sortedValues, variance } from "../statistics.ts";
 import { lag, last, scrapeInterval } from "./kernels.ts";
 import type { Kernel, Window } from "./window.ts";

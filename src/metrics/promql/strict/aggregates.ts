@@ -1,15 +1,29 @@
+import { compact } from "../../histogram/histogram.ts";
+import { showHistogram } from "../../histogram/text.ts";
+import { copyBits } from "../../nan-bits.ts";
 import { groupLabels } from "../aggregate/groups.ts";
 import { type AggregateExpr, type Expr, NAME } from "../ast.ts";
 import { executionError } from "../errors.ts";
 import type { Frame } from "../frame.ts";
-import { labelsKey, setLabel } from "../labels.ts";
-import { copyBits } from "../nan-bits.ts";
+import { labelsKey, labelValue, setLabel } from "../labels.ts";
 import { formatFixed } from "../numbers.ts";
 import { quantileOfSorted } from "../statistics.ts";
 import { labelHash } from "./label-hash.ts";
+import { addAll } from "./native-sums.ts";
 import type { Evaluate } from "./selectors.ts";
 import { Average, Sum, sortWithNaN, Variance } from "./sums.ts";
-import { ABSENT, checkQuantile, FLOAT, HISTOGRAM, inform, newRow, type Row, warn } from "./values.ts";
+import {
+  ABSENT,
+  checkQuantile,
+  FLOAT,
+  HISTOGRAM,
+  histogramOf,
+  inform,
+  newRow,
+  putNative,
+  type Row,
+  warn,
+} from "./values.ts";
 
 /** Aggregations of the strict dialect. */
 
@@ -77,7 +91,7 @@ const FOLDS: Record<string, () => Fold> = {
 
 /** count and group take native histograms as they take numbers. */
 const COUNTS_ALL = new Set(["count", "group"]);
-/** sum and avg would add native histograms up; what comes out is known to be one. */
+/** sum and avg add native histograms up. */
 const ADDS_HISTOGRAMS = new Set(["sum", "avg"]);
 
 export function aggregate(frame: Frame, expr: AggregateExpr, evaluate: Evaluate): Row[] {
@@ -87,6 +101,8 @@ export function aggregate(frame: Frame, expr: AggregateExpr, evaluate: Evaluate)
   if (value?.type !== "vector") throw executionError(`${expr.name}() needs an instant vector`);
   const { rows } = value;
   const fold = FOLDS[expr.name];
+  if (ADDS_HISTOGRAMS.has(expr.name) && rows.some((row) => row.present.includes(HISTOGRAM)))
+    return groupsOf(rows, expr).map((group) => foldMixed(frame, expr, group));
   if (fold) return groupsOf(rows, expr).map((group) => foldGroup(frame, expr, group, fold));
   if (expr.name === "count_values") return countValues(frame, expr, rows, textOf(frame, param, evaluate));
   const numbers = numbersOf(frame, param, evaluate);
@@ -110,7 +126,7 @@ function textOf(frame: Frame, param: Expr | undefined, evaluate: Evaluate): stri
 }
 
 function ignored(frame: Frame, expr: AggregateExpr): void {
-  inform(frame, `ignored histogram in ${expr.name} aggregation`, expr.args.at(-1)?.at ?? expr.at);
+  inform(frame, `ignored histogram in ${expr.name} aggregation`, argumentAt(expr));
 }
 
 function foldGroup(frame: Frame, expr: AggregateExpr, { labels, dropName, rows }: Group, make: () => Fold): Row {
@@ -123,12 +139,41 @@ function foldGroup(frame: Frame, expr: AggregateExpr, { labels, dropName, rows }
   return out;
 }
 
+/** A group that has native histograms at some steps: they are added up, numbers as ever, and a mix of both is nothing. */
+function foldMixed(frame: Frame, expr: AggregateExpr, { labels, dropName, rows }: Group): Row {
+  const out = newRow(frame, labels, dropName);
+  for (let i = 0; i < frame.points; i++) {
+    const natives = rows.filter((row) => row.present[i] === HISTOGRAM);
+    const numbers = rows.filter((row) => row.present[i] === FLOAT);
+    if (natives.length === 0) putTotal(expr, out, i, numbers);
+    else if (numbers.length === 0) putNativeTotal(frame, expr, out, i, natives);
+    else warn(frame, "encountered a mix of histograms and floats for aggregation", argumentAt(expr));
+  }
+  return out;
+}
+
+const argumentAt = (expr: AggregateExpr): number => expr.args.at(-1)?.at ?? expr.at;
+
+function putTotal(expr: AggregateExpr, out: Row, i: number, rows: readonly Row[]): void {
+  if (rows.length === 0) return;
+  const fold = expr.name === "avg" ? new Average() : new Sum();
+  for (const row of rows) fold.add(row.values[i] as number);
+  out.present[i] = FLOAT;
+  out.values[i] = fold.value;
+}
+
+function putNativeTotal(frame: Frame, expr: AggregateExpr, out: Row, i: number, rows: readonly Row[]): void {
+  const samples = rows.map((row) => ({ histogram: histogramOf(frame, row, i), name: nameOf(row) }));
+  const total = addAll({ frame, at: argumentAt(expr), isAverage: expr.name === "avg" }, samples);
+  if (total) putNative(frame, out, i, compact(total));
+}
+
+const nameOf = (row: Row): string => labelValue(row.labels, NAME);
+
 function foldOne(frame: Frame, expr: AggregateExpr, fold: Fold, out: Row, row: Row, i: number): void {
   if (row.present[i] === FLOAT || COUNTS_ALL.has(expr.name)) {
     fold.add(row.values[i] as number);
     out.present[i] = FLOAT;
-  } else if (ADDS_HISTOGRAMS.has(expr.name)) {
-    out.present[i] = out.present[i] === FLOAT ? ABSENT : HISTOGRAM;
   } else ignored(frame, expr);
 }
 
@@ -169,8 +214,9 @@ function countValues(frame: Frame, expr: AggregateExpr, rows: Row[], label: stri
     const counts = new Map<string, Row>();
     for (const row of members) {
       for (let i = 0; i < frame.points; i++) {
-        if (row.present[i] !== FLOAT) continue;
-        const text = formatFixed(row.values[i] as number);
+        if (row.present[i] === ABSENT) continue;
+        const histogram = histogramOf(frame, row, i);
+        const text = histogram ? showHistogram(histogram) : formatFixed(row.values[i] as number);
         const out = counts.get(text) ?? newRow(frame, setLabel(labels, label, text), dropName && label !== NAME);
         counts.set(text, out);
         out.present[i] = FLOAT;

@@ -4,9 +4,10 @@ import { column, type Frame } from "../frame.ts";
 import { OPERATORS } from "../grammar.ts";
 import { dropLabels, keepLabels, labelsKey, labelValue, setLabel, showLabels } from "../labels.ts";
 import { ARITHMETIC } from "../scalar-ops.ts";
+import { type Outcome, operateNative, type Sample } from "./native-operators.ts";
 import { matchSets } from "./sets.ts";
 import { bySignature, matchLabels } from "./signatures.ts";
-import { ABSENT, FLOAT, HISTOGRAM, inform, newRow, type Row, type Value } from "./values.ts";
+import { ABSENT, FLOAT, HISTOGRAM, histogramOf, newRow, putNative, type Row, type Value } from "./values.ts";
 
 /** Operators of the strict dialect. Matching is per step: series that are not there at a step cannot collide there. */
 
@@ -45,37 +46,57 @@ function scalars(frame: Frame, expr: BinaryExpr, a: Float64Array, b: Float64Arra
 }
 
 function dropsName(expr: BinaryExpr): boolean {
-  return expr.bool === true || !Object.hasOwn(COMPARE, expr.op);
+  return expr.bool === true || OPERATORS[expr.op]?.kind === "arithmetic";
 }
 
 /** The number goes with every series. */
 function withScalar(frame: Frame, expr: BinaryExpr, rows: Row[], numbers: Float64Array, swapped: boolean): Value {
+  const isTrim = OPERATORS[expr.op]?.kind === "trim";
   const out = rows.map((row) => {
     const result = newRow(frame, row.labels, row.dropName || dropsName(expr));
     for (let i = 0; i < frame.points; i++) {
       if (row.present[i] === ABSENT) continue;
-      if (row.present[i] === HISTOGRAM) {
-        incompatible(frame, expr);
-        continue;
-      }
-      const value = row.values[i] as number;
       const number = numbers[i] as number;
-      const computed = swapped ? operate(expr, number, value, value) : operate(expr, value, number);
-      if (computed === undefined) continue;
-      result.present[i] = FLOAT;
-      result.values[i] = computed;
+      if (row.present[i] === HISTOGRAM || isTrim) {
+        const pair: [Sample, Sample] = [sampleAt(frame, row, i), number];
+        putOutcome(frame, result, i, operateNative(frame, expr, ...(swapped ? ([pair[1], pair[0]] as const) : pair)));
+      } else putNumber(expr, result, i, row.values[i] as number, number, swapped);
     }
     return result;
   });
   return { type: "vector", rows: out };
 }
 
-function incompatible(frame: Frame, expr: BinaryExpr): void {
-  inform(
-    frame,
-    `incompatible sample types encountered for binary operator "${expr.op}": native histograms are not supported`,
-    expr.left.at,
-  );
+function putNumber(expr: BinaryExpr, into: Row, i: number, value: number, number: number, swapped: boolean): void {
+  const computed = swapped ? operate(expr, number, value, value) : operate(expr, value, number);
+  if (computed === undefined) return;
+  into.present[i] = FLOAT;
+  into.values[i] = computed;
+}
+
+function putOutcome(frame: Frame, row: Row, i: number, outcome: Outcome): void {
+  if (outcome === undefined || outcome === "filtered") return;
+  const { value } = outcome;
+  if (typeof value === "object") putNative(frame, row, i, value);
+  else {
+    row.present[i] = FLOAT;
+    row.values[i] = value;
+  }
+}
+
+const sampleAt = (frame: Frame, row: Row, i: number): Sample => histogramOf(frame, row, i) ?? (row.values[i] as number);
+
+/** A pair that cannot be combined claims no place among the results. */
+function putNativePair(
+  frame: Frame,
+  expr: BinaryExpr,
+  i: number,
+  [ofMany, ofOne]: readonly [Sample, Sample],
+  manyRight: boolean,
+  claim: () => Row,
+): void {
+  const outcome = manyRight ? operateNative(frame, expr, ofOne, ofMany) : operateNative(frame, expr, ofMany, ofOne);
+  if (outcome !== undefined) putOutcome(frame, claim(), i, outcome);
 }
 
 /** Results by their labels: two pairs that give the same labels at one step are an error. */
@@ -162,7 +183,12 @@ function fillMissingMany(
       const other = theOne(expr, others, i, manyRight);
       if (!other || group.some((row) => row.present[i] !== ABSENT)) continue;
       const labels = matchLabels(other, expr);
-      put(expr, results.claim(labels, true, i), i, fill, other.values[i] as number, manyRight);
+      const claim = (): Row => results.claim(labels, true, i);
+      if (other.present[i] === HISTOGRAM) {
+        putNativePair(frame, expr, i, [fill, sampleAt(frame, other, i)], manyRight, claim);
+        continue;
+      }
+      put(expr, claim(), i, fill, other.values[i] as number, manyRight);
     }
   }
 }
@@ -186,9 +212,12 @@ function matchStep(
   if (there.length > 1 && !expr.join) {
     throw executionError("multiple matches for labels: many-to-one matching must be explicit (group_left/group_right)");
   }
+  const isTrim = OPERATORS[expr.op]?.kind === "trim";
   for (const row of there) {
-    if (row.present[i] === HISTOGRAM || other?.present[i] === HISTOGRAM) {
-      incompatible(frame, expr);
+    if (row.present[i] === HISTOGRAM || other?.present[i] === HISTOGRAM || isTrim) {
+      const pair = [sampleAt(frame, row, i), other ? sampleAt(frame, other, i) : (fill as number)] as const;
+      const claim = (): Row => results.claim(resultLabels(row, other, expr), row.dropName || dropsName(expr), i);
+      putNativePair(frame, expr, i, pair, manyRight, claim);
       continue;
     }
     const target = results.claim(resultLabels(row, other, expr), row.dropName || dropsName(expr), i);

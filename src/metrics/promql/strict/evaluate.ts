@@ -6,12 +6,13 @@ import { aggregate } from "./aggregates.ts";
 import { combine } from "./binary.ts";
 import { smoothedSelector } from "./bounded-ranges.ts";
 import { FUNCTIONS, timestampOfStep } from "./functions.ts";
-import { HISTOGRAM_CALLS, NATIVE_ONLY } from "./histograms.ts";
+import { scaled } from "./histogram-sum.ts";
+import { HISTOGRAM_CALLS } from "./histograms.ts";
 import { addInfo } from "./info.ts";
 import { computeOnce, isInvariant, readsFixed } from "./invariant.ts";
 import { evaluateRange, takesRange } from "./range-calls.ts";
 import { evaluateSelector } from "./selectors.ts";
-import { ABSENT, FLOAT, mapRows, mergeSame, type Row, type Value } from "./values.ts";
+import { ABSENT, FLOAT, histogramOf, mergeSame, putNative, type Row, type Value } from "./values.ts";
 
 /** PromQL as Prometheus 3 evaluates it. */
 export function evaluateStrict(frame: Frame, expr: Expr): Value {
@@ -38,7 +39,7 @@ export function evaluateStrict(frame: Frame, expr: Expr): Value {
     case "binary":
       return combine(frame, expr, evaluateStrict(frame, expr.left), evaluateStrict(frame, expr.right));
     case "negate":
-      return negate(evaluateStrict(frame, expr.arg));
+      return negate(frame, evaluateStrict(frame, expr.arg));
     case "parens":
     case "with":
       throw new Error(`a ${expr.kind} node is not part of PromQL after parsing`);
@@ -55,10 +56,18 @@ function selectorOf(expr: RollupExpr): SelectorExpr {
 }
 
 /** Series that differed only in their names become one, or an error. */
-function negate(value: Value): Value {
+function negate(frame: Frame, value: Value): Value {
   if (value.type === "scalar") return { type: "scalar", values: value.values.map((v) => -v) };
   if (value.type === "string") throw executionError("a string cannot be negated");
-  return vector(mergeSame(mapRows(value.rows, (v) => -v)));
+  for (const row of value.rows) {
+    row.dropName = true;
+    for (let i = 0; i < row.present.length; i++) {
+      const histogram = histogramOf(frame, row, i);
+      if (histogram) putNative(frame, row, i, scaled(histogram, -1));
+      else row.values[i] = -(row.values[i] as number);
+    }
+  }
+  return vector(mergeSame(value.rows));
 }
 
 function evaluateCall(frame: Frame, expr: CallExpr): Value {
@@ -68,7 +77,6 @@ function evaluateCall(frame: Frame, expr: CallExpr): Value {
   if (name === "info") return vector(addInfo(frame, expr, evaluateStrict));
   const histogram = Object.hasOwn(HISTOGRAM_CALLS, name) ? HISTOGRAM_CALLS[name] : undefined;
   if (histogram) return vector(histogram(frame, expr, evaluateStrict));
-  if (NATIVE_ONLY.has(name)) return vector([]);
   const implementation = Object.hasOwn(FUNCTIONS, name) ? FUNCTIONS[name] : undefined;
   if (!implementation) throw executionError(`there is no function ${expr.name}`);
   return implementation({ frame, expr, args: expr.args.map((arg) => evaluateStrict(frame, arg)) });

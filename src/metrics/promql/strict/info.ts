@@ -1,10 +1,10 @@
+import { copyBits } from "../../nan-bits.ts";
 import { compileRegex } from "../../regex.ts";
 import type { Labels, Matcher } from "../../source.ts";
 import { type CallExpr, children, type Expr, NAME, type RollupExpr } from "../ast.ts";
 import { executionError } from "../errors.ts";
 import type { Frame } from "../frame.ts";
 import { labelsKey, labelValue, setLabel } from "../labels.ts";
-import { copyBits } from "../nan-bits.ts";
 import { type Evaluate, evaluateSelector } from "./selectors.ts";
 import { ABSENT, HISTOGRAM, newRow, type Row } from "./values.ts";
 

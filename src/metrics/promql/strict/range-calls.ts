@@ -4,9 +4,10 @@ import { executionError } from "../errors.ts";
 import type { Frame } from "../frame.ts";
 import { labelValue, NO_LABELS } from "../labels.ts";
 import { evaluateBounded } from "./bounded-ranges.ts";
-import { ANY_KIND, RANGE_FUNCTIONS, type Range, REFUSES_MIX, WANTS_COUNTER } from "./rollups.ts";
+import { changesOf, computeNative, resetsOf, takesNative } from "./native-rollups.ts";
+import { ANY_KIND, type NativePoint, RANGE_FUNCTIONS, type Range, WANTS_COUNTER } from "./rollups.ts";
 import { type Evaluate, eachRange, type LookbackWindow, type Samples, sampleKind } from "./selectors.ts";
-import { ABSENT, checkQuantile, FLOAT, HISTOGRAM, inform, newRow, type Row, warn } from "./values.ts";
+import { ABSENT, checkQuantile, FLOAT, HISTOGRAM, inform, newRow, putNative, type Row, warn } from "./values.ts";
 
 /** Calls of functions that take a range vector. */
 
@@ -64,6 +65,7 @@ interface Split {
   kinds: Uint8Array;
   histogramsBefore: Int32Array;
   all: number;
+  natives: NativePoint[];
 }
 
 /** Without NaN there is nothing to look at one by one. */
@@ -78,7 +80,7 @@ function numbersOnly(columns: Columns): Split {
   }
   const kinds = new Uint8Array(length).fill(FLOAT);
   const histogramsBefore = new Int32Array(length + 1);
-  return { values, times, falls, numbers: length, allTimes: times, kinds, histogramsBefore, all: length };
+  return { values, times, falls, numbers: length, allTimes: times, kinds, histogramsBefore, all: length, natives: [] };
 }
 
 function split(columns: Columns): Split {
@@ -93,12 +95,15 @@ function split(columns: Columns): Split {
     kinds: new Uint8Array(length),
     histogramsBefore: new Int32Array(length + 1),
     all: 0,
+    natives: [],
   };
   for (let i = 0; i < length; i++) {
     const kind = sampleKind(columns.values, i);
     if (kind === ABSENT) continue;
     const time = columns.timestamps[i] as number;
-    const isHistogram = kind === HISTOGRAM;
+    const histogram = columns.histograms?.at(columns.values, i);
+    const isHistogram = histogram !== undefined;
+    if (histogram) out.natives.push({ time, histogram });
     out.histogramsBefore[out.all + 1] = (out.histogramsBefore[out.all] as number) + (isHistogram ? 1 : 0);
     out.kinds[out.all] = kind;
     out.allTimes[out.all++] = time;
@@ -165,6 +170,7 @@ function newRange(parts: Split, range_ms: number): Range {
     histograms: 0,
     firstIsHistogram: false,
     lastIsHistogram: false,
+    natives: [],
     firstTime: 0,
     lastTime: 0,
     end_ms: 0,
@@ -176,6 +182,9 @@ function newRange(parts: Split, range_ms: number): Range {
 
 function describe(range: Range, parts: Split, first: number, last: number): void {
   range.histograms = (parts.histogramsBefore[last] as number) - (parts.histogramsBefore[first] as number);
+  if (parts.natives.length > 0) {
+    range.natives = parts.natives.slice(parts.histogramsBefore[first], parts.histogramsBefore[last]);
+  }
   range.firstIsHistogram = parts.kinds[first] === HISTOGRAM;
   range.lastIsHistogram = parts.kinds[last - 1] === HISTOGRAM;
   range.firstTime = parts.allTimes[first] as number;
@@ -183,10 +192,16 @@ function describe(range: Range, parts: Split, first: number, last: number): void
 }
 
 function computeStep(work: Work, row: Row, i: number, range: Range): boolean {
-  const kind = resultKind(work, row, range);
+  const kind = range.histograms > 0 ? resultKind(work, row, range) : FLOAT;
   if (kind === ABSENT) return false;
-  row.present[i] = kind;
-  if (kind === HISTOGRAM) return true;
+  if (kind === HISTOGRAM) {
+    const { frame, call, name } = work;
+    const native = { frame, at: rangeArgument(call).at, name, metric: nameOf(row) };
+    const histogram = computeNative(native, range);
+    if (histogram) putNative(frame, row, i, histogram);
+    return histogram !== undefined;
+  }
+  row.present[i] = FLOAT;
   const value = compute(work.name, range);
   if (value === undefined) row.present[i] = ABSENT;
   else row.values[i] = value;
@@ -198,30 +213,46 @@ function compute(name: string, range: Range): number | undefined {
   if (name === "last_over_time") return range.values[range.from + range.length - 1];
   if (name === "first_over_time") return range.values[range.from];
   if (name === "absent_over_time") return 1;
+  if (range.histograms > 0 && name === "changes") return changesOf(range);
+  if (range.histograms > 0 && name === "resets") return resetsOf(range);
   return (ANY_KIND[name] ?? RANGE_FUNCTIONS[name])?.(range);
 }
 
-/** Whether the result is a number, an unknown histogram or nothing, and what to say about it. */
+/** Whether a window with histograms gives a number, a histogram or nothing, and what to say about it. */
 function resultKind(work: Work, row: Row, range: Range): number {
   const { name } = work;
   if (name === "last_over_time") return range.lastIsHistogram ? HISTOGRAM : FLOAT;
   if (name === "first_over_time") return range.firstIsHistogram ? HISTOGRAM : FLOAT;
-  if (name === "absent_over_time" || Object.hasOwn(ANY_KIND, name)) return FLOAT;
-  if (range.histograms > 0 && REFUSES_MIX.has(name)) return mixedKind(work, row, range);
+  if (name === "absent_over_time" || name === "changes" || name === "resets" || Object.hasOwn(ANY_KIND, name))
+    return FLOAT;
+  if (takesNative(name)) return nativeKind(work, row, range);
   if (range.length === 0) return ABSENT;
-  if (range.histograms > 0) {
-    const what = "ignored histograms in a range containing both floats and histograms";
-    inform(work.frame, `${what} for metric name ${JSON.stringify(nameOf(row))}`, rangeArgument(work.call).at);
-  }
+  const what = "ignored histograms in a range containing both floats and histograms";
+  inform(work.frame, `${what} for metric name ${JSON.stringify(nameOf(row))}`, rangeArgument(work.call).at);
   return FLOAT;
 }
 
-function mixedKind({ frame, call, name }: Work, row: Row, range: Range): number {
-  if (range.length === 0) return range.histograms > 1 || name.endsWith("_over_time") ? HISTOGRAM : ABSENT;
-  if (name === "changes" || name === "resets") return FLOAT;
+/** Functions that compute with histograms; a mix of both kinds has no meaning for them. */
+function nativeKind({ frame, call, name }: Work, row: Row, range: Range): number {
+  if (range.length === 0) return HISTOGRAM;
+  const isInstant = name === "irate" || name === "idelta";
+  if (isInstant && range.length + range.histograms < 2) return ABSENT;
+  const kinds = isInstant ? lastKinds(range) : undefined;
+  if (kinds && kinds[0] === kinds[1]) return kinds[0] ? HISTOGRAM : FLOAT;
   const metric = JSON.stringify(nameOf(row));
   warn(frame, `encountered a mix of histograms and floats for metric name ${metric}`, rangeArgument(call).at);
   return ABSENT;
+}
+
+/** Whether the last two samples are histograms. */
+function lastKinds(range: Range): [boolean, boolean] {
+  const floats = Array.from({ length: Math.min(2, range.length) }, (_, n) => ({
+    time: range.times[range.from + range.length - 1 - n] as number,
+    native: false,
+  }));
+  const natives = range.natives.slice(-2).map(({ time }) => ({ time, native: true }));
+  const newest = [...floats, ...natives].sort((a, b) => a.time - b.time).slice(-2);
+  return [newest[0]?.native ?? false, newest[1]?.native ?? false];
 }
 
 const nameOf = (row: Row): string => labelValue(row.labels, "__name__");

@@ -1,7 +1,13 @@
+import type { FloatHistogram } from "../../histogram/histogram.ts";
 import { quantileOfSorted } from "../statistics.ts";
 import { Average, Sum, sortWithNaN, Variance } from "./sums.ts";
 
 /** Functions of the samples in a window, Prometheus' way: nothing outside the window is looked at. */
+
+export interface NativePoint {
+  time: number;
+  histogram: FloatHistogram;
+}
 
 export interface Range {
   /** Numbers only, oldest first, `length` of them beginning at `from`; native histograms are counted apart. */
@@ -15,6 +21,8 @@ export interface Range {
   /** The newest and the oldest sample of any kind. */
   lastIsHistogram: boolean;
   firstIsHistogram: boolean;
+  /** The native histograms of the window, oldest first. */
+  natives: readonly NativePoint[];
   lastTime: number;
   firstTime: number;
   /** The window is (end - range, end]; `now` is the step it is computed for, which `@` makes another moment. */
@@ -171,19 +179,6 @@ export const ANY_KIND: Readonly<Record<string, RangeFunction>> = {
   ts_of_first_over_time: (r) => r.firstTime / 1000,
   ts_of_last_over_time: (r) => r.lastTime / 1000,
 };
-
-/** Functions that would compute with native histograms; a mix of both kinds has no meaning for them. */
-export const REFUSES_MIX: ReadonlySet<string> = new Set([
-  "avg_over_time",
-  "changes",
-  "delta",
-  "idelta",
-  "increase",
-  "irate",
-  "rate",
-  "resets",
-  "sum_over_time",
-]);
 
 /** Functions of counters: like Prometheus, an info says when the name does not look like one. */
 export const WANTS_COUNTER: ReadonlySet<string> = new Set(["increase", "irate", "rate"]);

@@ -1,19 +1,22 @@
+import type { Columns, Labels } from "../../source.ts";
 import type { Expr, RollupExpr } from "../ast.ts";
 import { QueryError } from "../errors.ts";
 import { checkSeries, type Frame, type Grid, type Query, reframe, timesOf } from "../frame.ts";
 import { compareLabels } from "../labels.ts";
-import type { QueryData, ResultSeries } from "../results.ts";
+import type { HistogramPoint, QueryData, ResultSeries } from "../results.ts";
 import { boundedSamples } from "./bounded-ranges.ts";
+import { markCounted } from "./counted.ts";
 import { evaluateStrict } from "./evaluate.ts";
 import { settleLengths } from "./lengths.ts";
 import { eachRange, sampleKind } from "./selectors.ts";
-import { FLOAT, isEmpty, mergeSame, type Row } from "./values.ts";
+import { FLOAT, histogramOf, isEmpty, mergeSame, type Row } from "./values.ts";
 
 /** A whole query of the strict dialect. */
 export function runStrict(query: Query, grid: Grid, parsed: Expr, isInstant: boolean): QueryData {
   const expr = settleLengths(parsed, grid);
   const root: Frame = { query, evaluate: unreachable, ...grid, points: 0 };
   const frame = reframe(root, grid);
+  markCounted(expr, query.counted);
   if (expr.kind === "rollup" && expr.window) {
     if (!isInstant)
       throw new QueryError("bad_data", "a range query gives instant vectors and numbers, not range vectors");
@@ -36,16 +39,21 @@ function unreachable(): never {
 /** Instant vectors keep the order the query gave them; ranges are sorted, as Prometheus sorts them. */
 function present(frame: Frame, rows: Row[], isInstant: boolean): QueryData {
   const times = timesOf(frame);
-  const series = rows.filter((row) => !isEmpty(row)).map((row) => toSeries(row, times));
-  const filled = series.filter((s) => s.timestamps.length > 0);
+  const filled = rows.filter((row) => !isEmpty(row)).map((row) => toSeries(frame, row, times));
   if (!isInstant) filled.sort((a, b) => compareLabels(a.labels, b.labels));
   return { type: isInstant ? "vector" : "matrix", series: filled };
 }
 
-function toSeries(row: Row, times: Float64Array): ResultSeries {
+function toSeries(frame: Frame, row: Row, times: Float64Array): ResultSeries {
   const keep = (_: number, i: number): boolean => row.present[i] === FLOAT;
   if (row.present.every((p) => p === FLOAT)) return { labels: row.labels, timestamps: times, values: row.values };
-  return { labels: row.labels, timestamps: times.filter(keep), values: row.values.filter(keep) };
+  const histograms: HistogramPoint[] = [];
+  for (const [i, timestamp] of times.entries()) {
+    const histogram = histogramOf(frame, row, i);
+    if (histogram) histograms.push({ timestamp, histogram });
+  }
+  const numbers = { labels: row.labels, timestamps: times.filter(keep), values: row.values.filter(keep) };
+  return histograms.length > 0 ? { ...numbers, histograms } : numbers;
 }
 
 /** A range vector as an instant query: the samples of its window. */
@@ -59,17 +67,26 @@ export function rawSamples(frame: Frame, expr: RollupExpr): QueryData {
       if (samples.length > 0) series.push({ labels, timestamps: column(0), values: column(1) });
       return;
     }
-    const times: number[] = [];
-    const values: number[] = [];
-    for (let i = 0; i < columns.length; i++) {
-      const time = columns.timestamps[i] as number;
-      if (time <= end - range_ms || time > end || sampleKind(columns.values, i) !== FLOAT) continue;
-      times.push(time);
-      values.push(columns.values[i] as number);
-    }
-    if (times.length > 0)
-      series.push({ labels, timestamps: Float64Array.from(times), values: Float64Array.from(values) });
+    const one = samplesBetween(labels, columns, end - range_ms, end);
+    if (one.timestamps.length > 0 || one.histograms) series.push(one);
   });
   checkSeries(frame.query, series.length);
   return { type: "matrix", series: series.sort((a, b) => compareLabels(a.labels, b.labels)) };
+}
+
+function samplesBetween(labels: Labels, columns: Columns, after_ms: number, end_ms: number): ResultSeries {
+  const times: number[] = [];
+  const values: number[] = [];
+  const histograms: HistogramPoint[] = [];
+  for (let i = 0; i < columns.length; i++) {
+    const timestamp = columns.timestamps[i] as number;
+    if (timestamp <= after_ms || timestamp > end_ms) continue;
+    const histogram = columns.histograms?.at(columns.values, i);
+    if (histogram) histograms.push({ timestamp, histogram });
+    if (sampleKind(columns.values, i) !== FLOAT) continue;
+    times.push(timestamp);
+    values.push(columns.values[i] as number);
+  }
+  const numbers = { labels, timestamps: Float64Array.from(times), values: Float64Array.from(values) };
+  return histograms.length > 0 ? { ...numbers, histograms } : numbers;
 }

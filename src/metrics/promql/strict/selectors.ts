@@ -1,14 +1,20 @@
+import { type FloatHistogram, withHint } from "../../histogram/histogram.ts";
+import { resetAfter } from "../../histogram/reset.ts";
+import { HistogramTable } from "../../histogram/table.ts";
+import { histogramAt, isStaleAt } from "../../nan-bits.ts";
 import type { Columns, Labels } from "../../source.ts";
 import type { Expr, RollupExpr, SelectorExpr } from "../ast.ts";
 import { durationMs } from "../durations.ts";
 import { executionError } from "../errors.ts";
 import { checkAlive, checkPoints, checkSeries, countSamples, type Frame, reframe } from "../frame.ts";
-import { copyBits, histogramAt, isStaleAt } from "../nan-bits.ts";
 import { reach } from "./boundaries.ts";
-import { ABSENT, FLOAT, HISTOGRAM, newRow, type Row, type Value } from "./values.ts";
+import { ABSENT, FLOAT, HISTOGRAM, histogramOf, newRow, putNative, type Row, type Value } from "./values.ts";
 
 /** The subquery step when the query names none. */
 const SUBQUERY_STEP_MS = 60_000;
+
+/** A number and its time. */
+const SAMPLE_BYTES = 16;
 
 /** Where a selector looks at each step: the moment of `@`, or the step itself, less the offset. */
 export interface LookbackWindow {
@@ -60,13 +66,33 @@ export function eachSeries(
   const { query } = frame;
   const found = query.source.select({ selector: selector.filters, start_ms: after_ms + 1, end_ms: to_ms });
   checkSeries(query, found.count);
-  const columns: Columns = { timestamps: new Float64Array(1024), values: new Float64Array(1024), length: 0 };
+  const histograms = new HistogramTable();
+  const columns: Columns = {
+    timestamps: new Float64Array(1024),
+    values: new Float64Array(1024),
+    length: 0,
+    histograms,
+  };
   for (const series of found) {
     checkAlive(query);
     columns.length = 0;
+    histograms.clear();
     series.read(columns);
-    countSamples(query, columns.length);
+    if (histograms.length > 0 && query.counted.has(selector)) detectResets(columns, histograms);
+    // A histogram counts as many samples as numbers take its memory.
+    countSamples(query, columns.length + Math.ceil(histograms.bytes / SAMPLE_BYTES));
     if (columns.length > 0) take({ labels: series.labels, dropName: false, columns });
+  }
+}
+
+function detectResets(columns: Columns, histograms: HistogramTable): void {
+  let before: FloatHistogram | undefined;
+  for (let i = 0; i < columns.length; i++) {
+    const histogram = histograms.at(columns.values, i);
+    if (!histogram) continue;
+    const now = resetAfter(histogram, before);
+    if (now !== histogram) histograms.put(columns.values, i, now);
+    before = now;
   }
 }
 
@@ -97,21 +123,24 @@ export function evaluateSelector(
     for (let i = 0; i < frame.points; i++) {
       const now = window.at(i);
       while (to < columns.length && (columns.timestamps[to] as number) <= now) to++;
-      if (to > 0 && (columns.timestamps[to - 1] as number) > now - lookback) put(row, i, columns, to - 1);
+      if (to > 0 && (columns.timestamps[to - 1] as number) > now - lookback) put(frame, row, i, columns, to - 1);
     }
     if (row.present.some((p) => p !== ABSENT)) rows.push(row);
   });
   return rows;
 }
 
-function putSample(row: Row, i: number, columns: Columns, from: number): void {
+function putSample(frame: Frame, row: Row, i: number, columns: Columns, from: number): void {
   const kind = sampleKind(columns.values, from);
-  row.present[i] = kind;
-  if (kind === HISTOGRAM) copyBits(columns.values, from, row.values, i);
-  else row.values[i] = columns.values[from] as number;
+  const histogram = kind === HISTOGRAM ? columns.histograms?.at(columns.values, from) : undefined;
+  if (histogram) putNative(frame, row, i, histogram);
+  else {
+    row.present[i] = kind;
+    row.values[i] = columns.values[from] as number;
+  }
 }
 
-function putTime(row: Row, i: number, columns: Columns, from: number): void {
+function putTime(_frame: Frame, row: Row, i: number, columns: Columns, from: number): void {
   row.present[i] = sampleKind(columns.values, from);
   row.values[i] = (columns.timestamps[from] as number) / 1000;
 }
@@ -170,10 +199,12 @@ function overSubquery(
     timestamps: new Float64Array(inner.points),
     values: new Float64Array(inner.points),
     length: 0,
+    histograms: new HistogramTable(),
   };
   const rows = value.type === "vector" ? value.rows : value.type === "scalar" ? [scalarRow(inner, value.values)] : [];
   for (const row of rows) {
     checkAlive(frame.query);
+    columns.histograms?.clear();
     fillColumns(columns, row, inner);
     countSamples(frame.query, columns.length);
     if (columns.length > 0) take({ labels: row.labels, dropName: row.dropName, columns }, window, range_ms);
@@ -189,9 +220,15 @@ function fillColumns(columns: Columns, row: Row, grid: Frame): void {
   for (let i = 0; i < grid.points; i++) {
     if (row.present[i] === ABSENT) continue;
     columns.timestamps[n] = grid.start_ms + i * grid.step_ms;
-    if (row.present[i] === HISTOGRAM) copyBits(row.values, i, columns.values, n);
+    const histogram = histogramOf(grid, row, i);
+    if (histogram) columns.histograms?.put(columns.values, n, withoutReset(histogram));
     else columns.values[n] = row.values[i] as number;
     n++;
   }
   columns.length = n;
+}
+
+/** A subquery skips samples: what was known about resets between two of them holds no longer. */
+function withoutReset(histogram: FloatHistogram): FloatHistogram {
+  return histogram.hint === "gauge" ? histogram : withHint(histogram, "unknown");
 }

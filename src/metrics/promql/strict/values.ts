@@ -1,15 +1,16 @@
+import { type FloatHistogram, sizeOf } from "../../histogram/histogram.ts";
+import { copyBits } from "../../nan-bits.ts";
 import type { Labels } from "../../source.ts";
 import { executionError, placeOf } from "../errors.ts";
-import { column, type Frame } from "../frame.ts";
+import { column, countBytes, type Frame } from "../frame.ts";
 import { dropName, labelsKey } from "../labels.ts";
-import { copyBits } from "../nan-bits.ts";
 
 /**
  * Values of the strict dialect. Unlike in MetricsQL, NaN is a value like any other, so which steps have one is stored
  * beside the numbers.
  */
 
-/** At a step a series has nothing, a number, or a native histogram, which is known but cannot be computed with. */
+/** At a step a series has nothing, a number, or a native histogram. */
 export const ABSENT = 0;
 export const FLOAT = 1;
 export const HISTOGRAM = 2;
@@ -29,6 +30,17 @@ export type Value =
 
 export function newRow(frame: Frame, labels: Labels, drop: boolean): Row {
   return { labels, dropName: drop, values: column(frame), present: new Uint8Array(frame.points) };
+}
+
+/** The native histogram at a step, undefined for anything else. */
+export function histogramOf(frame: Frame, row: Row, i: number): FloatHistogram | undefined {
+  return row.present[i] === HISTOGRAM ? frame.query.histograms.at(row.values, i) : undefined;
+}
+
+export function putNative(frame: Frame, row: Row, i: number, histogram: FloatHistogram): void {
+  row.present[i] = HISTOGRAM;
+  countBytes(frame.query, sizeOf(histogram));
+  frame.query.histograms.put(row.values, i, histogram);
 }
 
 /** The labels a series will have in the answer. */
