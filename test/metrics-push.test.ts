@@ -107,6 +107,80 @@ suite("pushed metrics", () => {
     assert.equal(unpacked.status, 400, "it is not snappy");
   });
 
+  test("native histograms of both versions of remote write are stored, and those that are none are refused", async (t) => {
+    const platform = await testPlatform(t);
+    const now = systemClock.now();
+    const zigzag = (value: number): Buffer => varint(value < 0 ? -2 * value - 1 : 2 * value);
+    const signed = (number: number, value: number): Buffer => Buffer.concat([varint(number * 8), zigzag(value)]);
+    const span = Buffer.concat([signed(1, -1), whole(2, 3)]);
+    const deltas = Buffer.concat([2, 1, -2].map(zigzag));
+    const message = (schema: number, last: readonly Buffer[] = []): Buffer =>
+      Buffer.concat([
+        whole(1, 7n),
+        double(3, 12.5),
+        signed(4, schema),
+        double(5, 0.001),
+        whole(6, 1n),
+        field(11, span),
+        field(12, deltas),
+        whole(15, BigInt(now)),
+        ...last,
+      ]);
+    const label = (name: string, value: string): Buffer => field(1, Buffer.concat([field(1, name), field(2, value)]));
+    const first = (name: string, histogram: Buffer): Buffer =>
+      field(1, Buffer.concat([label("__name__", name), field(4, histogram)]));
+    const v1 = { "content-type": "application/x-protobuf", "content-encoding": "snappy" };
+    const answer = await push(platform, "/api/v1/write", compressSync(first("one", message(2))), v1);
+    assert.equal(answer.status, 204, await answer.text());
+
+    const symbols = ["", "__name__", "two"].map((text) => field(4, text));
+    const second = (histogram: Buffer): Buffer =>
+      Buffer.concat([...symbols, field(5, Buffer.concat([field(1, Buffer.from([1, 2])), field(3, histogram)]))]);
+    const v2 = { ...v1, "content-type": "application/x-protobuf;proto=io.prometheus.write.v2.Request" };
+    const custom = Buffer.concat([
+      double(2, 6),
+      double(3, 4),
+      signed(4, -53),
+      field(11, Buffer.concat([signed(1, 0), whole(2, 2)])),
+      double(13, 2),
+      double(13, 4),
+      double(16, 1.5),
+      whole(15, BigInt(now)),
+      whole(17, BigInt(now - 5000)),
+    ]);
+    const stored = await push(platform, "/api/v1/write", compressSync(second(custom)), v2);
+    assert.equal(stored.status, 204, await stored.text());
+    assert.equal(stored.headers.get("x-prometheus-remote-write-histograms-written"), "1");
+    const found = async (query: string): Promise<unknown> => {
+      const path = `${BASE}/api/v1/query?dialect=promql&query=${encodeURIComponent(query)}`;
+      return (await platform.ask(`GET ${path}`)).body.data.result[0]?.histogram?.[1];
+    };
+    const near = (exponent: number): string => String(2 ** exponent);
+    assert.deepEqual(await found("one"), {
+      count: "7",
+      sum: "12.5",
+      buckets: [
+        [3, "-0.001", "0.001", "1"],
+        [0, near(-0.5), near(-0.25), "2"],
+        [0, near(-0.25), "1", "3"],
+        [0, "1", near(0.25), "1"],
+      ],
+    });
+    const bounded = [
+      [3, "-Inf", "1.5", "2"],
+      [0, "1.5", "+Inf", "4"],
+    ];
+    assert.deepEqual(await found("two"), { count: "6", sum: "4", buckets: bounded });
+    for (const [body, headers] of [
+      [first("bad", message(77)), v1],
+      [second(message(2, [double(16, 1)])), v2],
+    ] as const) {
+      const refused = await push(platform, "/api/v1/write", compressSync(body), headers);
+      assert.equal(refused.status, 400);
+      assert.match(await refused.text(), /a native histogram cannot be stored: /);
+    }
+  });
+
   test("OTLP in JSON and in protobuf gives the same series, named as Prometheus names them", async (t) => {
     const platform = await testPlatform(t);
     const nanos = BigInt(systemClock.now()) * 1_000_000n;

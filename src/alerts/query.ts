@@ -10,7 +10,7 @@ import type { QueryFunction, Sample } from "./rules/types.ts";
 type Engine = Pick<MetricsEngine, "query" | "append">;
 
 interface Response {
-  data: { resultType: string; result: { metric: Record<string, string>; value: [number, string] }[] };
+  data: { resultType: string; result: { metric: Record<string, string>; value?: [number, string] }[] };
 }
 
 export interface QueryScope {
@@ -41,7 +41,11 @@ export function queryFunction(engine: () => Engine, { org_id, app_name, dialect 
 function samplesOf({ resultType, result }: Response["data"]): Sample[] {
   if (resultType === "scalar") return [{ labels: {}, value: numberOf((result as unknown as [number, string])[1]) }];
   if (resultType !== "vector") throw new Error("rule result is not a vector or scalar");
-  return result.map(({ metric, value }) => ({ labels: metric, value: numberOf(value[1]) }));
+  return result.map(({ metric, value }) => {
+    if (!value)
+      throw new Error("a rule takes numbers: a native histogram needs a function such as histogram_quantile()");
+    return { labels: metric, value: numberOf(value[1]) };
+  });
 }
 
 const WORDS: Record<string, number> = {

@@ -1,3 +1,4 @@
+import type { FloatHistogram } from "./histogram/histogram.ts";
 import { STALE_NAN } from "./source.ts";
 import { encodeLabels } from "./tsdb/index/labels.ts";
 import type { SeriesBatch } from "./tsdb/ingest/series-batch.ts";
@@ -17,6 +18,7 @@ export class BatchBuilder {
   readonly #values: number[] = [];
   /** Places of NaNs that are values. */
   readonly #nans = new Set<number>();
+  readonly #natives: { sample: number; histogram: FloatHistogram }[] = [];
 
   push(spelled: Uint8Array, timestamp_ms: number, value: number): void {
     this.#write(spelled);
@@ -35,6 +37,12 @@ export class BatchBuilder {
     this.push(spelled, timestamp_ms, value);
   }
 
+  /** Adds a native histogram. */
+  pushNative(spelled: Uint8Array, timestamp_ms: number, histogram: FloatHistogram): void {
+    this.#natives.push({ sample: this.#values.length, histogram });
+    this.push(spelled, timestamp_ms, 0);
+  }
+
   /** Adds a staleness marker. Our own senders have no other NaN. */
   end(spelled: Uint8Array, timestamp_ms: number): void {
     this.push(spelled, timestamp_ms, STALE_NAN);
@@ -51,6 +59,7 @@ export class BatchBuilder {
       ends: Uint32Array.from(this.#ends),
       timestamps: Float64Array.from(this.#timestamps),
       values,
+      ...(this.#natives.length > 0 ? { natives: this.#natives } : {}),
     };
   }
 

@@ -25,6 +25,14 @@ export function histogramAt(values: Float64Array, i: number): number | undefined
   return high === HIGH && low >= HISTOGRAMS ? low - HISTOGRAMS : undefined;
 }
 
+/** Whether a value of these two words refers to a histogram. */
+export const isHistogram = (low: number, high: number): boolean => high === HIGH && low >= HISTOGRAMS;
+
+export const histogramId = (low: number): number => low - HISTOGRAMS;
+
+/** The two words of a reference to a histogram. */
+export const histogramWords = (id: number): [low: number, high: number] => [HISTOGRAMS + id, HIGH];
+
 export function putHistogram(values: Float64Array, i: number, id: number): void {
   words(values, i).set([HISTOGRAMS + id, HIGH]);
 }

@@ -72,9 +72,9 @@ suite("query results as JSON", () => {
     assert.deepEqual(resultOf(instant({ ...query, query: "m[2s]", time_ms: 1000 })), [
       { metric, values: [[0, "7"]], histograms: [[1, written]] },
     ]);
-    assert.deepEqual(resultOf(instant({ ...query, dialect: "metricsql", time_ms: 1000 })), [
-      { metric, value: [1, "7"] },
-    ]);
+    const numbers = { ...query, dialect: "metricsql", time_ms: 1000 } as const;
+    assert.deepEqual(resultOf(instant({ ...numbers, query: "m[2s]" })), [{ metric, values: [[0, "7"]] }]);
+    assert.deepEqual(resultOf(instant(numbers)), [{ metric, value: [1, "7"] }]);
   });
 
   test("vectors, scalars, strings and empty results are written", () => {

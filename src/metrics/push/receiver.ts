@@ -132,8 +132,8 @@ export class PushReceiver {
     const { samples, left_out } = decodeRemoteWrite2(body);
     const result = await this.#append(org_id, samples);
     if (left_out > 0 && samples.count === 0)
-      fail("invalid_request", "native histograms and exemplars are not stored", { headers: written(0) });
-    return { status: 204, headers: written(result.samples) };
+      fail("invalid_request", "exemplars are not stored", { headers: written(0) });
+    return { status: 204, headers: written(result.samples, samples.histograms) };
   }
 
   readonly importJson = this.relay(async ({ org_id, unpack }) => {
@@ -168,9 +168,9 @@ export class PushReceiver {
   }
 }
 
-const written = (samples: number): Record<string, string> => ({
-  "X-Prometheus-Remote-Write-Samples-Written": String(samples),
-  "X-Prometheus-Remote-Write-Histograms-Written": "0",
+const written = (stored: number, histograms = 0): Record<string, string> => ({
+  "X-Prometheus-Remote-Write-Samples-Written": String(stored - histograms),
+  "X-Prometheus-Remote-Write-Histograms-Written": String(histograms),
   "X-Prometheus-Remote-Write-Exemplars-Written": "0",
 });
 

@@ -1,5 +1,6 @@
 /** Remote write 2.0: `io.prometheus.write.v2.Request`, whose series refer to a table of texts. */
 import { isStale } from "../source.ts";
+import { type NativeSample, readNative } from "../tsdb/ingest/native-histogram.ts";
 import { BadWire, WireReader } from "../tsdb/ingest/protobuf.ts";
 import { PushedSamples } from "./samples.ts";
 
@@ -15,7 +16,7 @@ const TIMESTAMP = 0x10;
 
 export interface Decoded {
   samples: PushedSamples;
-  /** Native histograms and exemplars, which are not stored. */
+  /** Exemplars, which are not stored. */
   left_out: number;
 }
 
@@ -41,7 +42,7 @@ export function decodeRemoteWrite2(body: Uint8Array): Decoded {
 }
 
 function readSeries(from: WireReader, part: Part, symbols: readonly string[], decoded: Decoded): void {
-  const { refs, samples, left_out } = readFields(from, part);
+  const { refs, samples, histograms, left_out } = readFields(from, part);
   decoded.left_out += left_out;
   const labels = labelsOf(refs, symbols, part.start);
   const add = decoded.samples.series(labels);
@@ -50,12 +51,36 @@ function readSeries(from: WireReader, part: Part, symbols: readonly string[], de
     if (isStale(value)) decoded.samples.ended(labels, timestamp);
     else add(timestamp, value);
   }
+  const addNative = decoded.samples.natives(labels);
+  for (const { start, end } of histograms) {
+    from.at = start;
+    const { timestamp, ended, histogram } = nativeAt(from, end);
+    if (ended) decoded.samples.ended(labels, timestamp);
+    else addNative(timestamp, histogram);
+  }
+}
+
+function nativeAt(from: WireReader, end: number): NativeSample {
+  try {
+    return readNative(from, end);
+  } catch (thrown) {
+    if (!(thrown instanceof RangeError)) throw thrown;
+    throw new BadWire(thrown.message, from.at);
+  }
+}
+
+interface SeriesFields {
+  refs: number[];
+  samples: Part[];
+  histograms: Part[];
+  left_out: number;
 }
 
 /** The fields of one series, in whatever order they come. */
-function readFields(from: WireReader, { start, end }: Part): { refs: number[]; samples: Part[]; left_out: number } {
+function readFields(from: WireReader, { start, end }: Part): SeriesFields {
   const refs: number[] = [];
   const samples: Part[] = [];
+  const histograms: Part[] = [];
   let left_out = 0;
   from.at = start;
   while (from.at < end) {
@@ -63,12 +88,13 @@ function readFields(from: WireReader, { start, end }: Part): { refs: number[]; s
     if (tag === LABEL_REF) refs.push(from.varint());
     else if (tag === LABEL_REFS) readPacked(from, from.lengthEnd(end), refs);
     else if (tag === SAMPLES) samples.push(partOf(from, end));
+    else if (tag === HISTOGRAMS) histograms.push(partOf(from, end));
     else {
-      left_out += tag === HISTOGRAMS || tag === EXEMPLARS ? 1 : 0;
+      left_out += tag === EXEMPLARS ? 1 : 0;
       from.skip(tag, end);
     }
   }
-  return { refs, samples, left_out };
+  return { refs, samples, histograms, left_out };
 }
 
 function readPacked(from: WireReader, end: number, into: number[]): void {

@@ -24,6 +24,7 @@ interface IntakeParts {
 /** Encodes one org's samples for the engine: each becomes a series of a write request. */
 export class RemoteIntake implements Intake {
   readonly limits: TsdbLimits;
+  readonly takes_histograms = false;
   generation = 1;
   readonly dropped_samples = new Map<DropReason, number>();
   readonly #parts: IntakeParts;

@@ -1,7 +1,10 @@
 import { assert } from "#core/assert.ts";
+import { HistogramTable } from "../histogram/table.ts";
+import { histogramAt, histogramId, histogramWords, isHistogram } from "../nan-bits.ts";
 import type { Columns } from "../source.ts";
 import { ByteWriter } from "./bytes.ts";
 import { encodeChunk, newColumns } from "./chunk/chunk.ts";
+import { dropHistograms } from "./chunk/drop-histograms.ts";
 import { clip, settle } from "./columns.ts";
 import { WINDOW_MS } from "./limits.ts";
 import { TAIL_SAMPLES, Tails } from "./tails.ts";
@@ -16,6 +19,8 @@ export interface Batch {
   values: Float64Array;
   bits: Uint32Array;
   length: number;
+  /** The native histograms that values refer to. */
+  histograms?: HistogramTable;
 }
 
 /**
@@ -25,7 +30,9 @@ export interface Batch {
  */
 export class Head {
   readonly #tails = new Tails();
-  readonly #scratch = newColumns(TAIL_SAMPLES);
+  /** The native histograms of tails and late samples. */
+  readonly #histograms = new HistogramTable();
+  readonly #scratch: Columns = { ...newColumns(TAIL_SAMPLES), histograms: this.#histograms };
   readonly #out = new ByteWriter(TAIL_SAMPLES * 32);
   /** Readable windows, by start, then age; including frozen ones until their block is written. */
   readonly windows: HeadWindow[] = [];
@@ -49,7 +56,7 @@ export class Head {
   }
 
   get bytes(): number {
-    return this.windows.reduce((sum, window) => sum + window.bytes, this.#tails.bytes);
+    return this.windows.reduce((sum, window) => sum + window.bytes, this.#tails.bytes + this.#histograms.bytes);
   }
 
   /** The newest time of a series, -Infinity when there is none since opening. */
@@ -73,11 +80,21 @@ export class Head {
     const first = this.#current;
     const samples = first?.samples;
     for (let i = 0; i < length; i++) {
-      this.#put(refs[i] as number, timestamps[i] as number, bits[2 * i] as number, bits[2 * i + 1] as number);
+      const high = bits[2 * i + 1] as number;
+      let low = bits[2 * i] as number;
+      if (isHistogram(low, high)) low = this.#adopt(low, batch.histograms);
+      this.#put(refs[i] as number, timestamps[i] as number, low, high);
     }
     if (first && first.samples !== samples) first.written_at = monotonic_ms;
     if (this.#current) this.#current.written_at = monotonic_ms;
     for (const window of this.#open.values()) if (window.written_at === 0) window.written_at = monotonic_ms;
+  }
+
+  /** A histogram of a batch becomes one of the head; the low word of what refers to it. */
+  #adopt(low: number, from: HistogramTable | undefined): number {
+    const histogram = from?.get(histogramId(low));
+    assert(histogram, "a sample's histogram is in its batch");
+    return histogramWords(this.#histograms.add(histogram))[0];
   }
 
   #put(ref: number, time: number, low: number, high: number): void {
@@ -109,9 +126,11 @@ export class Head {
   #putBehind(window: HeadWindow, ref: number, time: number, low: number, high: number): void {
     const count = this.#tailCount[ref] as number;
     if (time === this.#lastTime[ref]) {
+      const [old_low, old_high] = [this.#lastBits[2 * ref] as number, this.#lastBits[2 * ref + 1] as number];
       this.#lastBits[2 * ref] = low;
       this.#lastBits[2 * ref + 1] = high;
       if (count > 0 && this.#tailWindow[ref] === window.id) {
+        if (isHistogram(old_low, old_high)) this.#histograms.release(histogramId(old_low));
         this.#tails.put(this.#tailSlot[ref] as number, count - 1, time - window.start_ms, low, high);
         return;
       }
@@ -148,6 +167,15 @@ export class Head {
     const first = (timestamps[0] as number) - window.start_ms;
     window.addChunk(ref, this.#out.view(), first, (timestamps[count - 1] as number) - window.start_ms);
     this.#tailCount[ref] = 0;
+    this.#releaseAll(this.#scratch);
+  }
+
+  #releaseAll({ values, length }: Columns): void {
+    if (this.#histograms.length === 0) return;
+    for (let i = 0; i < length; i++) {
+      const id = histogramAt(values, i);
+      if (id !== undefined) this.#histograms.release(id);
+    }
   }
 
   #windowById(id: number): HeadWindow {
@@ -180,13 +208,14 @@ export class Head {
   /** The window's block is readable. */
   drop(window: HeadWindow): void {
     this.windows.splice(this.windows.indexOf(window), 1);
+    for (const late of window.late.values()) this.#releaseAll(late);
     window.chunks.release();
   }
 
   /** All samples of a series in a frozen window, in order. */
   readWindow(window: HeadWindow, ref: number, into: Columns): void {
     window.readChunks(ref, -Infinity, Infinity, into);
-    window.readLate(ref, -Infinity, Infinity, into);
+    this.#readLate(window, ref, -Infinity, Infinity, into);
     settle(into);
   }
 
@@ -203,15 +232,33 @@ export class Head {
         const from = into.length;
         this.#tails.read(this.#tailSlot[ref] as number, this.#tailCount[ref] as number, window.start_ms, into);
         clip(into, from, start_ms, end_ms);
+        this.#handOver(into, from);
       }
-      window.readLate(ref, start_ms, end_ms, into);
+      this.#readLate(window, ref, start_ms, end_ms, into);
     }
   }
 
-  /** Writes the newest sample's value to `bits` if it is in (after, at]; returns its time or undefined. */
+  #readLate(window: HeadWindow, ref: number, start_ms: number, end_ms: number, into: Columns): void {
+    const from = into.length;
+    window.readLate(ref, start_ms, end_ms, into);
+    this.#handOver(into, from);
+  }
+
+  /** Native histograms from index `from` on become those of the reader, or are left out. */
+  #handOver(into: Columns, from: number): void {
+    if (this.#histograms.length === 0) return;
+    for (let i = from; i < into.length; i++) {
+      const histogram = this.#histograms.at(into.values, i);
+      if (histogram) into.histograms?.put(into.values, i, histogram);
+    }
+    if (!into.histograms) dropHistograms(into, from);
+  }
+
+  /** Writes the newest sample's value to `bits` if it is a number in (after, at]; returns its time or undefined. */
   newest(ref: number, after_ms: number, at_ms: number, bits: Uint32Array): number | undefined {
     const time = this.#lastTime[ref] ?? -Infinity;
     if (time > at_ms || time <= after_ms) return undefined;
+    if (isHistogram(this.#lastBits[2 * ref] as number, this.#lastBits[2 * ref + 1] as number)) return undefined;
     bits[0] = this.#lastBits[2 * ref] as number;
     bits[1] = this.#lastBits[2 * ref + 1] as number;
     return time;

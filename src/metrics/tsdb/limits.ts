@@ -15,6 +15,11 @@ export const TSDB_LIMITS = {
   label_name_bytes: 512,
   /** Length of a label value. Past it: the series is rejected and reported. */
   label_value_bytes: 4096,
+  /**
+   * Buckets and custom bounds of one native histogram. Past it: merged into coarser buckets, or rejected and reported
+   * when they are custom.
+   */
+  histogram_buckets: 500,
   /** Problems reported for one import; further ones are only counted. */
   problems_reported: 20,
 

@@ -26,6 +26,7 @@ import { Wal } from "./wal/wal.ts";
  */
 export class Partition implements Intake {
   readonly dir: string;
+  readonly takes_histograms = true;
   readonly limits: TsdbLimits;
   readonly clock: Clock;
   readonly table: SeriesTable;

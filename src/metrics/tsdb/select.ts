@@ -1,3 +1,6 @@
+import type { FloatHistogram } from "../histogram/histogram.ts";
+import { hintAfter } from "../histogram/reset.ts";
+import type { HistogramTable } from "../histogram/table.ts";
 import type { Columns, Labels, SampleSource, Selection, Series } from "../source.ts";
 import type { Block } from "./block/block.ts";
 import { newColumns } from "./chunk/chunk.ts";
@@ -102,6 +105,18 @@ class SelectedSeries implements Series {
     }
     this.#from.parts.head.read(this.ref, start_ms, end_ms, into);
     settle(into);
+    if (into.histograms && into.histograms.length > 0) tellResets(into, into.histograms);
+  }
+}
+
+/** Says of each native histogram what is known of a reset before it, for queries that then need not compare them. */
+function tellResets({ values, length }: Columns, histograms: HistogramTable): void {
+  let before: FloatHistogram | undefined;
+  for (let i = 0; i < length; i++) {
+    const histogram = histograms.at(values, i);
+    const hinted = histogram && hintAfter(histogram, before);
+    if (hinted && hinted !== histogram) histograms.put(values, i, hinted);
+    before = hinted;
   }
 }
 

@@ -66,21 +66,22 @@ export function eachSeries(
   const { query } = frame;
   const found = query.source.select({ selector: selector.filters, start_ms: after_ms + 1, end_ms: to_ms });
   checkSeries(query, found.count);
-  const histograms = new HistogramTable();
+  // MetricsQL has none, also where it shows raw samples.
+  const histograms = query.dialect === "promql" ? new HistogramTable() : undefined;
   const columns: Columns = {
     timestamps: new Float64Array(1024),
     values: new Float64Array(1024),
     length: 0,
-    histograms,
+    ...(histograms ? { histograms } : {}),
   };
   for (const series of found) {
     checkAlive(query);
     columns.length = 0;
-    histograms.clear();
+    histograms?.clear();
     series.read(columns);
-    if (histograms.length > 0 && query.counted.has(selector)) detectResets(columns, histograms);
+    if (histograms && histograms.length > 0 && query.counted.has(selector)) detectResets(columns, histograms);
     // A histogram counts as many samples as numbers take its memory.
-    countSamples(query, columns.length + Math.ceil(histograms.bytes / SAMPLE_BYTES));
+    countSamples(query, columns.length + Math.ceil((histograms?.bytes ?? 0) / SAMPLE_BYTES));
     if (columns.length > 0) take({ labels: series.labels, dropName: false, columns });
   }
 }

@@ -2,6 +2,7 @@ import { closeSync, fsync, openSync, renameSync, unlinkSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { constants, crc32, zstdCompressSync } from "node:zlib";
+import { HistogramTable } from "../../histogram/table.ts";
 import type { Columns, Labels } from "../../source.ts";
 import { ByteWriter } from "../bytes.ts";
 import { CHUNK_SAMPLES, encodeChunk, newColumns } from "../chunk/chunk.ts";
@@ -118,11 +119,13 @@ export class BlockWriter {
 
   *#writeGroups(): Generator<void> {
     const { refs, read } = this.#content;
-    const samples = newColumns(CHUNK_SAMPLES);
+    const histograms = new HistogramTable();
+    const samples: Columns = { ...newColumns(CHUNK_SAMPLES), histograms };
     let count = 0;
     for (let i = 0; i < refs.length; i++) {
       const ref = refs[i] as number;
       samples.length = 0;
+      histograms.clear();
       read(ref, samples);
       if (samples.length === 0) continue;
       this.#refs.push(ref);

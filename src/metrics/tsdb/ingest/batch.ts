@@ -1,5 +1,10 @@
+import type { FloatHistogram } from "../../histogram/histogram.ts";
+import { HistogramTable } from "../../histogram/table.ts";
+import { histogramWords, isHistogram } from "../../nan-bits.ts";
 import { growColumns, newColumns } from "../chunk/chunk.ts";
 import type { Batch } from "../head.ts";
+
+const PLAIN_NAN_HIGH = 0x7ff8_0000;
 
 /** Samples gathered from one sender before they are admitted, logged and stored together. */
 export class GrowingBatch implements Batch {
@@ -7,6 +12,7 @@ export class GrowingBatch implements Batch {
   refs = new Uint32Array(1024);
   bits: Uint32Array;
   length = 0;
+  readonly histograms = new HistogramTable();
 
   constructor() {
     this.bits = new Uint32Array(this.#columns.values.buffer);
@@ -22,9 +28,20 @@ export class GrowingBatch implements Batch {
 
   reset(): void {
     this.length = 0;
+    this.histograms.clear();
   }
 
+  pushHistogram(ref: number, time: number, histogram: FloatHistogram): void {
+    this.#put(ref, time, ...histogramWords(this.histograms.add(histogram)));
+  }
+
+  /** A NaN that looks like a reference to a histogram becomes a plain one. */
   push(ref: number, time: number, low: number, high: number): void {
+    if (isHistogram(low, high)) this.#put(ref, time, 0, PLAIN_NAN_HIGH);
+    else this.#put(ref, time, low, high);
+  }
+
+  #put(ref: number, time: number, low: number, high: number): void {
     if (this.length === this.refs.length) this.#grow();
     const at = this.length++;
     this.refs[at] = ref;

@@ -1,3 +1,4 @@
+import type { FloatHistogram } from "../../histogram/histogram.ts";
 import type { Labels } from "../../source.ts";
 import type { Batch } from "../head.ts";
 import { KeyCache } from "../index/key-cache.ts";
@@ -5,10 +6,13 @@ import { BadLabels, storedLabels } from "../index/labels.ts";
 import type { TsdbLimits } from "../limits.ts";
 import type { DropReason } from "./admission.ts";
 import { GrowingBatch } from "./batch.ts";
+import { fitted } from "./native-histogram.ts";
 
 /** Where imported samples go: an org's partition, or a remote engine. */
 export interface Intake {
   readonly limits: TsdbLimits;
+  /** Whether native histograms can be stored. */
+  readonly takes_histograms: boolean;
   /** Incremented when earlier series refs become invalid. */
   readonly generation: number;
   /**
@@ -41,6 +45,7 @@ export interface ImportResult {
   problem_count: number;
 }
 
+const NOT_SENT = "the external storage takes no native histograms";
 /** Known sets of added labels. One more: all are dropped and renumbered. */
 const SCOPES_MOST = 100_000;
 /** Targets with staleness tracking. One more is imported without it. */
@@ -93,6 +98,28 @@ export class Importer {
   push(ref: number, time: number, low: number, high: number): void {
     this.batch.push(ref, time, low, high);
     this.#read++;
+  }
+
+  /** A native histogram; one that cannot be stored is reported. */
+  pushNative(ref: number, time: number, histogram: FloatHistogram, place: Omit<ImportProblem, "problem">): void {
+    this.#read++;
+    try {
+      if (!this.#intake.takes_histograms) throw new RangeError(NOT_SENT);
+      this.batch.pushHistogram(ref, time, fitted(histogram, this.#intake.limits.histogram_buckets));
+    } catch (thrown) {
+      this.reportNative(thrown, place);
+    }
+  }
+
+  /** A histogram that is none is reported; other errors are thrown. */
+  reportNative(thrown: unknown, place: Omit<ImportProblem, "problem">): void {
+    if (!(thrown instanceof RangeError)) throw thrown;
+    this.report({ ...place, problem: thrown.message });
+  }
+
+  /** A sample that says that the series ended. */
+  pushEnd(ref: number, time: number): void {
+    this.push(ref, time, STALE_LOW, STALE_HIGH);
   }
 
   /** Counts a sample whose series was refused. */

@@ -1,5 +1,6 @@
 import type { Labels } from "../../source.ts";
 import type { Importer, ImportResult } from "./importer.ts";
+import { readNative } from "./native-histogram.ts";
 import { BadWire, WireReader } from "./protobuf.ts";
 import { BadSnappy, SnappyDecoder } from "./snappy-decode.ts";
 
@@ -7,6 +8,7 @@ import { BadSnappy, SnappyDecoder } from "./snappy-decode.ts";
 const SERIES = 0x0a;
 const LABEL = 0x0a;
 const SAMPLE = 0x12;
+const HISTOGRAM = 0x22;
 const NAME = 0x0a;
 const VALUE = 0x12;
 const SAMPLE_VALUE = 0x09;
@@ -101,8 +103,23 @@ function readSamples(importer: Importer, from: WireReader, end: number, ref: num
   while (from.at < end) {
     const tag = from.varint();
     if (tag === SAMPLE) readSample(importer, from, from.lengthEnd(end), ref);
+    else if (tag === HISTOGRAM) readHistogram(importer, from, from.lengthEnd(end), ref);
     else if (tag === LABEL) throw new BadWire("a label after the samples of its series", from.at);
     else from.skip(tag, end);
+  }
+}
+
+function readHistogram(importer: Importer, from: WireReader, end: number, ref: number): void {
+  const place = { byte: from.at };
+  try {
+    const { timestamp, ended, histogram } = readNative(from, end);
+    if (ref < 0) importer.refuse();
+    else if (ended) importer.pushEnd(ref, timestamp);
+    else importer.pushNative(ref, timestamp, histogram, place);
+  } catch (thrown) {
+    importer.refuse();
+    importer.reportNative(thrown, place);
+    from.at = end;
   }
 }
 

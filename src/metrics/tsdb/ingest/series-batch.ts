@@ -1,3 +1,4 @@
+import type { FloatHistogram } from "../../histogram/histogram.ts";
 import type { Labels } from "../../source.ts";
 import { encodeLabels } from "../index/labels.ts";
 import type { Importer, ImportResult } from "./importer.ts";
@@ -14,6 +15,8 @@ export interface SeriesBatch {
   timestamps: Float64Array;
   /** A Float64Array keeps a staleness marker; a plain array of numbers would spoil it. */
   values: Float64Array;
+  /** Native histograms, by the number of their sample; its value does not count. */
+  natives?: readonly { sample: number; histogram: FloatHistogram }[];
   /** Its series come from others: they count for `series_per_app`. */
   counted?: boolean;
 }
@@ -43,6 +46,7 @@ export function importSeriesBatch(importer: Importer, batch: SeriesBatch): Impor
   const bits = new Uint32Array(values.buffer, values.byteOffset, values.length * 2);
   const from = new WireReader(batch.labels);
   importer.begin();
+  const natives = new Map(batch.natives?.map(({ sample, histogram }) => [sample, histogram]));
   let entry = -1;
   let start = 0;
   for (let i = 0; i < ends.length; i++) {
@@ -52,7 +56,9 @@ export function importSeriesBatch(importer: Importer, batch: SeriesBatch): Impor
     if (found < 0) importer.refuse();
     else {
       const ref = importer.cache.ref(found);
-      importer.push(ref, timestamps[i] as number, bits[2 * i] as number, bits[2 * i + 1] as number);
+      const native = natives.get(i);
+      if (native) importer.pushNative(ref, timestamps[i] as number, native, {});
+      else importer.push(ref, timestamps[i] as number, bits[2 * i] as number, bits[2 * i + 1] as number);
       entry = found;
     }
     start = end;

@@ -1,5 +1,9 @@
+import { assert } from "#core/assert.ts";
+import type { FloatHistogram } from "../../histogram/histogram.ts";
+import { histogramId, isHistogram } from "../../nan-bits.ts";
 import type { Labels } from "../../source.ts";
 import { ByteReader, ByteWriter, DamagedBytes, putVarint, putZigzag } from "../bytes.ts";
+import { putHistogramBytes, readHistogram } from "../chunk/histograms.ts";
 import type { Batch } from "../head.ts";
 
 /**
@@ -9,11 +13,13 @@ import type { Batch } from "../head.ts";
  *     definitions: varint count · (varint series · varint pairs · texts)*
  *     sample: zigzag series - (series before + 1) · [zigzag time - time before] · value
  *     value: varint 0 and 8 bytes, or 1 + zigzag of the whole difference to the series' value before
+ *     a native histogram: varint 0, the 8 bytes of NATIVE, and itself
  *
  * A series is defined, and its first value written in full, in each segment that speaks of it. So a segment
  * can be read without any other, and goes when its own samples are in blocks. That leaves two or three bytes
  * a sample; packing them further saves a third of the log and costs more memory than that is worth.
  */
+const NATIVE = { low: 0x4853_4948, high: 0x7ff0_0000 };
 const LARGEST_DIFFERENCE = 2 ** 40;
 
 /** What a segment has said so far; the reader builds the same while it reads. */
@@ -71,8 +77,7 @@ export function encodeRecord(batch: Batch, labels: (ref: number) => Labels, stat
   out.zigzag(first);
   out.byte(shared ? 1 : 0);
   out.reserve(length * 26);
-  const { bytes } = out;
-  let { at } = out;
+  let { bytes, at } = out;
   let ref = -1;
   let time = first;
   for (let i = 0; i < length; i++) {
@@ -83,11 +88,25 @@ export function encodeRecord(batch: Batch, labels: (ref: number) => Labels, stat
       at = putZigzag(bytes, at, (timestamps[i] as number) - time);
       time = timestamps[i] as number;
     }
-    at = putValue(bytes, at, values[i] as number, state.value(ref), bits, i);
+    const histogram = isHistogram(bits[2 * i] as number, bits[2 * i + 1] as number);
+    if (histogram) {
+      out.at = at;
+      putNative(batch, i);
+      out.reserve((length - i) * 26);
+      ({ bytes, at } = out);
+    } else at = putValue(bytes, at, values[i] as number, state.value(ref), bits, i);
     state.set(ref, values[i] as number);
   }
   out.at = at;
   return { record: out.view(), definitions };
+}
+
+function putNative({ histograms, bits }: Batch, i: number): void {
+  const histogram = histograms?.get(histogramId(bits[2 * i] as number));
+  assert(histogram, "a sample's histogram is in its batch");
+  out.byte(0);
+  for (const word of [NATIVE.low, NATIVE.high]) for (let k = 0; k < 4; k++) out.byte((word >>> (8 * k)) & 255);
+  putHistogramBytes(out, histogram);
 }
 
 function putDefinitions(batch: Batch, labels: (ref: number) => Labels, state: SegmentState): void {
@@ -131,6 +150,7 @@ function putValue(
 export interface RecordSink {
   define(ref: number, labels: Labels): void;
   sample(ref: number, time: number, low: number, high: number): void;
+  native(ref: number, time: number, histogram: FloatHistogram): void;
 }
 
 const scratch = new Float64Array(1);
@@ -157,7 +177,9 @@ export function decodeRecord(record: Uint8Array, state: SegmentState, sink: Reco
     if (!shared) time += from.zigzag();
     if (!state.knows(ref)) throw new DamagedBytes("a sample of an undefined series");
     readValue(from, state.value(ref));
-    sink.sample(ref, time, halves[0] as number, halves[1] as number);
+    const [low, high] = [halves[0] as number, halves[1] as number];
+    if (low === NATIVE.low && high === NATIVE.high) sink.native(ref, time, readHistogram(from));
+    else sink.sample(ref, time, low, high);
     state.set(ref, scratch[0] as number);
   }
 }

@@ -1,3 +1,4 @@
+import type { FloatHistogram } from "../../histogram/histogram.ts";
 import type { Labels } from "../../source.ts";
 import type { Block } from "../block/block.ts";
 import type { Quarantine } from "../files.ts";
@@ -53,12 +54,24 @@ class HeadSink implements RecordSink {
   }
 
   sample(ref: number, time: number, low: number, high: number): void {
-    const flushed = this.#flushed.get(Math.floor(time / WINDOW_MS) * WINDOW_MS);
-    if (flushed && isBefore(this.position, flushed)) return;
-    const ours = this.#refs.get(ref);
+    const ours = this.#wanted(ref, time);
     if (ours === undefined) return;
     this.#batch.push(ours, time, low, high);
     if (this.#batch.length === BATCH_SAMPLES) this.#apply();
+  }
+
+  native(ref: number, time: number, histogram: FloatHistogram): void {
+    const ours = this.#wanted(ref, time);
+    if (ours === undefined) return;
+    this.#batch.pushHistogram(ours, time, histogram);
+    if (this.#batch.length === BATCH_SAMPLES) this.#apply();
+  }
+
+  /** Our number of the series, undefined when the sample is in a block already. */
+  #wanted(ref: number, time: number): number | undefined {
+    const flushed = this.#flushed.get(Math.floor(time / WINDOW_MS) * WINDOW_MS);
+    if (flushed && isBefore(this.position, flushed)) return undefined;
+    return this.#refs.get(ref);
   }
 
   endSegment(segment: number): void {
