@@ -20,12 +20,19 @@ func main() {
 		NativeHistogramMaxBucketNumber:  100,
 		NativeHistogramMinResetDuration: 0,
 	}, []string{"route"})
+	sizes := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "size_bytes",
+		Buckets: []float64{256, 1024, 4096},
+	}, []string{"route"})
+	scrapes := prometheus.NewCounter(prometheus.CounterOpts{Name: "scrapes_total"})
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(latency)
+	registry.MustRegister(latency, sizes, scrapes)
 	handler := promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 	round := 0
 	http.HandleFunc("/metrics", func(w http.ResponseWriter, r *http.Request) {
 		round++
+		scrapes.Inc()
+		sizes.WithLabelValues("wide").Observe(512)
 		for i := 0; i < 50; i++ {
 			x := float64(round*50 + i)
 			latency.WithLabelValues("wide").Observe(math.Exp(math.Mod(x*0.37, 20) - 10))

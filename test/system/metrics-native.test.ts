@@ -9,6 +9,9 @@ import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, type TestContext, test } from "node:test";
 import { systemClock } from "#core/clock.ts";
+import { openMetricsEngine } from "#metrics/engine/engine.ts";
+import { Budget } from "#metrics/scrape/budget.ts";
+import { KeepAliveConnection } from "#metrics/scrape/fetch.ts";
 import { freePort } from "#proxy/fixtures.ts";
 import { testPlatform } from "../platform.ts";
 import { tempDir, until } from "../support.ts";
@@ -97,6 +100,41 @@ const QUERIES = [
 ];
 
 suite("native histograms of foreign senders", () => {
+  test("client_golang's are scraped in protobuf, and its classic ones in the same response", async (t) => {
+    const program = built(t);
+    if (program === undefined) return;
+    const port = await freePort();
+    start(t, program, [`-listen=127.0.0.1:${port}`]);
+    const engine = openMetricsEngine({ dir: tempDir(), clock: systemClock });
+    t.after(() => engine.close());
+    const settings = { path: "/metrics", native_histograms: true };
+    const connection = new KeepAliveConnection({ host: "127.0.0.1", port }, settings);
+    t.after(() => connection.close(new Error("the test is over")));
+    const fetched = await until(
+      "the program answers",
+      async () => await connection.fetch(new Budget().open("org")).catch(() => undefined),
+      { every_ms: 100 },
+    );
+    const timestamp_ms = systemClock.now();
+    const options = { format: fetched.format, timestamp_ms, labels: ["app", "web"] };
+    const result = await engine.importText("org", Uint8Array.from(fetched.bytes), options);
+    fetched.release();
+    assert.deepEqual([fetched.format, result.problems], ["protobuf", []]);
+    const numbers = async (query: string): Promise<Record<string, number>> => {
+      const request = { query, start_ms: timestamp_ms, end_ms: timestamp_ms, dialect: "promql" } as const;
+      const { data } = JSON.parse(Buffer.from(await engine.query("org", request)).toString()) as {
+        data: { result: Series[] };
+      };
+      return Object.fromEntries(data.result.map(({ metric, value }) => [String(metric["route"]), Number(value?.[1])]));
+    };
+    assert.deepEqual(await numbers("histogram_count(latency_seconds)"), { signed: 50, wide: 50, zeros: 50 });
+    assert.deepEqual(await numbers('histogram_sum(latency_seconds{app="web", route="zeros"})'), { zeros: 25 });
+    assert.deepEqual(await numbers('histogram_fraction(-1, 0.5, latency_seconds{route="zeros"})'), { zeros: 0.5 });
+    assert.deepEqual(await numbers('size_bytes_bucket{le="1024.0"}'), { wide: 1 });
+    assert.deepEqual(await numbers("size_bytes_sum"), { wide: 512 });
+    assert.deepEqual(await numbers("scrapes_total"), { undefined: 1 });
+  });
+
   test("client_golang's, pushed by Prometheus, give its answers", {
     skip: !existsSync("/usr/bin/prometheus") && "needs prometheus",
   }, async (t) => {

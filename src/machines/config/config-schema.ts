@@ -302,6 +302,7 @@ export const Config = Type.Object(
           port: acts(port, "Where metrics are scraped."),
           path: acts(text, "Where metrics are scraped."),
           https: Type.Optional(acts(flag, "Scrape over TLS.")),
+          native_histograms: Type.Optional(acts(flag, "Scrape in protobuf, the format that has native histograms.")),
         }),
         "Endpoint of the machine's own metrics.",
       ),

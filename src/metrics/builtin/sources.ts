@@ -27,7 +27,7 @@ export interface MeasuredMachine {
   /** Mount point and id of its volume. */
   mount?: { path: string; volume_id: string };
   /** Its own metrics endpoint. */
-  metrics?: { port: number; path: string; https?: boolean };
+  metrics?: { port: number; path: string; https?: boolean; native_histograms?: boolean };
   /** Port of a hosted database. */
   postgres_port?: number;
   /** Whether it has public services. */

@@ -10,10 +10,10 @@ import { StorageError } from "../tsdb/files.ts";
 import { MetadataIndex, type MetricMetadata } from "../tsdb/index/metadata-index.ts";
 import type { Scope } from "../tsdb/index/scope.ts";
 import { EMPTY_STATUS, type StatusRequest, type TsdbStatus } from "../tsdb/index/status.ts";
-import { importExposition } from "../tsdb/ingest/exposition.ts";
 import { Importer, type ImportResult } from "../tsdb/ingest/importer.ts";
 import { BadWire } from "../tsdb/ingest/protobuf.ts";
 import { importRemoteWrite } from "../tsdb/ingest/remote-write.ts";
+import { importScraped } from "../tsdb/ingest/scraped.ts";
 import { importSeriesBatch, type SeriesBatch } from "../tsdb/ingest/series-batch.ts";
 import { TSDB_LIMITS } from "../tsdb/limits.ts";
 import type { RemoteAddress } from "./address.ts";
@@ -71,7 +71,7 @@ class VictoriaEngine implements RemoteEngine {
     const most = TSDB_LIMITS.import_bytes;
     return await this.#take(org_id, ({ importer, metadata }) => {
       if (bytes.length > most) throw new BadWire(`the text is longer than ${most} bytes (import_bytes)`, most);
-      return importExposition(importer, bytes, { ...options, ...metadata.due(options.target) });
+      return importScraped(importer, bytes, { ...options, ...metadata.due(options.target) });
     });
   }
 

@@ -45,7 +45,7 @@ async function listening(t: TestContext, server: Server): Promise<number> {
 }
 
 function lineTo(t: TestContext, port: number, path = "/metrics", https = false): KeepAliveConnection {
-  const connection = new KeepAliveConnection({ host: "127.0.0.1", port }, path, https);
+  const connection = new KeepAliveConnection({ host: "127.0.0.1", port }, { path, https });
   t.after(() => connection.close(new Error("the test is over")));
   return connection;
 }

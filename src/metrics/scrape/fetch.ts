@@ -11,12 +11,16 @@ import { ResponseReader } from "./response.ts";
 export interface Fetched {
   /** Good until `release`. */
   bytes: Uint8Array;
-  format: "prometheus" | "openmetrics";
+  format: "prometheus" | "openmetrics" | "protobuf";
   release(): void;
 }
 
+const TEXT = "application/openmetrics-text;version=1.0.0";
+const OTHERS = "text/plain;version=0.0.4;q=0.5,*/*;q=0.1";
+/** Only this format has native histograms. */
+const PROTOBUF = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited";
+
 const HEADERS = Object.entries({
-  accept: "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
   "accept-encoding": "gzip",
   "user-agent": "hangar",
   "x-prometheus-scrape-timeout-seconds": String(SCRAPE_LIMITS.timeout_ms / 1000),
@@ -26,6 +30,14 @@ const unpack = promisify(gunzip);
 
 /** Read buffer of all connections: its bytes are copied out before the next read. */
 const received = Buffer.allocUnsafeSlow(64 * 1024);
+
+/** How a machine wants to be scraped. */
+export interface ScrapeSettings {
+  path: string;
+  https?: boolean;
+  /** Asks for the format that has native histograms, before text. */
+  native_histograms?: boolean;
+}
 
 interface PendingScrape {
   reader: ResponseReader;
@@ -49,10 +61,11 @@ export class KeepAliveConnection {
   #giveUp: (() => void) | undefined;
   #pending: PendingScrape | undefined;
 
-  constructor(address: Address, path: string, https: boolean) {
+  constructor(address: Address, { path, https = false, native_histograms = false }: ScrapeSettings) {
     this.#endpoint = new Endpoint(address);
     this.#tls = https;
-    this.#request = requestOf(address, path);
+    const accept = native_histograms ? `${PROTOBUF},${TEXT};q=0.8,${OTHERS}` : `${TEXT},${OTHERS}`;
+    this.#request = requestOf(address, path, accept);
   }
 
   /** Fetches the metrics; one call at a time. Throws ScrapeFailure or a network error. */
@@ -179,13 +192,13 @@ export class KeepAliveConnection {
   }
 }
 
-function requestOf({ host, port }: Address, path: string): string {
+function requestOf({ host, port }: Address, path: string, accept: string): string {
   const name = host.includes(":") ? `[${host}]` : host;
   const lines = HEADERS.map(([header, value]) => `${header}: ${value}\r\n`);
   // The path is its owner's text: nothing in it may end the line.
   const escaped = path.toWellFormed().replace(/[^\x21-\x7e]/gu, encodeURIComponent);
   const target = escaped.startsWith("/") ? escaped : `/${escaped}`;
-  return `GET ${target} HTTP/1.1\r\nhost: ${name}:${port}\r\n${lines.join("")}\r\n`;
+  return `GET ${target} HTTP/1.1\r\nhost: ${name}:${port}\r\naccept: ${accept}\r\n${lines.join("")}\r\n`;
 }
 
 async function unpacked(body: Buffer, allowance: Allowance): Promise<Buffer> {

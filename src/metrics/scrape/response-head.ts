@@ -7,7 +7,7 @@ export interface ResponseHead {
   length?: number;
   chunked: boolean;
   gzip: boolean;
-  format: "prometheus" | "openmetrics";
+  format: "prometheus" | "openmetrics" | "protobuf";
   /** Another request may follow on the connection. */
   keeps: boolean;
 }
@@ -29,10 +29,15 @@ export function readHead(text: string): ResponseHead | undefined {
     ...(length === undefined ? {} : { length }),
     chunked,
     gzip: headers.get("content-encoding") === "gzip",
-    format: headers.get("content-type")?.startsWith("application/openmetrics-text") ? "openmetrics" : "prometheus",
+    format: formatOf(headers.get("content-type") ?? ""),
     // With two lengths the framing is ambiguous, so the connection is not reused.
     keeps: !connection.includes("close") && (length !== undefined || (chunked && !headers.has("content-length"))),
   };
+}
+
+function formatOf(type: string): ResponseHead["format"] {
+  if (type.startsWith("application/openmetrics-text")) return "openmetrics";
+  return type.startsWith("application/vnd.google.protobuf") ? "protobuf" : "prometheus";
 }
 
 function addHeader(headers: Map<string, string>, connection: string): void {

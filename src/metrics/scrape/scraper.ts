@@ -78,7 +78,7 @@ export class Scraper {
     const address = this.#parts.reach(machine, port);
     const target: Target = {
       machine,
-      connection: address ? new KeepAliveConnection(address, path, https) : undefined,
+      connection: address ? new KeepAliveConnection(address, machine.metrics) : undefined,
       url: `${https ? "https" : "http"}://${bracketed(machine.private_ip)}:${port}${path}`,
       labels: Object.entries(labels).flat(),
       series: healthSeries(labels),

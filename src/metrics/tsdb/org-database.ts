@@ -4,10 +4,11 @@ import { federate } from "./federate.ts";
 import { MetadataIndex } from "./index/metadata-index.ts";
 import { MetadataQueries } from "./index/metadata-queries.ts";
 import { type StatusRequest, statusOf, type TsdbStatus } from "./index/status.ts";
-import { type ExpositionOptions, importExposition } from "./ingest/exposition.ts";
+import type { ExpositionOptions } from "./ingest/exposition.ts";
 import { Importer, type ImportResult } from "./ingest/importer.ts";
 import { BadWire } from "./ingest/protobuf.ts";
 import { importRemoteWrite } from "./ingest/remote-write.ts";
+import { importScraped } from "./ingest/scraped.ts";
 import { importSeriesBatch, type SeriesBatch } from "./ingest/series-batch.ts";
 import type { TsdbLimits } from "./limits.ts";
 import { Partition } from "./partition.ts";
@@ -40,7 +41,7 @@ export class OrgDatabase {
   importText(bytes: Uint8Array, options: ExpositionOptions): ImportResult {
     const most = this.partition.limits.import_bytes;
     if (bytes.length > most) throw new BadWire(`the text is longer than ${most} bytes (import_bytes)`, most);
-    return importExposition(this.#importer, bytes, { ...options, ...this.metadata.due(options.target) });
+    return importScraped(this.#importer, bytes, { ...options, ...this.metadata.due(options.target) });
   }
 
   importRemoteWrite(body: Uint8Array): ImportResult {

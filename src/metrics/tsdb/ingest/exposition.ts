@@ -12,7 +12,8 @@ const HASH = 0x23;
 const BRACE = 0x7b;
 
 export interface ExpositionOptions {
-  format: "prometheus" | "openmetrics";
+  /** `protobuf` is no text: `metric-families.ts` reads it. */
+  format: "prometheus" | "openmetrics" | "protobuf";
   /** For samples that carry none. */
   timestamp_ms: number;
   /** Labels of the platform: they win over the same names in the text. */

@@ -12,7 +12,7 @@ import { atSchema } from "../../histogram/layout.ts";
 import { isStale } from "../../source.ts";
 import { BadWire, type WireReader } from "./protobuf.ts";
 
-/** The message Histogram, which has the same fields in both versions of remote write. */
+/** The message Histogram: of both versions of remote write, and with other numbers of a scrape. */
 
 /** What a sender says of one moment of a series. */
 export interface NativeSample {
@@ -26,8 +26,8 @@ export interface NativeSample {
 const FINEST_SCHEMA = 52;
 const COARSEST_SCHEMA = -4;
 
-/** Fields by number. */
-const FIELD = {
+/** Fields by number, in remote write. */
+const WRITE_FIELDS = {
   count_int: 1,
   count_float: 2,
   sum: 3,
@@ -44,7 +44,31 @@ const FIELD = {
   reset_hint: 14,
   timestamp: 15,
   custom_values: 16,
-} as const;
+};
+
+type HistogramFields = typeof WRITE_FIELDS;
+
+const NONE = -1;
+
+/** The same in the message of a scrape, which has no times, hints and bounds of one's own. */
+export const CLIENT_FIELDS: HistogramFields = {
+  count_int: 1,
+  count_float: 4,
+  sum: 2,
+  schema: 5,
+  zero_threshold: 6,
+  zero_count_int: 7,
+  zero_count_float: 8,
+  negative_spans: 9,
+  negative_deltas: 10,
+  negative_counts: 11,
+  positive_spans: 12,
+  positive_deltas: 13,
+  positive_counts: 14,
+  reset_hint: NONE,
+  timestamp: NONE,
+  custom_values: NONE,
+};
 
 interface Side {
   spans: Span[];
@@ -53,7 +77,7 @@ interface Side {
 }
 
 /** Throws BadWire when the bytes are no such message, and RangeError with what is wrong with the histogram. */
-export function readNative(from: WireReader, end: number): NativeSample {
+export function readNative(from: WireReader, end: number, fields = WRITE_FIELDS): NativeSample {
   const numbers = new Map<number, number>();
   const bounds: number[] = [];
   const positive: Side = { spans: [], deltas: [], counts: [] };
@@ -61,30 +85,38 @@ export function readNative(from: WireReader, end: number): NativeSample {
   while (from.at < end) {
     const tag = from.varint();
     const field = tag >>> 3;
-    if (field === FIELD.custom_values) readDoubles(from, tag, end, bounds);
-    else if (field >= FIELD.negative_spans && field <= FIELD.negative_counts) readSide(from, tag, end, negative);
-    else if (field >= FIELD.positive_spans && field <= FIELD.positive_counts) readSide(from, tag, end, positive);
-    else numbers.set(field, readNumber(from, tag, end));
+    if (field === fields.custom_values) readDoubles(from, tag, end, bounds);
+    else if (field >= fields.negative_spans && field <= fields.negative_counts)
+      readSide(from, tag, end, fields, negative);
+    else if (field >= fields.positive_spans && field <= fields.positive_counts)
+      readSide(from, tag, end, fields, positive);
+    else numbers.set(field, readNumber(from, tag, end, fields));
   }
-  return sampleOf(numbers, positive, negative, bounds);
+  return sampleOf(fields, numbers, positive, negative, bounds);
 }
 
-function sampleOf(numbers: Map<number, number>, positive: Side, negative: Side, bounds: number[]): NativeSample {
+function sampleOf(
+  fields: HistogramFields,
+  numbers: Map<number, number>,
+  positive: Side,
+  negative: Side,
+  bounds: number[],
+): NativeSample {
   const one = (field: number): number => numbers.get(field) ?? 0;
-  const hint = RESET_HINTS[one(FIELD.reset_hint)] ?? "unknown";
+  const hint = RESET_HINTS[one(fields.reset_hint)] ?? "unknown";
   const histogram: FloatHistogram = {
     // That there was no reset is found when the sample is read, beside the one before it.
     hint: hint === "not_reset" ? "unknown" : hint,
-    schema: one(FIELD.schema),
-    zero_threshold: one(FIELD.zero_threshold),
-    zero_count: numbers.get(FIELD.zero_count_float) ?? one(FIELD.zero_count_int),
-    count: numbers.get(FIELD.count_float) ?? one(FIELD.count_int),
-    sum: one(FIELD.sum),
+    schema: one(fields.schema),
+    zero_threshold: one(fields.zero_threshold),
+    zero_count: numbers.get(fields.zero_count_float) ?? one(fields.zero_count_int),
+    count: numbers.get(fields.count_float) ?? one(fields.count_int),
+    sum: one(fields.sum),
     positive: sideOf(positive),
     negative: sideOf(negative),
     bounds,
   };
-  const timestamp = one(FIELD.timestamp);
+  const timestamp = one(fields.timestamp);
   if (isStale(histogram.sum)) return { timestamp, ended: true, histogram };
   return { timestamp, ended: false, histogram: checked(histogram) };
 }
@@ -127,15 +159,15 @@ function sideOf({ spans, deltas, counts }: Side): Buckets {
 const DOUBLE = 1;
 const PACKED = 2;
 
-function readNumber(from: WireReader, tag: number, end: number): number {
+function readNumber(from: WireReader, tag: number, end: number, fields: HistogramFields): number {
   const field = tag >>> 3;
   if ((tag & 7) === DOUBLE) return readDouble(from, end);
   if (tag % 8 !== 0) {
     from.skip(tag, end);
     return 0;
   }
-  if (field === FIELD.schema) return zigzag(from);
-  return field === FIELD.timestamp ? from.int64() : from.varint();
+  if (field === fields.schema) return zigzag(from);
+  return field === fields.timestamp ? from.int64() : from.varint();
 }
 
 function zigzag(from: WireReader): number {
@@ -158,10 +190,10 @@ function readDoubles(from: WireReader, tag: number, end: number, into: number[])
   while (from.at < to) into.push(readDouble(from, to));
 }
 
-function readSide(from: WireReader, tag: number, end: number, into: Side): void {
+function readSide(from: WireReader, tag: number, end: number, fields: HistogramFields, into: Side): void {
   const field = tag >>> 3;
-  if (field === FIELD.positive_counts || field === FIELD.negative_counts) readDoubles(from, tag, end, into.counts);
-  else if (field === FIELD.positive_spans || field === FIELD.negative_spans) into.spans.push(readSpan(from, end));
+  if (field === fields.positive_counts || field === fields.negative_counts) readDoubles(from, tag, end, into.counts);
+  else if (field === fields.positive_spans || field === fields.negative_spans) into.spans.push(readSpan(from, end));
   else if ((tag & 7) !== PACKED) into.deltas.push(zigzag(from));
   else {
     const to = from.lengthEnd(end);
