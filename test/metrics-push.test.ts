@@ -181,6 +181,64 @@ suite("pushed metrics", () => {
     }
   });
 
+  test("exponential histograms of OTLP become native ones, the same from JSON and from protobuf", async (t) => {
+    const platform = await testPlatform(t);
+    const nanos = BigInt(systemClock.now()) * 1_000_000n;
+    const buckets = { offset: -2, bucketCounts: ["1", "0", "3"] };
+    const point = { timeUnixNano: String(nanos), count: "7", sum: 6.5, scale: 9, zeroCount: "1", positive: buckets };
+    const metric = (name: string, temporality: number, more: object = {}) => ({
+      name,
+      exponentialHistogram: {
+        dataPoints: [{ ...point, negative: { offset: 1023, bucketCounts: ["2"] }, ...more }],
+        aggregationTemporality: temporality,
+      },
+    });
+    const metrics = [metric("json", 2), metric("delta", 1), metric("coarse", 2, { scale: -5 })];
+    const answer = await push(
+      platform,
+      "/opentelemetry/v1/metrics",
+      JSON.stringify({ resourceMetrics: [{ scopeMetrics: [{ metrics }] }] }),
+      { "content-type": "application/json" },
+    );
+    const { partialSuccess } = (await answer.json()) as { partialSuccess: Record<string, string> };
+    assert.equal(partialSuccess["rejectedDataPoints"], "2");
+    assert.match(partialSuccess["errorMessage"] ?? "", /delta, coarse/);
+
+    const signed = (number: number, value: number): Buffer => whole(number, value < 0 ? -2 * value - 1 : 2 * value);
+    const counts = (list: number[]): Buffer => field(2, Buffer.concat(list.map(varint)));
+    const data = Buffer.concat([
+      fixed(3, nanos),
+      fixed(4, 7n),
+      double(5, 6.5),
+      signed(6, 9),
+      fixed(7, 1n),
+      field(8, Buffer.concat([signed(1, -2), counts([1, 0, 3])])),
+      field(9, Buffer.concat([signed(1, 1023), counts([2])])),
+    ]);
+    const wire = field(2, Buffer.concat([field(1, "wire"), field(10, Buffer.concat([field(1, data), whole(2, 2)]))]));
+    const body = field(1, field(2, wire));
+    const type = { "content-type": "application/x-protobuf" };
+    assert.equal((await push(platform, "/api/v1/otlp/v1/metrics", body, type)).status, 200);
+    const found = async (query: string): Promise<unknown> => {
+      const { body: reply } = await platform.ask(`GET ${BASE}/api/v1/query?dialect=promql&query=${query}`);
+      return reply.data.result[0]?.histogram?.[1];
+    };
+    // Of scale 9 two buckets are one: those before 1 hold the first two, the one behind it the third.
+    const bound = (index: number): string => String(2 ** Math.floor(index / 256) * 2 ** ((index % 256) / 256));
+    const expected = {
+      count: "7",
+      sum: "6.5",
+      buckets: [
+        [1, `-${bound(512)}`, `-${bound(511)}`, "2"],
+        [3, "-1e-128", "1e-128", "1"],
+        [0, String(2 ** -1 * 2 ** (255 / 256)), "1", "1"],
+        [0, "1", bound(1), "3"],
+      ],
+    };
+    assert.deepEqual(await found("json"), expected);
+    assert.deepEqual(await found("wire"), expected);
+  });
+
   test("OTLP in JSON and in protobuf gives the same series, named as Prometheus names them", async (t) => {
     const platform = await testPlatform(t);
     const nanos = BigInt(systemClock.now()) * 1_000_000n;

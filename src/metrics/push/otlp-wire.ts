@@ -2,7 +2,7 @@
 import { BadWire, WireReader } from "../tsdb/ingest/protobuf.ts";
 import type { OtlpRequest } from "./otlp.ts";
 
-type Kind = "text" | "double" | "fixed" | "sfixed" | "int" | "flag" | "doubles" | "fixeds" | Shape;
+type Kind = "text" | "double" | "fixed" | "sfixed" | "int" | "sint" | "flag" | "doubles" | "fixeds" | "ints" | Shape;
 /** Field by number: its name in JSON, its kind, and whether it is repeated. */
 type Shape = { readonly [number: number]: readonly [name: string, kind: Kind, repeated?: true] };
 
@@ -29,6 +29,19 @@ const HISTOGRAM: Shape = {
   9: ["attributes", ATTRIBUTE, true],
   10: ["flags", "int"],
 };
+const BUCKETS: Shape = { 1: ["offset", "sint"], 2: ["bucketCounts", "ints"] };
+const EXPONENTIAL: Shape = {
+  1: ["attributes", ATTRIBUTE, true],
+  3: ["timeUnixNano", "fixed"],
+  4: ["count", "fixed"],
+  5: ["sum", "double"],
+  6: ["scale", "sint"],
+  7: ["zeroCount", "fixed"],
+  8: ["positive", BUCKETS],
+  9: ["negative", BUCKETS],
+  10: ["flags", "int"],
+  14: ["zeroThreshold", "double"],
+};
 const SUMMARY: Shape = {
   3: ["timeUnixNano", "fixed"],
   4: ["count", "fixed"],
@@ -48,7 +61,7 @@ const METRIC: Shape = {
   5: ["gauge", points(NUMBER)],
   7: ["sum", points(NUMBER)],
   9: ["histogram", points(HISTOGRAM)],
-  10: ["exponentialHistogram", {}],
+  10: ["exponentialHistogram", points(EXPONENTIAL)],
   11: ["summary", points(SUMMARY)],
 };
 const REQUEST: Shape = {
@@ -106,6 +119,10 @@ function readField(from: WireReader, tag: number, end: number, kind: Kind): unkn
       return from.text(end);
     case "int":
       return from.int64();
+    case "sint":
+      return zigzag(from.varint());
+    case "ints":
+      return varints(from, tag, end);
     case "flag":
       return from.varint() !== 0;
     case "double":
@@ -126,6 +143,16 @@ function eight<T>(from: WireReader, end: number, read: (at: number) => T): T {
   const value = read(from.at);
   from.at += 8;
   return value;
+}
+
+const zigzag = (coded: number): number => (coded % 2 === 0 ? coded / 2 : -(coded + 1) / 2);
+
+function varints(from: WireReader, tag: number, end: number): number[] {
+  if ((tag & 7) === 0) return [from.varint()];
+  const to = from.lengthEnd(end);
+  const values: number[] = [];
+  while (from.at < to) values.push(from.varint());
+  return values;
 }
 
 function packed<T>(from: WireReader, tag: number, end: number, read: (at: number) => T): T[] {

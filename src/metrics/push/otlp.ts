@@ -1,5 +1,6 @@
 /** OTLP metrics as samples, with the names that Prometheus gives them. */
 import { formatShort } from "../promql/numbers.ts";
+import { type ExponentialPoint, nativeOf } from "./otlp-exponential.ts";
 import { PushedSamples } from "./samples.ts";
 
 type Long = string | number | bigint;
@@ -9,14 +10,12 @@ interface Attribute {
   value?: { stringValue?: string; boolValue?: boolean; intValue?: Long; doubleValue?: number };
 }
 
-interface Point {
+interface Point extends ExponentialPoint {
   attributes?: Attribute[];
   timeUnixNano?: Long;
   flags?: number;
   asDouble?: number | string;
   asInt?: Long;
-  count?: Long;
-  sum?: number;
   bucketCounts?: Long[];
   explicitBounds?: number[];
   quantileValues?: { quantile?: number; value?: number }[];
@@ -34,6 +33,7 @@ interface Metric {
   gauge?: Points;
   sum?: Points;
   histogram?: Points;
+  exponentialHistogram?: Points;
   summary?: Points;
 }
 
@@ -43,7 +43,7 @@ export interface OtlpRequest {
 
 export interface OtlpSamples {
   samples: PushedSamples;
-  /** Names of metrics that cannot be stored: deltas and exponential histograms. */
+  /** Names of metrics that cannot be stored: deltas, and exponential histograms of too coarse a scale. */
   left_out: string[];
 }
 
@@ -93,9 +93,9 @@ function labelled(attributes: Record<string, string>): Record<string, string> {
 
 /** Returns the newest time of its points. */
 function addMetric(metric: Metric, own: Record<string, string>, found: OtlpSamples): number {
-  const { gauge, sum, histogram, summary } = metric;
-  const points = gauge ?? sum ?? histogram ?? summary;
-  const isDelta = DELTA.includes(sum?.aggregationTemporality) || DELTA.includes(histogram?.aggregationTemporality);
+  const { gauge, sum, histogram, exponentialHistogram, summary } = metric;
+  const points = gauge ?? sum ?? histogram ?? exponentialHistogram ?? summary;
+  const isDelta = [sum, histogram, exponentialHistogram].some((one) => DELTA.includes(one?.aggregationTemporality));
   if (!points || isDelta) {
     found.left_out.push(metric.name ?? "");
     return 0;
@@ -107,6 +107,12 @@ function addMetric(metric: Metric, own: Record<string, string>, found: OtlpSampl
     if (time === undefined) continue;
     newest = Math.max(newest, time);
     const labels = { ...labelled(attributesOf(point.attributes)), ...own };
+    if (exponentialHistogram) {
+      const native = nativeOf(point);
+      if (native) found.samples.natives({ ...labels, __name__: name })(time, native);
+      else found.left_out.push(metric.name ?? "");
+      continue;
+    }
     addPoint(metric, point, (suffix, value, more) =>
       found.samples.series({ ...labels, ...more, __name__: name + suffix })(time, value),
     );

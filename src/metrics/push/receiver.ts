@@ -199,7 +199,7 @@ function parsedJson(bytes: Uint8Array): OtlpRequest {
 
 /** `partial_success` counts what was left out; the text is the same in both encodings. */
 function otlpAnswer(isJson: boolean, left_out: readonly string[]): PushAnswer {
-  const text = `not stored: ${[...new Set(left_out)].slice(0, 10).join(", ")} (deltas and exponential histograms)`;
+  const text = `not stored: ${[...new Set(left_out)].slice(0, 10).join(", ")} (deltas and exponential histograms of a scale below -4)`;
   if (isJson) {
     const partialSuccess = { rejectedDataPoints: String(left_out.length), errorMessage: text };
     return {
