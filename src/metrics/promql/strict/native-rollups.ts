@@ -96,7 +96,7 @@ export class Accumulator {
 }
 
 /** All have exponential buckets, or all have custom ones. */
-function haveOneLayout(call: NativeCall, histograms: readonly FloatHistogram[]): boolean {
+export function haveOneLayout(call: NativeCall, histograms: readonly FloatHistogram[]): boolean {
   const [first] = histograms;
   if (!first || histograms.every((one) => hasCustomBuckets(one) === hasCustomBuckets(first))) return true;
   warnMixed(call.frame, call.metric, call.at);
@@ -166,7 +166,7 @@ function inOrder({ values, times, from, length, natives }: Range): (number | Flo
   return samples.sort((a, b) => a.time - b.time).map(({ value }) => value);
 }
 
-type Pair = (now: number | FloatHistogram, before: number | FloatHistogram) => boolean;
+export type Pair = (now: number | FloatHistogram, before: number | FloatHistogram) => boolean;
 
 function countPairs(range: Range, counts: Pair): number {
   const samples = inOrder(range);
