@@ -79,10 +79,11 @@ export class Head {
     // A batch may span windows: the first one was written to as well, and the WAL must keep it.
     const first = this.#current;
     const samples = first?.samples;
+    const hasNatives = (batch.histograms?.length ?? 0) > 0;
     for (let i = 0; i < length; i++) {
       const high = bits[2 * i + 1] as number;
       let low = bits[2 * i] as number;
-      if (isHistogram(low, high)) low = this.#adopt(low, batch.histograms);
+      if (hasNatives && isHistogram(low, high)) low = this.#adopt(low, batch.histograms);
       this.#put(refs[i] as number, timestamps[i] as number, low, high);
     }
     if (first && first.samples !== samples) first.written_at = monotonic_ms;

@@ -32,22 +32,18 @@ export class GrowingBatch implements Batch {
   }
 
   pushHistogram(ref: number, time: number, histogram: FloatHistogram): void {
-    this.#put(ref, time, ...histogramWords(this.histograms.add(histogram)));
+    this.push(ref, time, 0, 0);
+    this.bits.set(histogramWords(this.histograms.add(histogram)), 2 * (this.length - 1));
   }
 
   /** A NaN that looks like a reference to a histogram becomes a plain one. */
   push(ref: number, time: number, low: number, high: number): void {
-    if (isHistogram(low, high)) this.#put(ref, time, 0, PLAIN_NAN_HIGH);
-    else this.#put(ref, time, low, high);
-  }
-
-  #put(ref: number, time: number, low: number, high: number): void {
     if (this.length === this.refs.length) this.#grow();
     const at = this.length++;
     this.refs[at] = ref;
     this.#columns.timestamps[at] = time;
     this.bits[2 * at] = low;
-    this.bits[2 * at + 1] = high;
+    this.bits[2 * at + 1] = isHistogram(low, high) ? PLAIN_NAN_HIGH : high;
   }
 
   #grow(): void {

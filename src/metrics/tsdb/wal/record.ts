@@ -77,6 +77,7 @@ export function encodeRecord(batch: Batch, labels: (ref: number) => Labels, stat
   out.zigzag(first);
   out.byte(shared ? 1 : 0);
   out.reserve(length * 26);
+  const hasNatives = (batch.histograms?.length ?? 0) > 0;
   let { bytes, at } = out;
   let ref = -1;
   let time = first;
@@ -88,8 +89,7 @@ export function encodeRecord(batch: Batch, labels: (ref: number) => Labels, stat
       at = putZigzag(bytes, at, (timestamps[i] as number) - time);
       time = timestamps[i] as number;
     }
-    const histogram = isHistogram(bits[2 * i] as number, bits[2 * i + 1] as number);
-    if (histogram) {
+    if (hasNatives && isHistogram(bits[2 * i] as number, bits[2 * i + 1] as number)) {
       out.at = at;
       putNative(batch, i);
       out.reserve((length - i) * 26);
