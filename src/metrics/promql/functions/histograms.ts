@@ -155,7 +155,10 @@ function aboutMoments(compute: (average: number, variance: number) => number): D
   );
 }
 
-/** Fewer buckets: neighbours that hold least are joined, the first and the last stay. */
+/** Counts are sums of differences, which rounding may keep from being 0. */
+const isEmptyBucket = (bucket: { hits: number } | undefined): boolean => Math.abs(bucket?.hits ?? Number.NaN) < 1e-9;
+
+/** Fewer buckets: empty ones at both ends go first, then neighbours that hold least are joined. */
 function bucketsLimit(call: Call): Row[] {
   const requested = wholeOf(call, 0);
   if (requested <= 0) return [];
@@ -165,7 +168,8 @@ function bucketsLimit(call: Call): Row[] {
       row.values.reduce((sum, value, i) => sum + value - (n === 0 ? 0 : valueAt(group[n - 1], i)), 0),
     );
     const left = group.map(({ row }, n) => ({ row, hits: hits[n] as number }));
-    while (left.length > limit && left.at(-1)?.hits === 0) left.pop();
+    while (left.length > limit && isEmptyBucket(left.at(-1))) left.pop();
+    while (left.length > limit && isEmptyBucket(left[0])) left.shift();
     while (left.length > limit) joinSmallest(left);
     return left.map(({ row }) => row);
   });
