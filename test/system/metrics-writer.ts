@@ -3,13 +3,13 @@
  *
  *     node metrics-writer.ts DIR FIRST sync|nosync|timer
  *
- * Round n has one sample of each series at time n, worth n. It says `A n` when round n is appended and `F n`
+ * Round n has one sample of each series at time n, worth n, and a native histogram made of n. It says `A n` when round n is appended and `F n`
  * when everything up to round n is on the disk; `nosync` says so without having made sure, and `timer` never
  * asks: the database syncs by itself every second.
  */
 import { StorageError } from "#metrics/tsdb/files.ts";
 import { openPartition, put, type Sample } from "#metrics/tsdb/fixtures.ts";
-import { roundTime, SERIES, seriesOf } from "./metrics-rounds.ts";
+import { NATIVE, nativeOf, roundTime, SERIES, seriesOf } from "./metrics-rounds.ts";
 
 const [dir = "", first = "0", mode] = process.argv.slice(2);
 let round = Number(first);
@@ -25,7 +25,7 @@ process.on("uncaughtException", (error) => {
 
 for (; ; round++) {
   const samples = Array.from({ length: SERIES }, (_, k): Sample => [seriesOf(k), roundTime(round), round]);
-  put(partition, samples);
+  put(partition, [...samples, [NATIVE, roundTime(round), nativeOf(round)]]);
   process.stdout.write(`A ${round}\n`);
   if (round % 7 === 0) {
     const upTo = round;

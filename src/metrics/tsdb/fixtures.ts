@@ -1,5 +1,6 @@
 /** Fixtures of the database's tests: a manual clock, appended samples, and all stored samples for comparison. */
 import type { Clock } from "#core/clock.ts";
+import type { FloatHistogram } from "../histogram/histogram.ts";
 import type { Columns, Labels, Matcher, SampleSource } from "../source.ts";
 import { newColumns } from "./chunk/chunk.ts";
 import { GrowingBatch } from "./ingest/batch.ts";
@@ -50,12 +51,19 @@ export type Sample = [labels: Labels, time: number, value: number];
 const word = new Float64Array(1);
 const halves = new Uint32Array(word.buffer);
 
-/** Appends samples through the edge proxy; answers how many were taken. */
-export function put(partition: Partition, samples: readonly Sample[]): number {
+/** Appends samples, some of which may be native histograms; answers how many were taken. */
+export function put(
+  partition: Partition,
+  samples: readonly (Sample | [labels: Labels, time: number, value: FloatHistogram])[],
+): number {
   const batch = new GrowingBatch();
   for (const [labels, time, value] of samples) {
     const ref = partition.admission.series(labels);
     if (ref === undefined) continue;
+    if (typeof value === "object") {
+      batch.pushHistogram(ref, time, value);
+      continue;
+    }
     word[0] = value;
     batch.push(ref, time, halves[0] as number, halves[1] as number);
   }
