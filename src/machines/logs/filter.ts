@@ -9,9 +9,14 @@ export interface LogFilter {
   fields?: readonly string[];
 }
 
+/** What to look for in bytes read one by one (latin1), in upper or lower case; `text` is in lower case. */
+export type Needle = { text: string } | { pattern: string };
+
 export interface LogMatcher {
-  /** What every wanted line contains, as bytes read one by one (latin1): a quick test before the exact one. */
-  needle: RegExp | undefined;
+  /** What every wanted line contains: a quick test before the exact one. */
+  needle: Needle | undefined;
+  /** Everything that every wanted line contains, as far as it can be told. */
+  texts: readonly string[];
   matches(message: string): boolean;
 }
 
@@ -41,8 +46,10 @@ const ORDERS: Record<string, (a: number, b: number) => boolean> = {
 export function compileFilter({ text = "", level, fields = [] }: LogFilter): LogMatcher {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   const tests = fields.flatMap((field) => parseField(field) ?? []);
+  const [values, names] = textsOf(words, tests);
   return {
-    needle: needleOf(words, tests, level),
+    needle: needleOf(values, names, level),
+    texts: [...values, ...names],
     matches(message) {
       const hay = words.length > 0 ? message.toLowerCase() : "";
       if (!words.every((word) => hay.includes(word))) return false;
@@ -92,19 +99,26 @@ const LEVEL_NEEDLES: Record<Level, string> = {
 /** Bytes that are the same in UTF-8 and latin1. */
 const PLAIN_RUN = /[\x20-\x7e]+/g;
 
-/** The longest text that must be there; a level only when there is none. */
-function needleOf(words: readonly string[], tests: readonly FieldTest[], level: Level | undefined): RegExp | undefined {
-  const wanted = [
-    ...words,
-    ...tests.flatMap(({ operator, name, value }) =>
-      operator === "!=" ? [] : [name.split(".").at(-1) ?? "", ...(operator === "=" && isPlain(value) ? [value] : [])],
-    ),
-  ];
-  const runs = wanted.flatMap((text) => text.match(PLAIN_RUN) ?? []);
-  const longest = runs.reduce((best, run) => (run.length > best.length ? run : best), "");
-  if (longest !== "") return new RegExp(longest.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&"), "gi");
-  return level === undefined ? undefined : new RegExp(LEVEL_NEEDLES[level], "gi");
+/** Text that must be there: words and values, and names of fields, which are in most lines. */
+function textsOf(words: readonly string[], tests: readonly FieldTest[]): [values: string[], names: string[]] {
+  const wanted = tests.filter(({ operator }) => operator !== "!=");
+  const values = wanted.flatMap(({ operator, value }) => (operator === "=" && isPlain(value) ? [value] : []));
+  const names = wanted.map(({ name }) => name.split(".").at(-1) ?? "").filter(isPlain);
+  const runs = (texts: readonly string[]): string[] => texts.flatMap((text) => text.match(PLAIN_RUN) ?? []);
+  return [runs([...words, ...values]), runs(names)];
 }
+
+/** The longest text, or a level when there is none. A value of two characters is in more lines than most names. */
+function needleOf(values: readonly string[], names: readonly string[], level: Level | undefined): Needle | undefined {
+  const longest = (texts: readonly string[]): string =>
+    texts.reduce((best, text) => (text.length > best.length ? text : best), "");
+  const [value, name] = [longest(values), longest(names)];
+  const text = value.length > SHORT_VALUE || name === "" ? value : name;
+  if (text !== "") return { text: text.toLowerCase() };
+  return level === undefined ? undefined : { pattern: LEVEL_NEEDLES[level] };
+}
+
+const SHORT_VALUE = 2;
 
 /** JSON writes it as it is. */
 const isPlain = (value: string): boolean => /^[\x20-\x7e]*$/.test(value) && !/["\\/]/.test(value);

@@ -1,10 +1,12 @@
 /**
- * Archived logs: blocks compressed one by one with zstd, then an index, then its length, checksum and a magic number. A
- * reader finds a time or a place without reading the rest, and damage costs one block; a damaged index costs the file.
+ * Archived logs: blocks compressed one by one with zstd, then which text each may contain, then an index, then its length,
+ * checksum and a magic number. A reader finds a time, a place or an id without reading the rest, and damage costs one
+ * block; a damaged index costs the file.
  */
 import type { FileHandle } from "node:fs/promises";
 import { promisify } from "node:util";
 import { constants, crc32, zstdCompress, zstdDecompress } from "node:zlib";
+import { gramsOf, mayContain } from "./grams.ts";
 import type { Block } from "./parse.ts";
 
 const MAGIC = "HLOG0001";
@@ -19,6 +21,8 @@ export interface ArchivedBlock extends Block {
   /** Where its compressed bytes are. */
   at: number;
   size: number;
+  /** Where its grams are, and their checksum; absent when it may contain anything. */
+  grams?: { at: number; size: number; crc: number };
 }
 
 export class DamagedLog extends Error {
@@ -30,12 +34,20 @@ export async function archive(raw: Buffer, ranges: readonly Block[]): Promise<Bu
   const parts: Buffer[] = [];
   const blocks: ArchivedBlock[] = [];
   let at = 0;
-  for (const block of ranges) {
-    const bytes = await compress(raw.subarray(block.from, block.from + block.length), { params: PARAMS });
+  const add = (bytes: Buffer): { at: number; size: number } => {
     parts.push(bytes);
-    blocks.push({ ...block, at, size: bytes.length });
     at += bytes.length;
+    return { at: at - bytes.length, size: bytes.length };
+  };
+  const grams: (Buffer | undefined)[] = [];
+  for (const block of ranges) {
+    const text = raw.subarray(block.from, block.from + block.length);
+    blocks.push({ ...block, ...add(await compress(text, { params: PARAMS })) });
+    grams.push(gramsOf(text));
   }
+  // Together, so that a search reads those of all blocks at once.
+  for (const [index, set] of grams.entries())
+    if (set) Object.assign(blocks[index] as ArchivedBlock, { grams: { ...add(set), crc: crc32(set) } });
   const index = Buffer.from(JSON.stringify(blocks));
   const trailer = Buffer.alloc(TRAILER_BYTES);
   trailer.writeUInt32LE(index.length, 0);
@@ -52,6 +64,21 @@ export async function readIndex(handle: FileHandle): Promise<ArchivedBlock[]> {
   const index = await bytesAt(handle, size - TRAILER_BYTES - length, length);
   if (crc32(index) !== trailer.readUInt32LE(4)) throw new DamagedLog("the checksum of its index is wrong");
   return JSON.parse(index.toString()) as ArchivedBlock[];
+}
+
+/** The blocks that may contain texts with these grams. */
+export async function blocksWith(handle: FileHandle, wanted: readonly number[]): Promise<ArchivedBlock[]> {
+  const blocks = await readIndex(handle);
+  const known = wanted.length > 0 ? blocks.flatMap(({ grams }) => grams ?? []) : [];
+  const [first, last] = [known[0], known.at(-1)];
+  if (!first || !last) return blocks;
+  const all = await bytesAt(handle, first.at, last.at + last.size - first.at);
+  return blocks.filter(({ grams }) => {
+    if (!grams) return true;
+    const set = all.subarray(grams.at - first.at, grams.at - first.at + grams.size);
+    // Damaged ones say nothing.
+    return crc32(set) !== grams.crc || mayContain(set, wanted);
+  });
 }
 
 export async function readBlock(handle: FileHandle, { at, size, length }: ArchivedBlock): Promise<Buffer> {

@@ -4,9 +4,10 @@
  * count bytes as they were written.
  */
 import { type FileHandle, open, readdir } from "node:fs/promises";
-import { join } from "node:path";
-import { type ArchivedBlock, DamagedLog, readBlock, readIndex } from "./archived.ts";
-import { type Block, blocksOf, nanosOf, stampAt } from "./parse.ts";
+import { dirname, join } from "node:path";
+import { type ArchivedBlock, blocksWith, DamagedLog, readBlock } from "./archived.ts";
+import { GrowingBlocks } from "./growing-blocks.ts";
+import { type Block, nanosOf, stampAt } from "./parse.ts";
 
 export interface LogFile {
   path: string;
@@ -17,6 +18,9 @@ export interface LogFile {
   max: string;
   raw?: { handle: FileHandle; size: number };
 }
+
+/** Of all logs that this thread reads. */
+const growing = new GrowingBlocks();
 
 export type OnDamage = (file: string, error: unknown) => void;
 
@@ -68,10 +72,11 @@ export class LogFiles {
     for (const { raw } of this.all) await raw?.handle.close();
   }
 
-  /** The blocks of a file; none when it is damaged, or deleted meanwhile. */
-  async blocks(file: LogFile): Promise<Block[]> {
-    if (file.raw) return blocksOf(await readAt(file.raw.handle, 0, file.raw.size));
-    return (await this.#inside(file, readIndex)) ?? [];
+  /** The blocks of a file that may contain texts with these grams; none when it is damaged, or deleted meanwhile. */
+  async blocks({ raw, ...file }: LogFile, grams: readonly number[] = []): Promise<Block[]> {
+    if (!raw) return (await this.#inside(file, (handle) => blocksWith(handle, grams))) ?? [];
+    const read = (at: number): Promise<Buffer> => readAt(raw.handle, at, raw.size - at);
+    return await growing.blocks({ key: `${dirname(file.path)} ${file.first}`, size: raw.size, read });
   }
 
   /** A block's bytes; none when it is damaged. */
@@ -100,7 +105,7 @@ async function openRaw(path: string): Promise<LogFile | undefined> {
   const handle = await open(path).catch(absent);
   if (!handle) return undefined;
   const { size } = await handle.stat();
-  const first = stamps(await readAt(handle, 0, Math.min(size, EDGE_BYTES))).next().value;
+  const first = await firstStamp(handle);
   if (first === undefined) {
     await handle.close();
     return undefined;
@@ -109,6 +114,10 @@ async function openRaw(path: string): Promise<LogFile | undefined> {
   const last = [...stamps(await readAt(handle, end, size - end))].at(-1) ?? first;
   const [min, max] = first < last ? [first, last] : [last, first];
   return { path, first: nanosOf(first), min: nanosOf(min), max: nanosOf(max), raw: { handle, size } };
+}
+
+async function firstStamp(handle: FileHandle): Promise<string | undefined> {
+  return stamps(await readAt(handle, 0, EDGE_BYTES)).next().value;
 }
 
 /** The times of complete lines that begin here, or after the first line end. */

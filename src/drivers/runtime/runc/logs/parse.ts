@@ -6,9 +6,10 @@ const LINE = /^(\S+) (stdout|stderr) ([FP]) ?(.*)$/s;
 const STAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}\+00:00$/;
 /** Length of the time at the beginning of a line. */
 const STAMP_CHARS = 35;
-/** Where the letter is that tells stdout from stderr, and where a line's kind is. */
+/** Where the letter is that tells stdout from stderr, the one that tells a part from a whole line, and its text. */
 const STREAM_AT = STAMP_CHARS + 4;
-const KIND_AT = STAMP_CHARS + 8;
+export const KIND_AT = STAMP_CHARS + 8;
+export const MESSAGE_AT = KIND_AT + 2;
 
 interface Pieces {
   stdout: string;

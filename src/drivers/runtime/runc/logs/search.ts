@@ -4,7 +4,7 @@
  */
 import type { Clock } from "#core/clock.ts";
 import { MACHINE_LIMITS } from "#machines/limits.ts";
-import { compileFilter, type LogMatcher } from "#machines/logs/filter.ts";
+import { compileFilter, type LogMatcher, type Needle } from "#machines/logs/filter.ts";
 import {
   FirstLines,
   inOrder,
@@ -16,6 +16,7 @@ import {
 } from "#machines/logs/search.ts";
 import type { MachinePaths } from "../layout.ts";
 import { type LogFile, LogFiles, type OnDamage } from "./files.ts";
+import { wantedGrams } from "./grams.ts";
 import { endOf } from "./logs.ts";
 import { type Block, LineReader, nanosOf, type StampedLine, stampAt } from "./parse.ts";
 
@@ -51,6 +52,7 @@ class Searching {
   readonly #search: LogSearch;
   readonly #parts: SearchParts;
   readonly #matcher: LogMatcher;
+  readonly #grams: readonly number[];
   readonly #first: FirstLines;
   readonly #before: (a: LogKey, b: LogKey) => number;
   /** Nanoseconds: lines from `oldest` up to, not including, `end`. */
@@ -67,6 +69,7 @@ class Searching {
     this.#search = search;
     this.#parts = parts;
     this.#matcher = compileFilter(filter);
+    this.#grams = wantedGrams(this.#matcher.texts);
     this.#first = new FirstLines(search);
     this.#before = inOrder(order);
     const [from, to] = [nanosOfMs(since), until === undefined ? LAST : nanosOfMs(until)];
@@ -129,7 +132,7 @@ class Searching {
       await this.#searchBlock(id, file, block, await files.read(file, block));
       return block.length;
     }
-    for (const each of await files.blocks(file)) this.#add({ id, file, block: each }, each);
+    for (const each of await files.blocks(file, this.#grams)) this.#add({ id, file, block: each }, each);
     this.#units.sort((a, b) => this.#byEdge(a, b));
     return file.raw?.size ?? 0;
   }
@@ -170,23 +173,36 @@ class Searching {
 /** After all times. */
 const LAST = "9".repeat(19);
 
-/** A part of a long line. */
-const PARTS = / std(?:out|err) P /;
-
 /** Lines that may match, each with its place in the block. */
-function* candidates(bytes: Buffer, needle: RegExp | undefined): Generator<{ text: StampedLine; offset: number }> {
+function* candidates(bytes: Buffer, needle: Needle | undefined): Generator<{ text: StampedLine; offset: number }> {
   const text = needle ? bytes.toString("latin1") : "";
   // What is looked for may begin in one part of a line and end in the next.
-  if (!needle || PARTS.test(text)) return yield* allLines(bytes);
-  needle.lastIndex = 0;
-  while (needle.test(text)) {
-    const begin = bytes.lastIndexOf(NEWLINE, needle.lastIndex - 1) + 1;
-    const end = bytes.indexOf(NEWLINE, needle.lastIndex - 1);
+  if (!needle || hasParts(text)) return yield* allLines(bytes);
+  const find = finder(text, needle);
+  for (let found = find(0); found >= 0; ) {
+    const begin = bytes.lastIndexOf(NEWLINE, found) + 1;
+    const end = bytes.indexOf(NEWLINE, found);
     if (end < 0) return;
     const line = new LineReader().take(bytes.toString("utf8", begin, end));
     if (line && stampAt(bytes, begin)) yield { text: line, offset: begin };
-    needle.lastIndex = end;
+    found = find(end);
   }
+}
+
+/** Of long lines. */
+const hasParts = (text: string): boolean => text.includes(" stdout P ") || text.includes(" stderr P ");
+
+/** Where the needle is next; -1 when it is not. text is found in much less time than patterns. */
+function finder(text: string, needle: Needle): (from: number) => number {
+  if ("text" in needle) {
+    const lower = text.toLowerCase();
+    return (from) => lower.indexOf(needle.text, from);
+  }
+  const pattern = new RegExp(needle.pattern, "gi");
+  return (from) => {
+    pattern.lastIndex = from;
+    return pattern.exec(text)?.index ?? -1;
+  };
 }
 
 const NEWLINE = 10;
