@@ -79,11 +79,11 @@ export function remoteDriver(parts: RemoteParts): RuntimeDriver {
         ? await local.logs(id, from)
         : ((await channel.call(address, "logs", { id, from })) as LogPage);
     },
-    async searchLogs(search, host_id) {
+    async searchLogs(search, host_id, signal) {
       const address = await doorOf(search.ids[0] ?? "", host_id);
       return address === undefined
-        ? await local.searchLogs(search)
-        : ((await channel.call(address, "searchLogs", { search })) as LogFound);
+        ? await local.searchLogs(search, host_id, signal)
+        : ((await channel.call(address, "searchLogs", { search }, signal)) as LogFound);
     },
   };
   return new Proxy(local, {
@@ -112,7 +112,8 @@ export function machineCalls(driver: RuntimeDriver): CallHandlers {
       const { id, from } = body as { id: string; from: LogsFrom };
       return await driver.logs(id, from);
     },
-    searchLogs: async (body) => await driver.searchLogs((body as { search: LogSearch }).search),
+    searchLogs: async (body, signal) =>
+      await driver.searchLogs((body as { search: LogSearch }).search, undefined, signal),
   };
 }
 

@@ -33,8 +33,8 @@ export function logRoutes(parts: RouteParts): Row[] {
     for await (const lines of logs.follow(sources, readTail(query, clock.now()), signal, live)) yield itemsOf(lines);
   }
 
-  async function searched(org_id: string, sources: LogSource[], search: Search) {
-    const { lines, next, stopped, damaged, away } = await searches.page(org_id, sources, search);
+  async function searched(org_id: string, sources: LogSource[], search: Search, signal: AbortSignal) {
+    const { lines, next, stopped, damaged, away } = await searches.page(org_id, sources, search, signal);
     return {
       lines,
       ...(next ? { cursor: writeCursor(next, search.order) } : {}),
@@ -61,7 +61,7 @@ export function logRoutes(parts: RouteParts): Row[] {
       async handle({ query, ...call }) {
         const machine = await machineOf(parts, call);
         const search = readSearch(query, clock.now());
-        if (search) return await searched(orgOf(call).id, [machine], search);
+        if (search) return await searched(orgOf(call).id, [machine], search, call.signal);
         const { lines } = await parts.driver.logs(machine.id, readTail(query, clock.now()), machine.host_id);
         return { lines };
       },
@@ -80,7 +80,7 @@ export function logRoutes(parts: RouteParts): Row[] {
         const search = readSearch(query, clock.now());
         if (!search) return { lines: await logs.newest(await logs.machinesOf(id), readTail(query, clock.now())) };
         const { sources, left_out } = await sourcesOf(id, query, MACHINE_LIMITS.logs_search_machines);
-        const found = await searched(orgOf(call).id, sources, search);
+        const found = await searched(orgOf(call).id, sources, search, call.signal);
         return { ...found, ...(left_out > 0 ? { left_out } : {}) };
       },
       stream: ({ query, signal, ...call }) =>

@@ -31,10 +31,10 @@ export class LogSearches {
   }
 
   /** A page of a search; oldest first without lines that others may still precede. */
-  async page(org_id: string, sources: readonly LogSource[], search: Search): Promise<Searched> {
+  async page(org_id: string, sources: readonly LogSource[], search: Search, signal?: AbortSignal): Promise<Searched> {
     const { until = Infinity, order } = search;
     const settled = Math.min(until, this.#clock.now() - MACHINE_LIMITS.logs_settle_ms);
-    return await this.#search(org_id, sources, order === "oldest" ? { ...search, until: settled } : search);
+    return await this.#search(org_id, sources, order === "oldest" ? { ...search, until: settled } : search, signal);
   }
 
   /**
@@ -49,7 +49,7 @@ export class LogSearches {
   ): AsyncGenerator<MergedLine[], LiveFrom> {
     const { matches } = compileFilter(search.filter);
     if (!search.after) {
-      const { lines, ends } = await this.#search(org_id, sources, { ...search, order: "newest" });
+      const { lines, ends } = await this.#search(org_id, sources, { ...search, order: "newest" }, signal);
       if (lines.length > 0) yield lines.reverse();
       return { cursors: ends, matches };
     }
@@ -58,7 +58,7 @@ export class LogSearches {
     for (const range of [{ until: settled }, { since: settled }]) {
       let after: LogKey | undefined = search.after;
       do {
-        page = await this.#search(org_id, sources, { ...search, ...range, order: "oldest", after });
+        page = await this.#search(org_id, sources, { ...search, ...range, order: "oldest", after }, signal);
         if (page.lines.length > 0) yield page.lines;
         after = page.next;
       } while (after && !signal.aborted);
@@ -66,7 +66,12 @@ export class LogSearches {
     return { cursors: page?.ends ?? {}, matches };
   }
 
-  async #search(org_id: string, sources: readonly LogSource[], search: Search): Promise<Searched> {
+  async #search(
+    org_id: string,
+    sources: readonly LogSource[],
+    search: Search,
+    signal?: AbortSignal,
+  ): Promise<Searched> {
     const running = this.#running.get(org_id) ?? 0;
     if (running >= MACHINE_LIMITS.logs_searches)
       fail("overloaded", `${running} log searches of this organization are running (limit logs_searches)`, {
@@ -74,7 +79,7 @@ export class LogSearches {
       });
     this.#running.set(org_id, running + 1);
     try {
-      return await this.#onHosts(sources, search);
+      return await this.#onHosts(sources, search, signal);
     } finally {
       const left = (this.#running.get(org_id) ?? 1) - 1;
       if (left > 0) this.#running.set(org_id, left);
@@ -82,13 +87,13 @@ export class LogSearches {
     }
   }
 
-  async #onHosts(sources: readonly LogSource[], search: Search): Promise<Searched> {
+  async #onHosts(sources: readonly LogSource[], search: Search, signal?: AbortSignal): Promise<Searched> {
     const away: Searched["away"] = [];
     const hosts = [...Map.groupBy(sources, ({ host_id }) => host_id)];
     const found = await Promise.all(
       hosts.map(async ([host_id, machines]): Promise<LogFound | undefined> => {
         try {
-          return await this.#driver.searchLogs({ ...search, ids: machines.map(({ id }) => id) }, host_id);
+          return await this.#driver.searchLogs({ ...search, ids: machines.map(({ id }) => id) }, host_id, signal);
         } catch (thrown) {
           if (!(thrown instanceof ApiError && thrown.code === "host_unreachable")) throw thrown;
           away.push({ host_id, reason: messageOf(thrown) });

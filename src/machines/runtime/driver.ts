@@ -78,8 +78,8 @@ export interface RuntimeDriver {
    * have it; otherwise it is looked up.
    */
   logs(id: string, from: LogsFrom, host_id?: string): Promise<LogPage>;
-  /** Searches the logs of machines of one host, which is this one when `host_id` is absent. */
-  searchLogs(search: LogSearch, host_id?: string): Promise<LogFound>;
+  /** Searches the logs of machines of one host, which is this one when `host_id` is absent; until `signal`. */
+  searchLogs(search: LogSearch, host_id?: string, signal?: AbortSignal): Promise<LogFound>;
   /** Calls `wake` when there may be more lines; returns the unsubscribe function. */
   watchLogs(id: string, wake: () => void): () => void;
   probe(ref: Ref, check: CheckConfig, signal: AbortSignal): Promise<{ passing: boolean; output: string }>;

@@ -1,5 +1,4 @@
 import type { Duplex } from "node:stream";
-import type { Clock } from "#core/clock.ts";
 import type { EgressPolicy } from "#core/egress-policy.ts";
 import { fail } from "#core/errors.ts";
 import { type ListenSocket, unreachableReason } from "#core/listening.ts";
@@ -45,7 +44,7 @@ import { execIn } from "./exec.ts";
 import { LogKeeper } from "./logs/log-keeper.ts";
 import { readLog, watchLog } from "./logs/logs.ts";
 import { DiskLogQueue } from "./logs/queue.ts";
-import { searchLogs } from "./logs/search.ts";
+import { SearchThreads } from "./logs/search-threads.ts";
 import type { Lxcfs } from "./lxcfs.ts";
 import { openParts, type RuncOptions } from "./parts.ts";
 import { kill } from "./process-table.ts";
@@ -76,7 +75,7 @@ export async function openRuncDriver(options: RuncOptions): Promise<RuntimeDrive
   const keeper = new LogKeeper(layout, options.kept_logs ?? KEPT_LOGS, options);
   keeper.run();
   const log_queue = new DiskLogQueue(layout, keeper.onDamage);
-  return new RuncDriver({ containers, disks, keeper, log_queue, suspender, lxcfs, clock: options.clock });
+  return new RuncDriver({ containers, disks, keeper, log_queue, suspender, lxcfs });
 }
 
 interface DriverParts {
@@ -86,7 +85,6 @@ interface DriverParts {
   log_queue: LogQueue;
   suspender: Suspender;
   lxcfs: Lxcfs;
-  clock: Clock;
 }
 
 class RuncDriver implements RuntimeDriver {
@@ -95,9 +93,9 @@ class RuncDriver implements RuntimeDriver {
   readonly #containers: ContainerManager;
   readonly #disks: RootDisks;
   readonly #keeper: LogKeeper;
+  readonly #searches: SearchThreads;
   readonly #suspender: Suspender;
   readonly #lxcfs: Lxcfs;
-  readonly #clock: Clock;
   readonly #terminals: Terminals;
   readonly #programs: Programs;
   /** How many commands run in a machine, of machines that have any. */
@@ -113,7 +111,10 @@ class RuncDriver implements RuntimeDriver {
     this.#keeper = of.keeper;
     this.log_queue = of.log_queue;
     this.#lxcfs = of.lxcfs;
-    this.#clock = of.clock;
+    this.#searches = new SearchThreads({
+      paths: (id) => of.containers.paths(id),
+      onDamage: of.keeper.onDamage,
+    });
   }
 
   capabilities(): Capabilities {
@@ -198,9 +199,8 @@ class RuncDriver implements RuntimeDriver {
     return await readLog(this.#containers.paths(id), from, this.#keeper.onDamage);
   }
 
-  async searchLogs(search: LogSearch): Promise<LogFound> {
-    const { onDamage } = this.#keeper;
-    return await searchLogs(search, { paths: (id) => this.#containers.paths(id), clock: this.#clock, onDamage });
+  async searchLogs(search: LogSearch, _host_id?: string, signal?: AbortSignal): Promise<LogFound> {
+    return await this.#searches.search(search, signal);
   }
 
   watchLogs(id: string, wake: () => void): () => void {
@@ -237,6 +237,7 @@ class RuncDriver implements RuntimeDriver {
     this.#terminals.close();
     this.#programs.close();
     this.#connections.close();
+    await this.#searches.close();
     await this.#keeper.close();
     this.#lxcfs.close();
     await this.#containers.close();

@@ -26,6 +26,12 @@ export const RUNC_LIMITS = {
   log_rotated_ms: 24 * 3600 * 1000,
   /** Time after which a destroyed machine's log is archived. */
   log_archived_after_ms: 10 * 60 * 1000,
+  /** Searches in logs that a host runs at a time, each in a thread of its own. More wait for their turn. */
+  log_search_threads: 2,
+  /** Heap of such a thread. Past it: the search fails. */
+  log_search_heap_mb: 512,
+  /** Time after which a thread that searches nothing ends. */
+  log_search_idle_ms: 30 * 1000,
   /** Destroyed machines of a host whose logs are kept. More: the oldest logs are deleted. */
   logs_kept_machines: 1000,
   /** Interval at which a start reports that its image is still being pulled; without a report it times out. */
