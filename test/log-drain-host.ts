@@ -14,19 +14,22 @@ import type { Drain, DrainKind, DrainState, DrainTarget } from "#machines/logs/d
 import type { Machine } from "#machines/types.ts";
 
 /** Stores drains and states for one process. */
-export function memoryStore(drains: readonly Drain[]): DrainStore & { state(id: string): DrainState | undefined } {
+export function memoryStore(
+  drains: readonly Drain[],
+): DrainStore & { state(id: string, host_id?: string): DrainState | undefined } {
   const states = new Map<string, DrainState>();
+  const keyOf = (drain_id: string, host_id: string): string => `${drain_id} ${host_id}`;
   return {
     drains: async () => [...drains],
     insert: async () => false,
     delete: async () => false,
     states: async () => [...states.values()],
-    hostStates: async () => [...states.values()],
+    hostStates: async (host_id) => [...states.values()].filter((state) => state.host_id === host_id),
     async putState(state) {
-      states.set(state.drain_id, state);
+      states.set(keyOf(state.drain_id, state.host_id), state);
       return true;
     },
-    state: (id) => states.get(id),
+    state: (id, host_id = "h1") => states.get(keyOf(id, host_id)),
   };
 }
 
@@ -56,12 +59,15 @@ export interface DrainHostOptions {
   clock?: Clock;
   /** Whether the drains may reach private addresses, as those of operators may. */
   trusted?: boolean;
+  /** Of several hosts, which one, and what they share. */
+  host_id?: string;
+  store?: ReturnType<typeof memoryStore>;
 }
 
 export function drainHost(drains: readonly Drain[], options: DrainHostOptions = {}) {
-  const { host = logHost(), clock = systemClock, trusted = true } = options;
+  const { host = logHost(), clock = systemClock, trusted = true, host_id = "h1" } = options;
   const queue = new DiskLogQueue(host.layout, () => {});
-  const store = memoryStore(drains);
+  const store = options.store ?? memoryStore(drains);
   const sending = new LogDrains({
     store,
     machines: { find: async (id) => aMachine(id) },
@@ -69,7 +75,7 @@ export function drainHost(drains: readonly Drain[], options: DrainHostOptions = 
     sender: new DrainSender([]),
     sealer,
     tokens: { fallen: async () => undefined, isFullAccess: async () => trusted },
-    host_id: "h1",
+    host_id,
     clock,
     log: silentLog,
   });

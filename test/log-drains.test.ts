@@ -1,11 +1,12 @@
 /** Log drains: what is sent, what happens when the receiver is away or refuses, and what the API says of it. */
 import assert from "node:assert/strict";
-import { rmSync } from "node:fs";
+import { appendFileSync, rmSync } from "node:fs";
 import { suite, test } from "node:test";
 import { virtualClock } from "#core/fixtures.ts";
 import { silentLog } from "#core/log.ts";
 import { KEPT_LOGS } from "#core/log-settings.ts";
-import { logHost } from "#drivers/runtime/runc/logs/fixtures.ts";
+import { RUNC_LIMITS } from "#drivers/runtime/runc/limits.ts";
+import { logHost, logLine } from "#drivers/runtime/runc/logs/fixtures.ts";
 import { LogKeeper } from "#drivers/runtime/runc/logs/log-keeper.ts";
 import { MACHINE_LIMITS } from "#machines/limits.ts";
 import { aDrain, drainHost } from "./log-drain-host.ts";
@@ -149,6 +150,70 @@ suite("log drains", () => {
       await sending.look();
       return store.state("d1")?.lost_gaps === 1;
     });
+  });
+
+  test("a machine that moved to another host and back has all its lines at the receiver, in order per host", async (t) => {
+    let status = 503;
+    const { url, received } = await logReceiver(t, () => ({ status }));
+    const drain = aDrain({ kind: "loki", target: { url } });
+    const clock = virtualClock(Date.now());
+    const one = drainHost([drain], { clock });
+    const two = drainHost([drain], { clock, host_id: "h2", store: one.store });
+    const hosts = [one, two];
+    t.after(() => Promise.all(hosts.map(({ sending }) => sending.close())));
+    const keeper = new LogKeeper(one.host.layout, KEPT_LOGS, { clock, log: silentLog });
+    one.write("m1", numbered(200));
+    for (const { sending } of hosts) await sending.look();
+    // It moves while nothing can be sent: the first host keeps what it has not sent, and archives it as of a machine that is gone.
+    keeper.destroyed("m1");
+    rmSync(one.host.machine("m1").run, { recursive: true });
+    two.write("m1", numbered(200, 200));
+    for (const { sending } of hosts) await sending.look();
+    await clock.advance(RUNC_LIMITS.log_archived_after_ms + 1);
+    await keeper.sweep();
+    one.write("m1", numbered(200, 400));
+    assert.equal(received.length, 0);
+    status = 204;
+    await until("all lines arrive", async () => {
+      await clock.advance(MACHINE_LIMITS.drain_delay_max_ms);
+      for (const { sending } of hosts) await sending.look();
+      return lokiMessages(received, "m1").length >= 600;
+    });
+    const numbers = lokiMessages(received, "m1").map((message) => Number(message.split(" ")[1]));
+    const isSecond = (number: number): boolean => number >= 200 && number < 400;
+    assert.deepEqual(
+      numbers.filter((number) => !isSecond(number)).map((number) => `line ${number}`),
+      [...numbered(200), ...numbered(200, 400)],
+      "the first host's, in order",
+    );
+    assert.deepEqual(
+      numbers.filter(isSecond).map((number) => `line ${number}`),
+      numbered(200, 200),
+      "the second host's, in order",
+    );
+    await until("both hosts say so", async () => {
+      await clock.advance(MACHINE_LIMITS.drain_state_ms);
+      for (const { sending } of hosts) await sending.look();
+      const [first, second] = ["h1", "h2"].map((host_id) => one.store.state("d1", host_id));
+      return first?.sent === 400 && second?.sent === 200 && first.lost_gaps + second.lost_gaps === 0;
+    });
+  });
+
+  test("lines that a machine wrote faster than its log could be archived are counted, and the words of it are sent", async (t) => {
+    const { url, received } = await logReceiver(t);
+    const { sending, store, write, host } = drainHost([aDrain({ kind: "loki", target: { url } })]);
+    t.after(() => sending.close());
+    write("m1", ["before"]);
+    // As a monitor writes it; a machine's own line with the same words counts nothing.
+    const words = "hangar: 16777216 bytes of this log were lost here";
+    appendFileSync(host.machine("m1").log, logLine(Date.now(), words, "stderr", "L"));
+    write("m1", [words, "after"]);
+    await until("all arrive", async () => {
+      await sending.look();
+      return store.state("d1")?.sent === 4 && store.state("d1")?.lost_gaps === 1;
+    });
+    assert.deepEqual(lokiMessages(received).toSorted(), ["after", "before", words, words]);
+    assert.equal(store.state("d1")?.lost_bytes, 16_777_216);
   });
 
   test("a drain that an organization made reaches no private address, by HTTP or syslog", async (t) => {

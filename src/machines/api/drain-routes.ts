@@ -46,7 +46,10 @@ const HostState = Type.Object({
   host_id: text,
   sent: Type.Integer({ description: "Lines that the receiver took." }),
   refused: Type.Integer({ description: "Lines that it refused for good; `last_error` says why." }),
-  lost_gaps: Type.Integer({ description: "Times at which kept logs were deleted before they could be sent." }),
+  lost_gaps: Type.Integer({
+    description:
+      "Times at which lines were lost: kept logs were deleted before they could be sent, or a machine wrote faster than its log could be archived.",
+  }),
   lost_bytes: Type.Integer({ description: "Text in them, as far as it is known." }),
   lag_s: Type.Number({ description: "Age of the oldest line that is still to be sent." }),
   failures: Type.Integer({ description: "Consecutive failed requests." }),

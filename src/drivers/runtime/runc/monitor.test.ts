@@ -2,7 +2,16 @@
 import assert from "node:assert/strict";
 import { type SpawnOptions, spawn } from "node:child_process";
 import { once } from "node:events";
-import { closeSync, existsSync, openSync, readFileSync, renameSync, writeFileSync, writeSync } from "node:fs";
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
@@ -14,6 +23,8 @@ import { startOf } from "./process-table.ts";
 const MONITOR = join(import.meta.dirname, "native", process.arch, "monitor");
 const skip = process.platform !== "linux" || !existsSync(MONITOR) ? "there is no monitor for this box" : undefined;
 const LIMIT = 4096;
+/** What the monitor writes before each line. */
+const STAMPED = "2026-01-01T00:00:00.123456789+00:00 stdout F ".length;
 
 /** Runs `runc`, a shell script that writes the pid of its machine to $PID. */
 async function monitor(t: TestContext, runc: string) {
@@ -100,7 +111,9 @@ suite("machine monitor", { skip }, () => {
     );
     await until("it has written", () => lines().some((line) => line.startsWith("stdout 100 ")));
     assert.ok(read("log").length <= LIMIT && read("log.1").length <= LIMIT);
-    const numbers = [...lines("log.1"), ...lines()].map((line) => Number(line.split(" ")[1]));
+    const numbers = [...lines("log.1"), ...lines()]
+      .filter((line) => line.startsWith("stdout "))
+      .map((line) => Number(line.split(" ")[1]));
     assert.deepEqual(
       numbers,
       numbers.map((_, index) => 100 - numbers.length + 1 + index),
@@ -114,6 +127,28 @@ suite("machine monitor", { skip }, () => {
     writeFileSync(at("pid.go"), "go\n");
     assert.equal(await ended(), "0");
     assert.deepEqual(lines(), ["stdout more"]);
+  });
+
+  test("what a flood loses is counted in the log, and what was archived before is not", async (t) => {
+    const [COUNT, line] = [1000, "x".repeat(60)];
+    // The second time enough for one more file.
+    const script = `for i in $(seq ${COUNT}); do echo ${line}; done; read x < "$PID.go"; for i in $(seq 39); do echo ${line}; done`;
+    const { at, ended, read } = await monitor(t, machine(script).replace("sh -c", "mkfifo $PID.go; sh -c"));
+    const told = (name: string): number =>
+      parseLog(Buffer.from(read(name))).lines.reduce((sum, { lost = 0 }) => sum + lost, 0);
+    const held = (): number => read("log").length + read("log.1").length;
+    const written = COUNT * (STAMPED + line.length + 1);
+    await until("all is held or told", () => told("log") + told("log.1") + held() >= written);
+    const all = told("log") + told("log.1") + held();
+    t.diagnostic(`${told("log") + told("log.1")} bytes told, ${held()} held, ${written} written`);
+    // The words about what was lost are bytes of the log too.
+    assert.ok(all < 1.1 * written, `${all} of ${written}`);
+    assert.ok(told("log") > 0 && told("log.1") > 0);
+    chmodSync(at("log.1"), 0o700);
+    writeFileSync(at("pid.go"), "go\n");
+    assert.equal(await ended(), "0");
+    assert.ok(read("log").length > 0 && told("log.1") > 0);
+    assert.equal(told("log"), 0);
   });
 
   test("signals do not end the monitor, and it uses little memory", async (t) => {

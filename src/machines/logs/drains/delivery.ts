@@ -187,7 +187,7 @@ export class Delivery {
     this.#change({ lost_gaps: lost_gaps + gaps, lost_bytes: lost_bytes + bytes });
     this.#parts.log.warn(
       { drain: this.drain.id, gaps, bytes },
-      "log lines were deleted before a drain could send them, for age or budget",
+      "log lines were lost before a drain could send them: deleted for age or budget, or written too fast",
     );
   }
 

@@ -40,7 +40,7 @@ export interface DrainState {
   sent: number;
   /** Lines that it refused for good. */
   refused: number;
-  /** What was deleted before it could be sent. */
+  /** What was deleted before it could be sent, or written faster than it could be kept. */
   lost_gaps: number;
   lost_bytes: number;
   /** When the oldest line was written that is still to be sent; null when there is none. */

@@ -120,6 +120,12 @@ async function firstStamp(handle: FileHandle): Promise<string | undefined> {
   return stamps(await readAt(handle, 0, EDGE_BYTES)).next().value;
 }
 
+/** What identifies a file that is not archived; none when it has no line yet. */
+export async function firstOf(handle: FileHandle): Promise<string | undefined> {
+  const first = await firstStamp(handle);
+  return first === undefined ? undefined : nanosOf(first);
+}
+
 /** The times of complete lines that begin here, or after the first line end. */
 function* stamps(bytes: Buffer): Generator<string, undefined> {
   for (let at = 0, end = bytes.indexOf(10); end >= 0; end = bytes.indexOf(10, at)) {

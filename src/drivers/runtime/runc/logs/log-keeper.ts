@@ -10,11 +10,12 @@ import {
   readdirSync,
   renameSync,
   rmSync,
+  type Stats,
   statSync,
   writeFileSync,
   writeSync,
 } from "node:fs";
-import { open, readFile, rename, rm } from "node:fs/promises";
+import { open, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { messageOf } from "#core/assert.ts";
 import type { Clock } from "#core/clock.ts";
@@ -23,7 +24,7 @@ import type { KeptLogs } from "#core/log-settings.ts";
 import { type Layout, pathsOf } from "../layout.ts";
 import { RUNC_LIMITS } from "../limits.ts";
 import { archive } from "./archived.ts";
-import { absent, archivedIn, archivedName, LogFiles } from "./files.ts";
+import { absent, archivedIn, archivedName, firstOf } from "./files.ts";
 import { blocksOf } from "./parse.ts";
 import { LogBudget, OWNER, ownerOf } from "./retention.ts";
 
@@ -34,6 +35,8 @@ const SWEEP = 300;
 const DESTROYED = "destroyed";
 /** The monitor reopens the log when anything arrives on its pipe. */
 const REOPEN = "\n";
+/** A log that was archived may be executed, which tells its monitor that nothing is lost when it is replaced. */
+const ARCHIVED_MODE = 0o700;
 /** A file that is being archived; one that a kill left is overwritten. */
 const ARCHIVING = "archiving";
 
@@ -110,6 +113,9 @@ export class LogKeeper {
     // Without a log the monitor may still write to the one that was rotated.
     if (size === undefined || birthtimeMs === undefined) return;
     await this.#archiveOnce(id, `${log}.1`);
+    // The monitor has set another one aside meanwhile, which is archived at the next look.
+    const aside = statSync(`${log}.1`, { throwIfNoEntry: false });
+    if (aside && this.#archived.get(id) !== nameOf(aside)) return;
     const is_old = size > 0 && this.#clock.now() - birthtimeMs > RUNC_LIMITS.log_rotated_ms;
     if (size < RUNC_LIMITS.log_bytes && !is_old) return;
     renameSync(log, `${log}.1`);
@@ -157,28 +163,27 @@ export class LogKeeper {
   /** Archives a file unless that was done; a kill in between leaves it as it was. */
   async #archiveOnce(id: string, file: string): Promise<void> {
     const { logs } = pathsOf(this.#layout, id);
-    const { ino, birthtimeMs } = statSync(file, { throwIfNoEntry: false }) ?? {};
-    const known_as = `${ino} ${birthtimeMs}`;
-    if (ino === undefined || this.#archived.get(id) === known_as) return;
-    const first = await firstOf(file);
+    // It is read through this handle only: the monitor may put another in its place.
+    await using handle = await open(file).catch(absent);
+    if (!handle) return;
+    const known_as = nameOf(await handle.stat());
+    if (this.#archived.get(id) === known_as) return;
+    const first = await firstOf(handle);
     const known = await archivedIn(logs);
     if (first !== undefined && !known.some((archived) => archived.first === first)) {
       const number = (known.at(-1)?.number ?? 0) + 1;
-      const bytes = await writeArchived(logs, file, { number, first });
+      const bytes = await writeArchived(logs, await handle.readFile(), { number, first });
       if (this.#budget.add(await ownerOf(logs), bytes)) await this.#sweepArchived();
     }
+    await handle.chmod(ARCHIVED_MODE);
     this.#archived.set(id, known_as);
   }
 }
 
-async function firstOf(file: string): Promise<string | undefined> {
-  await using files = await LogFiles.open({ logs: "", log: file }, () => {});
-  return files.all.at(-1)?.first;
-}
+/** What stays the same when a file is renamed. */
+const nameOf = ({ ino, birthtimeMs }: Stats): string => `${ino} ${birthtimeMs}`;
 
-async function writeArchived(folder: string, file: string, known: { number: number; first: string }): Promise<number> {
-  const raw = await readFile(file).catch(absent);
-  if (!raw) return 0;
+async function writeArchived(folder: string, raw: Buffer, known: { number: number; first: string }): Promise<number> {
   const blocks = blocksOf(raw);
   const min = blocks.map((block) => block.min).sort()[0];
   const max = blocks

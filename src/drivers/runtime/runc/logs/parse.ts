@@ -1,8 +1,11 @@
-/** Log lines as monitors write them: `2026-01-01T00:00:00.123456789+00:00 stdout F text`; P is part of a longer one. */
+/**
+ * Log lines as monitors write them: `2026-01-01T00:00:00.123456789+00:00 stdout F text`; P is part of a longer one, and L a
+ * monitor's own words about bytes that were lost, which no machine can write.
+ */
 import type { LogLine } from "#machines/runtime/driver.ts";
 import { RUNC_LIMITS } from "../limits.ts";
 
-const LINE = /^(\S+) (stdout|stderr) ([FP]) ?(.*)$/s;
+const LINE = /^(\S+) (stdout|stderr) ([FPL]) ?(.*)$/s;
 const STAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}\+00:00$/;
 /** Length of the time at the beginning of a line. */
 const STAMP_CHARS = 35;
@@ -19,6 +22,8 @@ interface Pieces {
 export interface StampedLine extends LogLine {
   /** As written: these sort like the times. */
   stamp: string;
+  /** Bytes that are missing before this line. */
+  lost?: number;
 }
 
 /** Joins the parts of long lines. */
@@ -30,6 +35,7 @@ export class LineReader {
   take(text: string): StampedLine | undefined {
     const [, stamp = "", stream, kind, piece = ""] = LINE.exec(text) ?? [];
     if (stream !== "stdout" && stream !== "stderr") return undefined;
+    if (kind === "L") return { timestamp: Date.parse(stamp), stream, message: piece, stamp, lost: lostIn(piece) };
     const pieces = this.#pieces;
     // Terminals end lines with CR LF.
     const message = pieces[stream] + (kind === "F" && piece.endsWith("\r") ? piece.slice(0, -1) : piece);
@@ -50,6 +56,8 @@ export class LineReader {
     );
   }
 }
+
+const lostIn = (words: string): number => Number(/\d+/.exec(words)?.[0] ?? 0);
 
 interface Parsed {
   lines: StampedLine[];

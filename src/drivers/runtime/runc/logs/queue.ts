@@ -6,11 +6,13 @@ import type { LogQueue, LostLines, QueuePage } from "#machines/logs/queue.ts";
 import { type Layout, pathsOf } from "../layout.ts";
 import { absent, LogFiles, type OnDamage } from "./files.ts";
 import { cursorSince, LOG_START, readOn } from "./logs.ts";
+import type { StampedLine } from "./parse.ts";
 import { deletedIn } from "./retention.ts";
 
 /** In a machine's log folder: a file for each reader. */
 const READERS = "readers";
 const POSITION = /^\d{1,19}:\d{1,16}:\d{1,16}$/;
+const NOTHING: LostLines = { gaps: 0, bytes: 0 };
 const READER = /^[0-9a-z]{1,40}$/;
 /** Pages without a wanted line that one call reads. */
 const EMPTY_PAGES = 8;
@@ -44,8 +46,10 @@ export class DiskLogQueue implements LogQueue {
     let position = "since" in from ? cursorSince(files, since) : from.position;
     for (let pages = 1; ; pages++) {
       const { lines, cursor, is_gone } = await readOn(files, position);
-      const lost = is_gone ? { lost: await this.#lost(paths.logs, position, cursor) } : {};
+      const gone = is_gone ? await this.#lost(paths.logs, position, cursor) : NOTHING;
       const wanted = since > 0 ? lines.filter(({ timestamp }) => timestamp >= since) : lines;
+      const { gaps, bytes } = withFloods(gone, wanted);
+      const lost = gaps > 0 ? { lost: { gaps, bytes } } : {};
       // Nothing is left: what is written from now on is read from its beginning.
       position = is_gone && cursor === position ? LOG_START : cursor;
       const is_end = lines.length === 0;
@@ -96,4 +100,12 @@ export class DiskLogQueue implements LogQueue {
     const bytes = between.reduce((sum, file) => sum + file.bytes - (file.first === first ? Number(seen) : 0), 0);
     return { gaps: 1, bytes: Math.max(0, bytes) };
   }
+}
+
+/** With what was lost because a machine wrote too fast; a file that is gone for that reason is one gap, not two. */
+function withFloods(gone: LostLines, lines: readonly StampedLine[]): LostLines {
+  const floods = lines.flatMap(({ lost }) => lost ?? []);
+  if (floods.length === 0) return gone;
+  const bytes = floods.reduce((sum, each) => sum + each, gone.bytes);
+  return { gaps: floods.length + (gone.bytes > 0 ? gone.gaps : 0), bytes };
 }

@@ -5,7 +5,8 @@
  *     monitor LOG LIMIT EXIT RUNC_PID OWN_PID CONTROL CONSOLE runc …
  *
  * LOG gets lines such as `2026-01-01T00:00:00.123456789+00:00 stdout F text`; P instead of F when the line goes on.
- * When it reaches LIMIT bytes it is set aside as LOG.1 and begun anew. EXIT is written when the machine has ended, whole
+ * When it reaches LIMIT bytes it is set aside as LOG.1 and begun anew. A LOG.1 that nobody may execute was not archived yet: what
+ * is lost with it is said in the first line of the new one, which has L and cannot be written by a machine. EXIT is written when the machine has ended, whole
  * or not at all: its exit code, 128 and the signal's number after a signal. RUNC_PID is the file in which runc says
  * which process it made, OWN_PID the one in which we say which we are. Whatever comes through the pipe CONTROL makes
  * us open the log anew, because somebody else has set it aside. CONSOLE is a socket by which runc hands over the
@@ -21,7 +22,7 @@ enum {
   AT_FDCWD = -100, O_WRONLY = 1, O_RDWR = 2, O_CREAT = 0100, O_TRUNC = 01000, O_APPEND = 02000, O_NONBLOCK = 04000, O_CLOEXEC = 02000000,
   SEEK_END = 2, S_IFIFO = 0010000, F_SETFD = 2, F_SETFL = 4, SIG_BLOCK = 0, SIG_SETMASK = 2, SIGCHLD = 17, WNOHANG = 1, POLLIN = 1,
   PR_SET_CHILD_SUBREAPER = 36, AF_UNIX = 1, SOCK_STREAM = 1, SOL_SOCKET = 1, SCM_RIGHTS = 1, EAGAIN = 11, EINTR = 4,
-  TOLD = 3, PIECE = 8192, ENDED_MAX = 64, PATH_SIZE = 512, SOCKET_PATH = 108
+  X_OK = 1, TOLD = 3, PIECE = 8192, BATCH = 32768, ENDED_MAX = 64, PATH_SIZE = 512, SOCKET_PATH = 108
 };
 
 struct poll { int fd; short wanted, found; };
@@ -35,6 +36,9 @@ static char *log_path, *exit_path, *runc_pid_path, *own_pid_path, *control_path,
 static long log_fd = -1, log_size, log_limit;
 static word everything = ~0UL, before;
 static char piece[PIECE], set_aside[PATH_SIZE], stamp[40];
+/* Lines on their way to the log: a call for each would be most of what a line takes. */
+static char batch[BATCH];
+static word batched;
 
 /* Processes that ended before we knew which of them is the machine. */
 static struct { int pid, status; } ended[ENDED_MAX];
@@ -100,9 +104,36 @@ static void open_log(void) {
   log_size = log_fd < 0 ? 0 : call(SYS_lseek, log_fd, 0, SEEK_END, 0);
 }
 
+/* What the first lines of the log and of the one that was set aside tell: it is lost with them, and told again. */
+static long told, told_aside;
+
+/* Bytes that are lost when the log that was set aside is replaced. */
+static long lost_bytes(void) {
+  long fd = open_file(set_aside, 0), size = 0;
+  if (fd < 0) return 0;
+  /* Who archived it has marked it; a root may execute only what has the mark. */
+  if (call(SYS_faccessat, AT_FDCWD, set_aside, X_OK, 0) < 0) size = call(SYS_lseek, fd, 0, SEEK_END, 0);
+  call(SYS_close, fd, 0, 0, 0);
+  return size > 0 ? size + told_aside : 0;
+}
+
+static void is_set_aside(void) {
+  told_aside = told;
+  told = 0;
+}
+
 static void begin_anew(void) {
+  long lost = lost_bytes();
+  char text[PATH_SIZE];
   call(SYS_renameat, AT_FDCWD, log_path, AT_FDCWD, set_aside);
+  is_set_aside();
   open_log();
+  if (lost == 0 || log_fd < 0) return;
+  char *end = append(append_number(append(append(text, stamp), "stderr L hangar: "), lost, 1),
+                     " bytes of this log were lost here, because they were written faster than it could be archived\n");
+  long written = call(SYS_write, log_fd, text, end - text, 0);
+  if (written > 0) log_size += written;
+  told = lost;
 }
 
 /* The time as a line begins with it. The year counts from March here, so that the odd day comes last. */
@@ -125,16 +156,34 @@ static void take_time(void) {
 }
 
 /* A disk that is full loses lines; it does not stop the machine. */
-static void write_line(const char *stream, const char *kind, const char *text, word size) {
-  struct part parts[] = {{stamp, length(stamp)}, {stream, length(stream)}, {kind, length(kind)}, {text, size}, {"\n", 1}};
-  word total = parts[0].size + parts[1].size + parts[2].size + size + 1;
-  if (log_size + (long)total > log_limit) begin_anew();
-  if (log_fd < 0) open_log();
-  if (log_fd < 0) return;
-  long written = call(SYS_writev, log_fd, parts, 5, 0);
+static void write_batch(void) {
+  word size = batched;
+  batched = 0;
+  if (size > 0 && log_fd < 0) open_log();
+  if (size == 0 || log_fd < 0) return;
+  long written = call(SYS_write, log_fd, batch, size, 0);
   /* What is cut short is ended, so that the next line is one of its own. */
-  if (written > 0 && (word)written < total) written += call(SYS_write, log_fd, "\n", 1, 0) > 0;
+  if (written > 0 && (word)written < size) written += call(SYS_write, log_fd, "\n", 1, 0) > 0;
   if (written > 0) log_size += written;
+}
+
+static void add(const char *text, word size) {
+  for (word at = 0; at < size; at++) batch[batched++] = text[at];
+}
+
+/* Until `write_batch` it is not in the log. */
+static void add_line(const char *stream, const char *kind, const char *text, word size) {
+  word total = length(stamp) + length(stream) + length(kind) + size + 1;
+  if (log_size + (long)(batched + total) > log_limit) {
+    write_batch();
+    begin_anew();
+  }
+  if (batched + total > BATCH) write_batch();
+  add(stamp, length(stamp));
+  add(stream, length(stream));
+  add(kind, length(kind));
+  add(text, size);
+  add("\n", 1);
 }
 
 /* Whether the last line of a stream has not ended yet. */
@@ -151,8 +200,9 @@ static int take(int which) {
   for (word at = 0, end; at < (word)size; at = end + 1) {
     for (end = at; end < (word)size && piece[end] != '\n'; end++);
     goes_on[which] = end == (word)size;
-    write_line(stream, goes_on[which] ? "P " : "F ", piece + at, end - at);
+    add_line(stream, goes_on[which] ? "P " : "F ", piece + at, end - at);
   }
+  write_batch();
   return 1;
 }
 
@@ -171,7 +221,8 @@ static void take_rest(int which) {
   if (!goes_on[which]) return;
   goes_on[which] = 0;
   take_time();
-  write_line(which == OUT ? "stdout " : "stderr ", "F ", "", 0);
+  add_line(which == OUT ? "stdout " : "stderr ", "F ", "", 0);
+  write_batch();
 }
 
 static void tell(long number) {
@@ -309,6 +360,7 @@ static void watch(int runc) {
     if (sources[CONSOLE].found) take_console();
     if (sources[CONTROL].found) {
       call(SYS_read, sources[CONTROL].fd, skipped, sizeof skipped, 0);
+      is_set_aside();
       open_log();
     }
     if (sources[CHILDREN].found) {

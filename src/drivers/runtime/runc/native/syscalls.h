@@ -13,7 +13,7 @@ enum {
   SYS_listen = 50, SYS_recvmsg = 47, SYS_setsid = 112, SYS_getcwd = 79, SYS_umount2 = 166, SYS_fstatfs = 138,
   SYS_connect = 42, SYS_shutdown = 48, SYS_fsync = 74, SYS_umask = 95, SYS_getdents64 = 217, SYS_inotify_add_watch = 254, SYS_mkdirat = 258, SYS_fchownat = 260, SYS_linkat = 265,
   SYS_symlinkat = 266, SYS_readlinkat = 267, SYS_fchmodat = 268, SYS_utimensat = 280, SYS_inotify_init1 = 294, SYS_copy_file_range = 326,
-  SYS_statx = 332
+  SYS_statx = 332, SYS_faccessat = 269
 };
 static inline long call6(long n, word a, word b, word c, word d, word e, word f) {
   long r;
@@ -33,7 +33,7 @@ enum {
   SYS_listen = 201, SYS_recvmsg = 212, SYS_setsid = 157, SYS_getcwd = 17, SYS_umount2 = 39, SYS_fstatfs = 44,
   SYS_connect = 203, SYS_shutdown = 210, SYS_fsync = 82, SYS_umask = 166, SYS_getdents64 = 61, SYS_inotify_add_watch = 27, SYS_mkdirat = 34, SYS_fchownat = 54, SYS_linkat = 37,
   SYS_symlinkat = 36, SYS_readlinkat = 78, SYS_fchmodat = 53, SYS_utimensat = 88, SYS_inotify_init1 = 26, SYS_copy_file_range = 285,
-  SYS_statx = 291
+  SYS_statx = 291, SYS_faccessat = 48
 };
 static inline long call6(long n, word a, word b, word c, word d, word e, word f) {
   register word x8 __asm__("x8") = n;
