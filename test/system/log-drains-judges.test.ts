@@ -1,6 +1,6 @@
 /**
  * Foreign log servers take what log drains send, every line once and as it was written: rsyslog over TLS from Debian,
- * Loki, and VictoriaLogs, which also has an endpoint for OTLP. The lines are the log of Debian's package manager and
+ * Loki and its parser alone, and VictoriaLogs, which also has an endpoint for OTLP. The lines are the log of Debian's package manager and
  * JSON, long, empty and odd ones. Servers that are missing are skipped.
  */
 import assert from "node:assert/strict";
@@ -9,7 +9,7 @@ import { suite, test } from "node:test";
 import type { DrainKind, DrainTarget } from "#machines/logs/drains/types.ts";
 import { aDrain, drainHost } from "../log-drain-host.ts";
 import { until } from "../support.ts";
-import { loki, rsyslog, type Server, victoriaLogs } from "./log-judges.ts";
+import { loki, lokiParser, rsyslog, type Server, victoriaLogs } from "./log-judges.ts";
 
 const ODD = [
   '{"level":"error","msg":"größer als ½ 😀","request_id":"r-1","nested":{"a":[1,2]}}',
@@ -149,6 +149,29 @@ suite("log drains and foreign log servers", { timeout: 10 * 60_000 }, () => {
     assert.deepEqual(
       found.map(({ _msg }) => _msg),
       LINES,
+    );
+  });
+
+  test("Loki's own parser reads every line, its labels and its nanoseconds", async (t) => {
+    const parser = await lokiParser(t);
+    if (!parser) return;
+    const began = Date.now();
+    await sent(t, { kind: "loki", target: { url: parser.url } });
+    const entries = await until("all are read", () =>
+      parser.entries().length >= LINES.length ? parser.entries() : undefined,
+    );
+    assert.deepEqual(
+      entries.map(({ line }) => line),
+      LINES,
+    );
+    assert.deepEqual(
+      [...new Set(entries.map(({ labels }) => labels))],
+      ['{app="web", machine="m1-name", machine_id="m1", region="lab", stream="stdout"}'],
+    );
+    for (const { at } of entries) assert.ok(Math.abs(Number(at.slice(0, -6)) - began) < 600_000, at);
+    assert.deepEqual(
+      entries.map(({ at }) => at),
+      entries.map(({ at }) => at).toSorted(),
     );
   });
 

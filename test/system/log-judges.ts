@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { type AddressInfo, connect, createServer } from "node:net";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
 import type { TestContext } from "node:test";
 import { selfSigned } from "#proxy/x509.ts";
 import { tempDir, until } from "../support.ts";
@@ -131,6 +132,28 @@ export async function victoriaLogs(t: TestContext) {
       .map((line) => JSON.parse(line) as Record<string, string>);
   };
   return { ...process, url, query };
+}
+
+/** Loki's own parser of push requests, built from its module: what it read of them, once it has read so many lines. */
+export async function lokiParser(t: TestContext) {
+  const path = join(tempDir(), "loki-push");
+  const source = join(import.meta.dirname, "../loki-push");
+  const built = spawnSync("go", ["build", "-buildvcs=false", "-o", path, "."], { cwd: source, encoding: "utf8" });
+  if (built.status !== 0) {
+    t.skip(`no Go, or no modules: ${built.error?.message ?? built.stderr.slice(0, 200)}`);
+    return undefined;
+  }
+  const child = spawn(path, [], { stdio: ["ignore", "pipe", "inherit"] });
+  t.after(() => child.kill("SIGKILL"));
+  const said: string[] = [];
+  createInterface({ input: child.stdout }).on("line", (line) => said.push(line));
+  const port = await until("it says its port", () => said[0]);
+  const entries = (): { labels: string; at: string; line: string }[] =>
+    said.slice(1).map((text) => {
+      const [labels = "", at = "", line = ""] = JSON.parse(text) as string[];
+      return { labels, at, line };
+    });
+  return { url: `http://127.0.0.1:${port}`, entries };
 }
 
 export async function loki(t: TestContext) {
