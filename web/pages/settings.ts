@@ -9,6 +9,7 @@ import { partName } from "../parts/readiness.ts";
 import { readiness } from "../readiness.ts";
 import { call, chooseOrg, isFull, org, refreshOrgs, session } from "../session.ts";
 import { setTheme, type Theme, theme } from "../theme.ts";
+import { LogDrains } from "./log-drains.ts";
 
 /** Settings of this browser, organization and platform. */
 export function Page(): VNode {
@@ -19,6 +20,7 @@ export function Page(): VNode {
     full ? h(NewOrg, {}) : null,
     full ? h(Facts, {}) : h(Version, {}),
     h(Ready, {}),
+    h(LogDrains, {}),
     card(
       "Host capabilities",
       p("Programs, kernel and disk, each with the command that installs what is missing. On the host, run:"),
