@@ -21,7 +21,7 @@ export interface ArchivedBlock extends Block {
   /** Where its compressed bytes are. */
   at: number;
   size: number;
-  /** Where its grams are, and their checksum; absent when it may contain anything. */
+  /** Where its grams are, and their checksum; absent in older files. */
   grams?: { at: number; size: number; crc: number };
 }
 
@@ -39,7 +39,7 @@ export async function archive(raw: Buffer, ranges: readonly Block[]): Promise<Bu
     at += bytes.length;
     return { at: at - bytes.length, size: bytes.length };
   };
-  const grams: (Buffer | undefined)[] = [];
+  const grams: Buffer[] = [];
   for (const block of ranges) {
     const text = raw.subarray(block.from, block.from + block.length);
     blocks.push({ ...block, ...add(await compress(text, { params: PARAMS })) });
@@ -47,7 +47,7 @@ export async function archive(raw: Buffer, ranges: readonly Block[]): Promise<Bu
   }
   // Together, so that a search reads those of all blocks at once.
   for (const [index, set] of grams.entries())
-    if (set) Object.assign(blocks[index] as ArchivedBlock, { grams: { ...add(set), crc: crc32(set) } });
+    Object.assign(blocks[index] as ArchivedBlock, { grams: { ...add(set), crc: crc32(set) } });
   const index = Buffer.from(JSON.stringify(blocks));
   const trailer = Buffer.alloc(TRAILER_BYTES);
   trailer.writeUInt32LE(index.length, 0);

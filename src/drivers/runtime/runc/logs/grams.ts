@@ -3,7 +3,7 @@
  * have it. A quarter of all runs of five bytes, chosen by their hash, set a bit each; a block that lacks the bit of one that
  * is looked for does not contain the text. Unlike an index of words this is right for text inside of words too.
  */
-import { KIND_AT, MESSAGE_AT } from "./parse.ts";
+import { KIND_AT, MESSAGE_AT, STREAM_AT } from "./parse.ts";
 
 const GRAM_BYTES = 5;
 /** One bit for so many bytes of text at most: a third of the bits is set in lines full of ids then. */
@@ -14,32 +14,41 @@ const PART = "P".charCodeAt(0);
 /** Bytes in lower case. */
 const LOWER = Uint8Array.from({ length: 256 }, (_, byte) => (byte >= 65 && byte <= 90 ? byte + 32 : byte));
 
-/** The bits of a block; none when a line goes on in another one, because text may be in two parts then. */
-export function gramsOf(bytes: Buffer): Buffer | undefined {
+/** The bits of a block. A line in parts, which begins in one and ends in another of the same stream, counts as one. */
+export function gramsOf(bytes: Buffer): Buffer {
   let bits = LEAST_BITS;
   while (bits * TEXT_BYTES_PER_BIT < bytes.length) bits *= 2;
   const set = Buffer.alloc(bits / 8);
+  const begun: Record<number, Window> = {};
   for (let at = 0, end = bytes.indexOf(NEWLINE); end >= 0; end = bytes.indexOf(NEWLINE, at)) {
-    if (bytes[at + KIND_AT] === PART) return undefined;
-    setGrams(set, bytes, at + MESSAGE_AT, end);
+    const stream = bytes[at + STREAM_AT] ?? 0;
+    const window = setGrams(set, bytes.subarray(Math.min(at + MESSAGE_AT, end), end), begun[stream]);
+    if (bytes[at + KIND_AT] === PART) begun[stream] = window;
+    else delete begun[stream];
     at = end + 1;
   }
   return folded(set);
 }
 
-function setGrams(set: Buffer, bytes: Uint8Array, from: number, end: number): void {
+/** The last bytes of a text, and how many there were. */
+interface Window {
+  four: number;
+  count: number;
+}
+
+function setGrams(set: Buffer, bytes: Uint8Array, begun?: Window): Window {
   const mask = set.length * 8 - 1;
-  let [four, fifth, at] = [0, 0, from];
-  for (const first = Math.min(end, from + GRAM_BYTES - 1); at < first; at++)
-    four = (four << 8) | (LOWER[bytes[at] as number] as number);
-  for (; at < end; at++) {
-    fifth = four >>> 24;
+  let four = begun?.four ?? 0;
+  const before = begun?.count ?? 0;
+  for (let at = 0; at < bytes.length; at++) {
+    const fifth = four >>> 24;
     four = (four << 8) | (LOWER[bytes[at] as number] as number);
     const hash = hashOf(four, fifth);
-    if (!isChosen(hash)) continue;
+    if (!isChosen(hash) || before + at < GRAM_BYTES - 1) continue;
     const bit = bitOf(hash) & mask;
     set[bit >>> 3] = (set[bit >>> 3] as number) | (1 << (bit & 7));
   }
+  return { four, count: before + bytes.length };
 }
 
 /** Half as large as long as no more than half of the bits are set: plain text has few. */

@@ -8,9 +8,9 @@ import { RUNC_LIMITS } from "../limits.ts";
 const LINE = /^(\S+) (stdout|stderr) ([FPL]) ?(.*)$/s;
 const STAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}\+00:00$/;
 /** Length of the time at the beginning of a line. */
-const STAMP_CHARS = 35;
+export const STAMP_CHARS = 35;
 /** Where the letter is that tells stdout from stderr, the one that tells a part from a whole line, and its text. */
-const STREAM_AT = STAMP_CHARS + 4;
+export const STREAM_AT = STAMP_CHARS + 4;
 export const KIND_AT = STAMP_CHARS + 8;
 export const MESSAGE_AT = KIND_AT + 2;
 

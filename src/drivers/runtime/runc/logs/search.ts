@@ -18,7 +18,7 @@ import type { MachinePaths } from "../layout.ts";
 import { type LogFile, LogFiles, type OnDamage } from "./files.ts";
 import { wantedGrams } from "./grams.ts";
 import { endOf } from "./logs.ts";
-import { type Block, LineReader, nanosOf, type StampedLine, stampAt } from "./parse.ts";
+import { type Block, LineReader, nanosOf, STAMP_CHARS, STREAM_AT, type StampedLine, stampAt } from "./parse.ts";
 
 interface SearchParts {
   paths(id: string): Pick<MachinePaths, "log" | "logs">;
@@ -173,24 +173,52 @@ class Searching {
 /** After all times. */
 const LAST = "9".repeat(19);
 
+interface Candidate {
+  text: StampedLine;
+  offset: number;
+}
+
 /** Lines that may match, each with its place in the block. */
-function* candidates(bytes: Buffer, needle: Needle | undefined): Generator<{ text: StampedLine; offset: number }> {
-  const text = needle ? bytes.toString("latin1") : "";
+function* candidates(bytes: Buffer, needle: Needle | undefined): Generator<Candidate> {
+  if (!needle) return yield* allLines(bytes);
+  const text = bytes.toString("latin1");
   // What is looked for may begin in one part of a line and end in the next.
-  if (!needle || hasParts(text)) return yield* allLines(bytes);
+  const parts = new Set<number>();
+  for (const begin of partsIn(text)) if (!parts.has(begin)) yield* lineInParts(bytes, begin, parts);
   const find = finder(text, needle);
   for (let found = find(0); found >= 0; ) {
     const begin = bytes.lastIndexOf(NEWLINE, found) + 1;
     const end = bytes.indexOf(NEWLINE, found);
     if (end < 0) return;
-    const line = new LineReader().take(bytes.toString("utf8", begin, end));
+    const line = parts.has(begin) ? undefined : new LineReader().take(bytes.toString("utf8", begin, end));
     if (line && stampAt(bytes, begin)) yield { text: line, offset: begin };
     found = find(end);
   }
 }
 
-/** Of long lines. */
-const hasParts = (text: string): boolean => text.includes(" stdout P ") || text.includes(" stderr P ");
+/** Where lines begin that go on in another one. */
+function* partsIn(text: string): Generator<number> {
+  for (const words of [" stdout P ", " stderr P "])
+    for (let at = text.indexOf(words); at >= 0; at = text.indexOf(words, at + 1)) {
+      const begin = at - STAMP_CHARS;
+      if (begin === 0 || text[begin - 1] === "\n") yield begin;
+    }
+}
+
+/** The line that begins here, up to its last part; adds where its parts are. */
+function* lineInParts(bytes: Buffer, begin: number, parts: Set<number>): Generator<Candidate> {
+  const reader = new LineReader();
+  const stream = bytes[begin + STREAM_AT];
+  for (let at = begin, end = bytes.indexOf(NEWLINE, at); end >= 0; end = bytes.indexOf(NEWLINE, at)) {
+    if (bytes[at + STREAM_AT] === stream) {
+      parts.add(at);
+      const line = reader.take(bytes.toString("utf8", at, end));
+      if (line && stampAt(bytes, at)) yield { text: line, offset: at };
+      if (!reader.is_within) return;
+    }
+    at = end + 1;
+  }
+}
 
 /** Where the needle is next; -1 when it is not. text is found in much less time than patterns. */
 function finder(text: string, needle: Needle): (from: number) => number {
@@ -207,7 +235,7 @@ function finder(text: string, needle: Needle): (from: number) => number {
 
 const NEWLINE = 10;
 
-function* allLines(bytes: Buffer): Generator<{ text: StampedLine; offset: number }> {
+function* allLines(bytes: Buffer): Generator<Candidate> {
   const reader = new LineReader();
   for (let at = 0, end = bytes.indexOf(NEWLINE); end >= 0; end = bytes.indexOf(NEWLINE, at)) {
     const line = reader.take(bytes.toString("utf8", at, end));
