@@ -16,11 +16,14 @@ export interface LogFile {
   /** Nanoseconds of the oldest and the newest line; of a file that is not archived, of its first and last. */
   min: string;
   max: string;
-  raw?: { handle: FileHandle; size: number };
+  raw?: { handle: FileHandle; size: number /** See `ARCHIVED_MODE`. */; has_mark: boolean };
 }
 
 /** Of all logs that this thread reads. */
 const growing = new GrowingBlocks();
+
+/** A log that was archived whole may be executed: its monitor loses nothing when it replaces it, and nobody need read it. */
+export const ARCHIVED_MODE = 0o700;
 
 export type OnDamage = (file: string, error: unknown) => void;
 
@@ -61,9 +64,14 @@ export class LogFiles {
   /** Files are opened from the newest to the oldest: one that is renamed or archived meanwhile is found again, once. */
   static async open({ logs, log }: { logs: string; log: string }, onDamage: OnDamage): Promise<LogFiles> {
     const found = [await openRaw(log), await openRaw(`${log}.1`)].filter((file) => file !== undefined);
-    const archived = (await archivedIn(logs)).filter(({ first }) => found.every((file) => file.first !== first));
-    const raw = found.filter((file, at) => found.findIndex(({ first }) => first === file.first) === at);
+    const all = await archivedIn(logs);
+    const isArchived = ({ first, raw }: LogFile): boolean =>
+      raw?.has_mark === true && all.some((file) => file.first === first);
+    const raw = found.filter(
+      (file, at) => !isArchived(file) && found.findIndex(({ first }) => first === file.first) === at,
+    );
     for (const file of found) if (!raw.includes(file)) await file.raw?.handle.close();
+    const archived = all.filter(({ first }) => raw.every((file) => file.first !== first));
     const older = archived.map(({ name, first, min, max }) => ({ path: join(logs, name), first, min, max }));
     return new LogFiles([...older, ...raw.reverse()], onDamage);
   }
@@ -104,7 +112,7 @@ const EDGE_BYTES = 32 * 1024;
 async function openRaw(path: string): Promise<LogFile | undefined> {
   const handle = await open(path).catch(absent);
   if (!handle) return undefined;
-  const { size } = await handle.stat();
+  const { size, mode } = await handle.stat();
   const first = await firstStamp(handle);
   if (first === undefined) {
     await handle.close();
@@ -113,7 +121,13 @@ async function openRaw(path: string): Promise<LogFile | undefined> {
   const end = Math.max(0, size - EDGE_BYTES);
   const last = [...stamps(await readAt(handle, end, size - end))].at(-1) ?? first;
   const [min, max] = first < last ? [first, last] : [last, first];
-  return { path, first: nanosOf(first), min: nanosOf(min), max: nanosOf(max), raw: { handle, size } };
+  return {
+    path,
+    first: nanosOf(first),
+    min: nanosOf(min),
+    max: nanosOf(max),
+    raw: { handle, size, has_mark: (mode & ARCHIVED_MODE) === ARCHIVED_MODE },
+  };
 }
 
 async function firstStamp(handle: FileHandle): Promise<string | undefined> {

@@ -24,7 +24,7 @@ import type { KeptLogs } from "#core/log-settings.ts";
 import { type Layout, pathsOf } from "../layout.ts";
 import { RUNC_LIMITS } from "../limits.ts";
 import { archive } from "./archived.ts";
-import { absent, archivedIn, archivedName, firstOf } from "./files.ts";
+import { ARCHIVED_MODE, absent, archivedIn, archivedName, firstOf } from "./files.ts";
 import { blocksOf } from "./parse.ts";
 import { LogBudget, OWNER, ownerOf } from "./retention.ts";
 
@@ -35,8 +35,6 @@ const SWEEP = 300;
 const DESTROYED = "destroyed";
 /** The monitor reopens the log when anything arrives on its pipe. */
 const REOPEN = "\n";
-/** A log that was archived may be executed, which tells its monitor that nothing is lost when it is replaced. */
-const ARCHIVED_MODE = 0o700;
 /** A file that is being archived; one that a kill left is overwritten. */
 const ARCHIVING = "archiving";
 
