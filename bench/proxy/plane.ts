@@ -18,6 +18,7 @@ const plane = new Plane(
     region: "local",
     host_id: "0001",
     buckets: undefined,
+    traces: undefined,
   },
   {
     clock: systemClock,

@@ -912,6 +912,13 @@ export interface Api {
     body: undefined;
     answer: { proxy_id: string; workers: number };
   };
+  /** List an app's recent failed and slow requests, newest first. */
+  "GET /v1/apps/:app_name/requests": {
+    params: { app_name: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: { requests: ({ at: string; method: string; path: string; status: number; duration_ms: number; machine_id: string | null; request_id: string; trace_id: string | null; reason: string | null })[] };
+  };
   /** Get an app's state (healthy, degraded, down, asleep) with its reason, URLs and release. */
   "GET /v1/apps/:app_name/status": {
     params: { app_name: string };
@@ -1890,7 +1897,7 @@ export interface MachineService {
   protocol: "tcp" | "udp";
   internal_port: number;
   concurrency?: { type?: "connections" | "requests" | undefined; soft_limit?: number | undefined; hard_limit?: number | undefined } | undefined;
-  ports?: ({ port?: number | undefined; start_port?: number | undefined; end_port?: number | undefined; "end-port"?: number | undefined; handlers?: ("http" | "tcp" | "tls" | "proxy_proto" | "pg_tls")[] | undefined; force_https?: boolean | undefined; http_options?: { compress?: boolean | undefined; h2_backend?: boolean | undefined; idle_timeout?: number | undefined; headers_read_timeout?: number | undefined; replay_cache?: unknown[] | undefined; response?: { headers?: Record<string, string | string[] | boolean | null> | undefined; pristine?: boolean | undefined } | undefined } | undefined; tls_options?: { alpn?: string[] | undefined; default_self_signed?: boolean | undefined; versions?: ("TLSv1.2" | "TLSv1.3")[] | undefined } | undefined; proxy_proto_options?: { version?: "v1" | "v2" | "1" | "2" | "" | undefined } | undefined })[] | undefined;
+  ports?: ({ port?: number | undefined; start_port?: number | undefined; end_port?: number | undefined; "end-port"?: number | undefined; handlers?: ("http" | "tcp" | "tls" | "proxy_proto" | "pg_tls")[] | undefined; force_https?: boolean | undefined; http_options?: { compress?: boolean | undefined; h2_backend?: boolean | undefined; idle_timeout?: number | undefined; headers_read_timeout?: number | undefined; routes?: string[] | undefined; replay_cache?: unknown[] | undefined; response?: { headers?: Record<string, string | string[] | boolean | null> | undefined; pristine?: boolean | undefined } | undefined } | undefined; tls_options?: { alpn?: string[] | undefined; default_self_signed?: boolean | undefined; versions?: ("TLSv1.2" | "TLSv1.3")[] | undefined } | undefined; proxy_proto_options?: { version?: "v1" | "v2" | "1" | "2" | "" | undefined } | undefined })[] | undefined;
   autostart?: boolean | undefined;
   autostop?: boolean | "off" | "stop" | "suspend" | undefined;
   min_machines_running?: number | undefined;

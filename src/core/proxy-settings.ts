@@ -1,6 +1,7 @@
 /** Settings of the edge proxy. */
 import { isIP } from "node:net";
 import { type Given, oneOf, pemFile, program, SettingsError, wholeNumber } from "./setting-values.ts";
+import { TRACE_SETTINGS, type TracesSetting, tracesSetting } from "./trace-settings.ts";
 
 export const PROXY_SETTINGS = {
   proxy_listen_host: {
@@ -40,6 +41,7 @@ export const PROXY_SETTINGS = {
   statics_region: { default: "us-east-1", words: "Region of that server, for request signatures." },
   statics_access_key: { default: "", words: "Access key that can read those buckets; empty: anonymous requests." },
   statics_secret_key: { default: "", words: "Secret key for those buckets; prefer the environment variable." },
+  ...TRACE_SETTINGS,
 } as const satisfies Record<string, { default: string; words: string }>;
 
 export interface ProxySetting {
@@ -57,6 +59,8 @@ export interface ProxySetting {
   acme_dns_hook: string | undefined;
   /** The S3 server of apps' buckets. */
   buckets: BucketsSetting | undefined;
+  /** Where the spans of requests are exported; undefined: requests are not traced. */
+  traces: TracesSetting | undefined;
 }
 
 export interface BucketsSetting {
@@ -99,6 +103,7 @@ export function proxySettings(given: (name: keyof typeof PROXY_SETTINGS) => Give
     acme_ca: ca.value === "" ? undefined : pemFile(ca),
     acme_dns_hook: hook.value === "" ? undefined : program(hook),
     buckets: bucketsSetting(given),
+    traces: tracesSetting(given),
   };
 }
 

@@ -4,6 +4,8 @@ const MINUTE = 60 * SECOND;
 const DAY = 24 * 60 * MINUTE;
 
 export const MACHINE_LIMITS = {
+  /** Routes that one port may name to be counted (`http_options.routes`). One more: 422. */
+  counted_routes: 50,
   /** Machines of one organization that are not destroyed. One more: 422 `limit_reached`. */
   machines_per_org: 250_000,
   /** Creates that are this close to `machines_per_org` are serialized, so that the limit is exact; others are not. */

@@ -220,6 +220,7 @@ function portOptions(port: PortConfig, https_port: number): PortOptions {
     h2_backend: http.h2_backend === true,
     pristine: http.response?.pristine === true,
     headers: Object.entries(http.response?.headers ?? {}).flatMap(([name, value]) => answerHeader(name, value)),
+    routes: http.routes ?? [],
     idle_ms: (http.idle_timeout ?? 0) * 1000,
     head_ms: Math.min((http.headers_read_timeout ?? 0) * 1000, PROXY_LIMITS.head_max_ms),
     alpn: tls.alpn ?? [],

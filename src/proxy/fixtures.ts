@@ -12,7 +12,7 @@ import type { TestContext } from "node:test";
 import { type Clock, systemClock } from "#core/clock.ts";
 import { Plane } from "./plane/plane.ts";
 import { Slots } from "./slots.ts";
-import type { AppTable, PortOptions, PortTable, Report, Target } from "./table.ts";
+import type { AppTable, PortOptions, PortTable, Report, Target, TraceSettings } from "./table.ts";
 import { selfSigned } from "./x509.ts";
 
 type T = Pick<TestContext, "after">;
@@ -27,6 +27,7 @@ export const OPTIONS: PortOptions = {
   h2_backend: false,
   pristine: false,
   headers: [],
+  routes: [],
   idle_ms: 0,
   head_ms: 0,
   alpn: [],
@@ -111,7 +112,7 @@ export const anAppTable = (name: string, port: PortTable): AppTable => ({
   statics: [],
 });
 
-export async function aPlane(t: T, clock: Clock = systemClock): Promise<TestPlane> {
+export async function aPlane(t: T, clock: Clock = systemClock, traces?: TraceSettings): Promise<TestPlane> {
   const port = await freePort();
   const slots = new Slots();
   const reports: Report[] = [];
@@ -126,6 +127,7 @@ export async function aPlane(t: T, clock: Clock = systemClock): Promise<TestPlan
       region: "local",
       host_id: "0001",
       buckets: undefined,
+      traces,
     },
     { clock, report: (report) => void reports.push(report) },
   );

@@ -123,6 +123,30 @@ export const PROXY_LIMITS = {
   /** Total of those buffers per worker. Past it: as above. */
   replay_all_bytes: 64 * 1024 * KIB,
 
+  // Slow and failed requests, traces.
+  /** Time to the response head from which on a request is listed as slow. */
+  slow_request_ms: SECOND,
+  /** Slow and failed requests that a worker reports per app and half second. More: the newest. */
+  requests_reported: 50,
+  /** Slow and failed requests kept per app, in memory. More: the newest. */
+  requests_kept: 200,
+  /** Apps whose slow and failed requests are kept. More: those with the newest. */
+  requests_apps: 1000,
+  /** Length of the path in that list. Longer ones are cut. */
+  request_path_chars: 200,
+  /** Traces per second that a worker records, also of clients that ask for it. More are dropped and counted. */
+  traces_per_second: 200,
+  /** Spans waiting to be exported. More are dropped and counted. */
+  spans_queued: 20_000,
+  /** Spans of one export request. */
+  spans_sent: 500,
+  /** Interval of exports. */
+  export_ms: SECOND,
+  /** Timeout of an export. Past it: retried. */
+  export_timeout_ms: 10 * SECOND,
+  /** Longest time between two attempts while the receiver does not take spans. */
+  export_retry_ms: 30 * SECOND,
+
   // Reload.
   /** Time that replaced workers have to finish their requests. Past it: connections are closed. */
   drain_ms: 30 * SECOND,

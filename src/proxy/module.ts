@@ -28,6 +28,8 @@ import type { LastKnownTables } from "./last-known.ts";
 import { PROXY_LIMITS } from "./limits.ts";
 import { Listening } from "./listening.ts";
 import { ProxyPeers } from "./proxy-peers.ts";
+import { RecentRequests } from "./recent-requests.ts";
+import { requestRoutes } from "./request-routes.ts";
 import { type ProxySample, Totals } from "./samples.ts";
 import { serviceRoutes, urlsOf } from "./service-routes.ts";
 import type { ProxySettings } from "./settings.ts";
@@ -36,6 +38,7 @@ import { Starter } from "./starter.ts";
 import { statusRoutes } from "./status-routes.ts";
 import type { ProxyStore } from "./store.ts";
 import type { Report } from "./table.ts";
+import { TraceExporter } from "./trace-exporter.ts";
 import { type Colour, Workers } from "./workers.ts";
 import { selfSigned } from "./x509.ts";
 
@@ -81,6 +84,8 @@ export class ProxyModule {
   readonly #idle: IdleWatch;
   readonly #peers: ProxyPeers | undefined;
   readonly #totals = new Totals();
+  readonly #recent = new RecentRequests();
+  readonly #exporter: TraceExporter | undefined;
   readonly #listening: Listening;
   readonly #names: NetworkListeners | undefined;
   readonly #closing = new AbortController();
@@ -89,6 +94,9 @@ export class ProxyModule {
   constructor(parts: ProxyParts) {
     this.#parts = parts;
     const { settings, clock, log, machines, store, host_ids, region } = parts;
+    const host_id = host_ids[0] ?? "";
+    const { traces } = settings;
+    this.#exporter = traces && new TraceExporter({ setting: traces, region, host_id, clock, log });
     const slots = new Slots();
     this.#listening = new Listening({ read: (id) => machines.listening(id), clock });
     this.directory = new Directory({ store, bus: machines.bus });
@@ -103,7 +111,14 @@ export class ProxyModule {
     const { listen_host, domain } = settings;
     const fallback = selfSigned([domain, `*.${domain}`], clock.now());
     this.workers = new Workers({
-      settings: { listen_host, fallback, region, host_id: host_ids[0] ?? "", buckets: settings.buckets },
+      settings: {
+        listen_host,
+        fallback,
+        region,
+        host_id,
+        buckets: settings.buckets,
+        traces: traces && { ratio: traces.ratio },
+      },
       count: settings.workers,
       slots,
       clock,
@@ -170,6 +185,7 @@ export class ProxyModule {
         listening: this.#listening,
         settings,
       }),
+      ...requestRoutes(this.#recent),
       ...statusRoutes({
         apps,
         releases,
@@ -216,6 +232,7 @@ export class ProxyModule {
   async start(): Promise<void> {
     // A restarted proxy takes the other colour, so that its series differ from those of the previous one.
     await this.workers.turn((await this.#parts.proxyStore.value("colour")) === "blue" ? "green" : "blue");
+    this.#exporter?.start();
     await this.directory.start();
     this.#names?.start();
     this.#peers?.start();
@@ -279,6 +296,7 @@ export class ProxyModule {
     this.directory.close();
     await this.#peers?.close();
     if (!this.#staying) await this.workers.close();
+    await this.#exporter?.close();
   }
 
   /** The listeners of another process are open: ours close after finishing their requests. */
@@ -330,6 +348,8 @@ export class ProxyModule {
     const { clock, log } = this.#parts;
     if (report.type === "unreachable") void this.#explain(report.machine_id, report.port);
     else if (report.type === "counts") this.#totals.add(report.counts, colour, clock.now());
+    else if (report.type === "requests") this.#recent.add(report.app_id, report.requests);
+    else if (report.type === "spans") this.#exporter?.add(report.spans, report.dropped);
     else if (report.type === "start" && !this.#closing.signal.aborted) {
       this.#starter.start(report).catch((error: unknown) => log.error({ error }, "autostart failed"));
     }

@@ -1,4 +1,5 @@
 import type { BucketsSetting } from "#core/proxy-settings.ts";
+import type { TracesSetting } from "#core/trace-settings.ts";
 
 export interface ProxySettings {
   listen_host: string;
@@ -17,4 +18,6 @@ export interface ProxySettings {
   /** The program that sets TXT records for dns-01. */
   acme_dns_hook: string | undefined;
   buckets: BucketsSetting | undefined;
+  /** Where spans of requests are exported; undefined: requests are not traced. */
+  traces: TracesSetting | undefined;
 }

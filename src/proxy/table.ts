@@ -1,6 +1,7 @@
 import type { Address } from "#core/dial.ts";
 import type { BucketsSetting } from "#core/proxy-settings.ts";
 import type { ImageLayer } from "#machines/runtime/image-source.ts";
+import type { Span } from "./plane/trace/span.ts";
 
 /**
  * The routing table of an app: plain data, built by the control thread and sent to the workers. A *port* is an exposed
@@ -61,6 +62,8 @@ export interface PortOptions {
   pristine: boolean;
   /** Set on every response; an empty list removes the header. */
   headers: [name: string, values: string[]][];
+  /** Routes whose responses are counted. */
+  routes: string[];
   idle_ms: number;
   /** Timeout of the request head; 0 means the default. */
   head_ms: number;
@@ -132,7 +135,31 @@ export type Report =
   | { type: "unreachable"; machine_id: string; port: number }
   | { type: "listeners"; failed: ClosedListener[] }
   | { type: "counts"; counts: Count[] }
+  | { type: "requests"; app_id: string; requests: RecentRequest[] }
+  | { type: "spans"; spans: Span[]; dropped: number }
   | { type: "drained" };
+
+/** A failed or slow request. */
+export interface RecentRequest {
+  /** Its arrival. */
+  at_ms: number;
+  method: string;
+  /** Without the query. */
+  path: string;
+  /** 0 when the client disconnected before a response. */
+  status: number;
+  duration_ms: number;
+  machine_id: string | null;
+  request_id: string;
+  trace_id: string | null;
+  /** Why it failed, when the machine did not say so itself. */
+  reason: string | null;
+}
+
+export interface TraceSettings {
+  /** Part of the new traces that are sampled, 0 to 1. */
+  ratio: number;
+}
 
 /** Increase of a counter since the last report. */
 export interface Count {
@@ -159,4 +186,6 @@ export interface WorkerSettings {
   host_id: string;
   /** The S3 server of apps' buckets. */
   buckets: BucketsSetting | undefined;
+  /** Undefined when requests are not traced. */
+  traces: TraceSettings | undefined;
 }

@@ -28,7 +28,7 @@ async function aWorker(
   const host = { listen_host: "127.0.0.1", region: "local", host_id: "0001" };
   const reports: Report[] = [];
   const workers = new Workers({
-    settings: { ...host, fallback, buckets: undefined },
+    settings: { ...host, fallback, buckets: undefined, traces: undefined },
     count: 1,
     ...change,
     slots: new Slots(),

@@ -9,7 +9,7 @@ import type { Slots } from "./slots.ts";
 import type { AppTable, Certificate, ClosedListener, Report, WorkerCommand, WorkerSettings } from "./table.ts";
 
 interface WorkersParts {
-  settings: Pick<WorkerSettings, "listen_host" | "fallback" | "region" | "host_id" | "buckets">;
+  settings: Pick<WorkerSettings, "listen_host" | "fallback" | "region" | "host_id" | "buckets" | "traces">;
   /** 0 means one per core. */
   count: number;
   /** Maximum number, including draining ones. */

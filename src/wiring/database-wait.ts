@@ -147,6 +147,7 @@ export class DatabaseWait {
         region,
         host_id,
         buckets: buckets(settings),
+        traces: undefined,
       },
       count: proxy.workers,
       slots: new Slots(),

@@ -8,6 +8,7 @@ import { call } from "../session.ts";
 import { AppCharts } from "./app-charts.ts";
 import { AppMachines } from "./app-machines.ts";
 import { ReleaseList } from "./app-releases.ts";
+import { AppRequests } from "./app-requests.ts";
 import type { AppStatus, AppTabProps } from "./app-tab.ts";
 
 const LINES = 8;
@@ -20,6 +21,7 @@ export function AppOverview(props: AppTabProps): VNode {
     status && status.failures.length > 0 ? h(Failures, { status }) : null,
     h(FiringAlerts, { app_name }),
     card("Machines", h(AppMachines, props)),
+    h(AppRequests, { app_name }),
     h(AppCharts, { app_name }),
     card("Releases", h(ReleaseList, { app_name, limit: 5 })),
   );

@@ -170,6 +170,19 @@ const Port = optional({
         nonNegativeInteger,
         "Timeout of the request head in seconds; at most 60, 10 by default.",
       ),
+      routes: acts(
+        Type.Optional(
+          Type.Array(
+            Type.String({
+              pattern: "^(/([A-Za-z0-9._~%+@-]+|:[A-Za-z0-9_]+))*(/\\*?)?$",
+              minLength: 1,
+              maxLength: 200,
+            }),
+            { maxItems: MACHINE_LIMITS.counted_routes },
+          ),
+        ),
+        'Routes whose responses are counted on their own, such as "/users/:id" or "/assets/*"; the others count together.',
+      ),
       replay_cache: warned(Type.Array(Type.Unknown()), "every request is routed independently, also after a replay"),
       response: acts(
         optional({

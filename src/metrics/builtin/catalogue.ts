@@ -7,6 +7,12 @@ type Row = [name: string, type: "counter" | "gauge" | "histogram", help: string]
 const TRAFFIC: Row[] = [
   ["svc_edge_http_responses_count", "counter", "Answers to clients, by status."],
   ["svc_edge_http_response_time_seconds", "histogram", "From a request's arrival to the end of its answer."],
+  [
+    "svc_edge_http_route_response_time_seconds",
+    "histogram",
+    "The same for each route that `http_options.routes` names.",
+  ],
+  ["svc_edge_http_route_errors_count", "counter", "Answers of such a route with a status of 500 or more."],
   ["svc_edge_tcp_connects_count", "counter", "Connections that clients opened."],
   ["svc_edge_tcp_disconnects_count", "counter", "Connections of clients that ended."],
   ["svc_edge_data_out", "counter", "Bytes sent to clients."],

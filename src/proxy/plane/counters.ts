@@ -104,6 +104,12 @@ export class EdgeCounters implements Counters {
     this.#tally.answered(status, seconds);
   }
 
+  /** Counts a response of a route that the app's config names. */
+  routed(route: string, status: number, seconds: number): void {
+    this.#tally.time(`svc_edge_http_route_response_time_seconds|route=${route}`, seconds);
+    if (status >= 500) this.#tally.add(`svc_edge_http_route_errors_count|route=${route}`, 1);
+  }
+
   get busy(): boolean {
     return this.#open > 0;
   }

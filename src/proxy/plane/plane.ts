@@ -7,6 +7,7 @@ import {
   type AppTable,
   addressesOf,
   type ClosedListener,
+  type RecentRequest,
   type Report,
   type WorkerCommand,
   type WorkerSettings,
@@ -23,6 +24,7 @@ import { Keyring } from "./listen/tls.ts";
 import { RequestIds } from "./request-ids.ts";
 import { Buckets } from "./static/bucket.ts";
 import { Statics } from "./static/statics.ts";
+import { Tracer } from "./trace/tracer.ts";
 import type { PlaneServices, Watched } from "./types.ts";
 
 interface AppState {
@@ -53,6 +55,9 @@ export class Plane implements PlaneServices {
   readonly #apps = new Map<string, AppState>();
   readonly #listeners = new Map<string, Listener | DatagramListener>();
   readonly #watched = new Set<Watched>();
+  readonly tracer: Tracer | undefined;
+  /** Failed and slow requests since the last report, by app. */
+  readonly #recent = new Map<string, RecentRequest[]>();
   /** Counters of removed apps and machines, reported once more. */
   readonly #leftovers: Counters[] = [];
   /** The first port of each service beyond the listener limit. */
@@ -70,6 +75,7 @@ export class Plane implements PlaneServices {
     this.#buckets = new Buckets(settings.buckets, parts.clock);
     this.#ids = new RequestIds(parts.clock, randomIds(parts.clock));
     const { clock } = parts;
+    this.tracer = settings.traces && new Tracer(settings.traces, clock);
     // Each thread has its own monotonic origin; shared seconds use the control thread's.
     const ahead = settings.monotonic_ms - clock.monotonic();
     this.#context = {
@@ -84,6 +90,14 @@ export class Plane implements PlaneServices {
 
   now(): number {
     return this.#clock.monotonic();
+  }
+
+  /** A flood of failures leaves the newest. */
+  report(app_id: string, request: RecentRequest): void {
+    const list = this.#recent.get(app_id) ?? [];
+    this.#recent.set(app_id, list);
+    list.push(request);
+    if (list.length > PROXY_LIMITS.requests_reported) list.shift();
   }
 
   requestId(): string {
@@ -158,6 +172,7 @@ export class Plane implements PlaneServices {
     for (const { targets } of this.#apps.values()) for (const target of targets.values()) target.retire();
     this.#buckets.close();
     this.#reportCounts();
+    this.#reportRequests();
   }
 
   #explain({ machine_id, port, reason }: Extract<WorkerCommand, { type: "unreachable" }>): void {
@@ -292,6 +307,7 @@ export class Plane implements PlaneServices {
     for (const listener of this.#listeners.values()) if (listener.problem) listener.reopen(now);
     this.#reportListeners();
     this.#reportCounts();
+    this.#reportRequests();
   }
 
   #reportCounts(): void {
@@ -304,6 +320,13 @@ export class Plane implements PlaneServices {
     }
     const counts = sources.flatMap((source) => source.take());
     if (counts.length > 0) this.#report({ type: "counts", counts });
+  }
+
+  #reportRequests(): void {
+    for (const [app_id, requests] of this.#recent) this.#report({ type: "requests", app_id, requests });
+    this.#recent.clear();
+    const traced = this.tracer?.take();
+    if (traced) this.#report({ type: "spans", ...traced });
   }
 
   async #drain(patient: boolean): Promise<void> {

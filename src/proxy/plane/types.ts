@@ -1,7 +1,9 @@
+import type { RecentRequest } from "../table.ts";
 import type { ReplayBudget, Routes } from "./balance/replay.ts";
 import type { Route } from "./balance/route.ts";
 import type { Peer } from "./header-rewrite.ts";
 import type { Keyring } from "./listen/tls.ts";
+import type { Tracer } from "./trace/tracer.ts";
 
 /** A connection or listener with deadlines, which the worker checks at intervals. */
 export interface Watched {
@@ -24,7 +26,11 @@ export interface PlaneServices extends Routes {
   readonly replayBudget: ReplayBudget;
   /** Whether the worker has as many connections as it may have. */
   readonly crowded: boolean;
+  /** Undefined when requests are not traced. */
+  readonly tracer: Tracer | undefined;
   now(): number;
+  /** Reports a failed or slow request of an app. */
+  report(app_id: string, request: RecentRequest): void;
   requestId(): string;
   watch(watched: Watched): void;
   unwatch(watched: Watched): void;

@@ -3,6 +3,7 @@ import { BodyPace } from "../body-pace.ts";
 import { endsConnection, type Peer, repeatable } from "../header-rewrite.ts";
 import type { RequestHead, ResponseHead } from "../http1/head.ts";
 import type { UpstreamConnection } from "../http1/upstream.ts";
+import { RequestLog } from "../request-log.ts";
 import { tryFiles } from "../static/statics.ts";
 import type { PlaneServices } from "../types.ts";
 import type { PendingRequest, Refusal, TargetConstraint } from "./pending-request.ts";
@@ -29,6 +30,7 @@ export class ProxyExchange implements PendingRequest {
   readonly kind = "exchange";
   fresh = false;
   upgrade = false;
+  queued = false;
   preface: Buffer | undefined;
   since = 0;
   refused_at: number | undefined;
@@ -36,6 +38,7 @@ export class ProxyExchange implements PendingRequest {
   constraint: TargetConstraint | undefined;
   attempts: Attempts | undefined;
   readonly pace = new BodyPace();
+  readonly log: RequestLog;
   readonly #plane: PlaneServices;
   readonly #peer: Peer;
   readonly #owner: RequestOwner;
@@ -43,13 +46,15 @@ export class ProxyExchange implements PendingRequest {
   #route: Route | undefined;
   #retried = false;
 
-  constructor({ plane, peer }: { plane: PlaneServices; peer: Peer }, owner: RequestOwner) {
+  constructor({ plane, peer }: { plane: PlaneServices; peer: Peer }, owner: RequestOwner, protocol: "1.1" | "2") {
     this.#plane = plane;
     this.#peer = peer;
+    this.log = new RequestLog({ plane, peer, protocol });
     this.#owner = owner;
   }
 
   got(target: TargetState | undefined, connection: unknown): void {
+    this.log.attempts(target, this.queued);
     this.#owner.got(target, connection as UpstreamConnection);
   }
 
@@ -57,7 +62,8 @@ export class ProxyExchange implements PendingRequest {
     this.#owner.refused(refusal);
   }
 
-  findTarget(route: Route, head: RequestHead): void {
+  findTarget(route: Route, head: RequestHead, request_id: string, started: number): void {
+    this.log.begin({ route, head, request_id, started });
     this.attempts = new Attempts(head, this.#plane);
     this.constraint = undefined;
     this.#retried = false;
@@ -86,6 +92,7 @@ export class ProxyExchange implements PendingRequest {
   /** True when the response requests a replay: the request goes to another machine, or is refused. */
   replays(head: ResponseHead, route: Route, target: TargetState | undefined): boolean {
     const next = this.attempts?.next(head, route, target);
+    this.log.answered(head.status, next !== undefined);
     if (!next) return false;
     this.#owner.releaseTarget();
     if ("status" in next) {
@@ -112,9 +119,15 @@ export class ProxyExchange implements PendingRequest {
     this.#owner.refused({ status: 408, reason: "slow_body", text });
   }
 
-  /** Frees the body: the request is over, so it is not replayed. */
-  forgetBody(): void {
+  /** Header lines for the machine beside the client's own: of a replay, and of the trace. */
+  get moreLines(): string {
+    return (this.attempts?.source ?? "") + this.log.traceLines;
+  }
+
+  /** The request is over: its body is freed, because it is not replayed. */
+  over(): void {
     this.attempts?.body?.forget();
+    this.log.aborted();
   }
 
   #obtain(): void {
@@ -125,6 +138,8 @@ export class ProxyExchange implements PendingRequest {
     this.refused_at = undefined;
     this.preface = this.#plane.preface(route, this.#peer);
     this.#owner.waits();
+    this.queued = false;
+    this.log.waits(route);
     route.obtain(this);
   }
 }

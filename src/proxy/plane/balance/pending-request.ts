@@ -30,6 +30,8 @@ export interface PendingRequest {
   preface: Buffer | undefined;
   /** Time it was queued; set by the route. */
   since: number;
+  /** Set by the route when no machine took it at once. */
+  queued?: boolean;
   /** Time of the first refused connection. */
   refused_at: number | undefined;
   aborted: boolean;

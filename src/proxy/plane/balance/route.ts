@@ -3,6 +3,7 @@ import { PROXY_LIMITS } from "../../limits.ts";
 import type { AppTable, PortTable, StartableMachine } from "../../table.ts";
 import type { EdgeCounters } from "../counters.ts";
 import type { UpstreamConnection } from "../http1/upstream.ts";
+import { PathRoutes } from "../path-routes.ts";
 import type { Statics } from "../static/statics.ts";
 import type { PendingRequest, Refusal, TargetConstraint } from "./pending-request.ts";
 import type { TargetState, WorkerContext } from "./target.ts";
@@ -27,6 +28,8 @@ export class Route {
   readonly key: string;
   /** Static files, served without a machine. */
   readonly statics: Statics;
+  /** The routes that the app wants counted, if any. */
+  readonly paths: PathRoutes | undefined;
   readonly #context: WorkerContext;
   readonly #requestStart: (reason: string, machine_id?: string) => void;
   #queue: PendingRequest[] = [];
@@ -54,6 +57,8 @@ export class Route {
     this.targets = parts.targets;
     this.counters = parts.counters;
     this.statics = parts.statics;
+    const { routes } = parts.table.options;
+    this.paths = routes.length === 0 ? undefined : new PathRoutes(routes);
     this.#context = parts.floor;
     this.#requestStart = parts.requestStart;
     for (const target of this.targets) target.onRoom.add(this.#serve);
@@ -106,6 +111,7 @@ export class Route {
   }
 
   #enqueue(pending: PendingRequest): void {
+    pending.queued = true;
     (pending.constraint ? this.#pinned : this.#queue).push(pending);
     this.#announce();
     this.#poll();

@@ -61,7 +61,7 @@ export class Http1Client implements Exchange {
     parts: { plane: PlaneServices; peer: Peer; listener: object; dispatch: Dispatch; likely?: Route },
   ) {
     this.#plane = parts.plane;
-    this.#proxied = new ProxyExchange(parts, this);
+    this.#proxied = new ProxyExchange(parts, this, "1.1");
     this.listener = parts.listener;
     this.#socket = socket;
     this.#dispatch = parts.dispatch;
@@ -173,7 +173,7 @@ export class Http1Client implements Exchange {
     }
     found.route.counters.takeOver(this.#route?.counters);
     this.#route = found.route;
-    this.#proxied.findTarget(found.route, head);
+    this.#proxied.findTarget(found.route, head, this.#request_id, this.#started);
   }
 
   waits(): void {
@@ -182,7 +182,7 @@ export class Http1Client implements Exchange {
 
   got(target: TargetState | undefined, connection: UpstreamConnection): void {
     const head = this.#head as RequestHead;
-    const { body, source } = this.#proxied.attempts as Attempts;
+    const { body } = this.#proxied.attempts as Attempts;
     const upstream = compressing(connection, head.accepts, (this.#route as Route).table.options);
     this.#target = target;
     this.#upstream = upstream;
@@ -191,7 +191,7 @@ export class Http1Client implements Exchange {
     this.#moved_at = this.#sent_at;
     this.#proxied.pace.restart(this.#sent_at);
     if (head.length !== 0) this.#body ??= new BodyReader(head.length);
-    const lines = requestLines(head, this.#peer_lines, this.#request_id, source);
+    const lines = requestLines(head, this.#peer_lines, this.#request_id, this.#proxied.moreLines);
     upstream.begin(this, lines, { complete: head.length === 0, chunked: head.length === CHUNKED });
     body?.again(upstream);
     if (this.#body && !this.#body.done && this.#unread.length > 0) {
@@ -203,6 +203,7 @@ export class Http1Client implements Exchange {
   }
 
   refused(refusal: Refusal): void {
+    this.#proxied.log.refused(refusal.reason);
     this.#answerOwn(refusalResponse(refusal, this.#request_id));
   }
 
@@ -301,6 +302,7 @@ export class Http1Client implements Exchange {
   failed(problem: Error, untouched: boolean): void {
     const request = this.#head as RequestHead;
     const upstream = this.#upstream;
+    this.#proxied.log.failed(problem);
     this.#upstream = undefined;
     this.#leave();
     if (this.#answer) {
@@ -331,7 +333,7 @@ export class Http1Client implements Exchange {
     this.#count();
     this.#leave();
     this.#body = undefined;
-    this.#proxied.forgetBody();
+    this.#proxied.over();
     this.#moved_at = this.#plane.now();
     if (close) {
       this.#state = "closed";
@@ -346,7 +348,7 @@ export class Http1Client implements Exchange {
   }
 
   #count(): void {
-    this.#route?.counters.responded(this.#status, (this.#plane.now() - this.#started) / 1000);
+    this.#proxied.log.ended(this.#route, this.#status, this.#started);
   }
 
   /** Releases the request's reservation; with `connections` the connection holds it. */
@@ -380,7 +382,7 @@ export class Http1Client implements Exchange {
   #disconnected(): void {
     if (this.#state === "waiting") this.#proxied.aborted = true;
     this.releaseTarget();
-    this.#proxied.forgetBody();
+    this.#proxied.over();
     this.#state = "closed";
     this.#traffic.report(this.#route);
     this.#route?.counters.disconnected();

@@ -14,7 +14,9 @@ export type Role =
   /** Forwarding headers that the proxy sets; what a client sends there is dropped. */
   | "ours"
   /** Passed on, but not as a trailer. */
-  | "expect";
+  | "expect"
+  /** Continues a trace: passed on as they are, or rewritten when requests are traced. */
+  | "trace";
 
 const ROLES = new Map<string, Role>([
   ["host", "host"],
@@ -33,6 +35,8 @@ const ROLES = new Map<string, Role>([
   ["x-real-ip", "ours"],
   ["x-request-start", "ours"],
   ["expect", "expect"],
+  ["traceparent", "trace"],
+  ["tracestate", "trace"],
 ]);
 
 /** How the proxy treats a response header. */

@@ -26,6 +26,8 @@ export interface RequestHead {
   upgrade: string | undefined;
   /** Headers to pass on, each a line with its end. */
   lines: string;
+  /** Headers of a trace, likewise. */
+  trace_lines: string;
   /** `accept-encoding`, for compression. */
   accepts: string;
 }
@@ -124,6 +126,7 @@ class Framing {
 class RequestFields {
   readonly #framing = new Framing();
   #lines = "";
+  #trace_lines = "";
   #accepts = "";
   #host: string | undefined;
   #upgrade: string | undefined;
@@ -153,6 +156,9 @@ class RequestFields {
       case "expect":
         this.#lines += line;
         return;
+      case "trace":
+        this.#trace_lines += line;
+        return;
       case "hop":
       case "ours":
         return;
@@ -177,6 +183,7 @@ class RequestFields {
       // h2c is hop-by-hop: never passed on.
       upgrade: upgrade === "" || /\bh2c\b/i.test(upgrade) ? undefined : upgrade,
       lines: withoutNamed(this.#lines, options),
+      trace_lines: withoutNamed(this.#trace_lines, options),
       accepts: this.#accepts,
     };
   }

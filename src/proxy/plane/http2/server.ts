@@ -26,12 +26,12 @@ import {
   requestLines,
 } from "../header-rewrite.ts";
 import { BadMessage } from "../http1/bad-message.ts";
-import { roleOf } from "../http1/fields.ts";
-import { CHUNKED, hostName, type RequestHead, type ResponseHead } from "../http1/head.ts";
+import { CHUNKED, type RequestHead, type ResponseHead } from "../http1/head.ts";
 import type { Exchange, UpstreamConnection } from "../http1/upstream.ts";
 import { Traffic } from "../traffic.ts";
 import type { PlaneServices } from "../types.ts";
 import { fieldsOf, LENIENT, outgoing, trailerLines } from "./fields.ts";
+import { requestHead } from "./request-head.ts";
 
 interface Parts {
   plane: PlaneServices;
@@ -135,7 +135,7 @@ class Http2Exchange implements Exchange {
   constructor(stream: ServerHttp2Stream, parts: Parts) {
     this.#plane = parts.plane;
     this.#peer = parts.peer;
-    this.#proxied = new ProxyExchange(parts, this);
+    this.#proxied = new ProxyExchange(parts, this, "2");
     this.#stream = stream;
     this.#dispatch = parts.dispatch;
     this.#request_id = parts.plane.requestId();
@@ -179,7 +179,7 @@ class Http2Exchange implements Exchange {
       return;
     }
     this.route = found.route;
-    this.#proxied.findTarget(found.route, this.#head);
+    this.#proxied.findTarget(found.route, this.#head, this.#request_id, this.#started);
   }
 
   /**
@@ -233,8 +233,13 @@ class Http2Exchange implements Exchange {
     this.#sent_at = plane.now();
     this.#moved_at = this.#sent_at;
     this.#proxied.pace.restart(this.#sent_at);
-    const { body, source } = this.#proxied.attempts as Attempts;
-    const lines = requestLines(head, peerLines(this.#peer, plane.region, "2"), this.#request_id, source);
+    const { body } = this.#proxied.attempts as Attempts;
+    const lines = requestLines(
+      head,
+      peerLines(this.#peer, plane.region, "2"),
+      this.#request_id,
+      this.#proxied.moreLines,
+    );
     upstream.begin(this, lines, { complete: head.length === 0, chunked: head.length === CHUNKED });
     if (!body) return;
     body.again(upstream);
@@ -253,6 +258,7 @@ class Http2Exchange implements Exchange {
   }
 
   refused(refusal: Refusal): void {
+    this.#proxied.log.refused(refusal.reason);
     this.#answerOwn(refusalResponse(refusal, this.#request_id));
   }
 
@@ -314,6 +320,7 @@ class Http2Exchange implements Exchange {
 
   failed(problem: Error, untouched: boolean): void {
     const upstream = this.#upstream;
+    this.#proxied.log.failed(problem);
     this.#upstream = undefined;
     this.#leave();
     if (this.#stream.headersSent) {
@@ -338,7 +345,7 @@ class Http2Exchange implements Exchange {
   }
 
   #count(): void {
-    this.route?.counters.responded(this.#status, (this.#plane.now() - this.#started) / 1000);
+    this.#proxied.log.ended(this.route, this.#status, this.#started);
   }
 
   #leave(): void {
@@ -349,47 +356,9 @@ class Http2Exchange implements Exchange {
 
   #disconnected(): void {
     this.#proxied.aborted = true;
-    this.#proxied.forgetBody();
+    this.#proxied.over();
     this.releaseTarget();
   }
-}
-
-/** Converts an HTTP/2 request to HTTP/1.1 terms, so that the same rules apply. */
-function requestHead(headers: IncomingHttpHeaders, complete: boolean): RequestHead {
-  const method = String(headers[":method"] ?? "");
-  const target = String(headers[":path"] ?? "");
-  const authority = String(headers[":authority"] ?? headers.host ?? "");
-  if (!/^[A-Z]{1,32}$/.test(method) || method === "CONNECT") throw new BadMessage("the method is not served here", 405);
-  if (!/^\/[\x21-\x7e]*$/.test(target) || /[\\#]/.test(target))
-    throw new BadMessage("the request target must be a path");
-  if (!/^[\w.:[\]-]{0,300}$/.test(authority)) throw new BadMessage("the authority is not a host name");
-  const size = headers["content-length"];
-  const lines = Object.entries(headers).map(([name, value]) => passedOn(name, value));
-  return {
-    method,
-    target,
-    minor: 1,
-    host: hostName(authority),
-    authority,
-    length: complete ? 0 : size === undefined ? CHUNKED : Number(size),
-    keep_alive: true,
-    upgrade: undefined,
-    lines: lines.join(""),
-    accepts: String(headers["accept-encoding"] ?? ""),
-  };
-}
-
-/** The lines of one header, or nothing when it is not passed on. */
-function passedOn(name: string, value: string | string[] | undefined): string {
-  if (name.startsWith(":") || value === undefined) return "";
-  const role = roleOf(name);
-  if (role === "te") return "te: trailers\r\n";
-  if (role !== undefined && role !== "expect") return "";
-  const values = Array.isArray(value) ? value : [value];
-  if (values.some((one) => /[^\t\x20-\x7e\x80-\xff]/.test(one))) {
-    throw new BadMessage(`the field ${name} holds what no field may`);
-  }
-  return values.map((one) => `${name}: ${one}\r\n`).join("");
 }
 
 function pairsOf(fields: readonly string[]): [string, string][] {
