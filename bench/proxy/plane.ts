@@ -1,4 +1,4 @@
-/** The data plane alone, one worker, for measuring: `plane.ts PORT TLS_PORT UPSTREAM_PORT`. */
+/** The data plane alone, one worker, for measuring: `plane.ts PORT TLS_PORT UPSTREAM_PORT [TRACES_RATIO]`. */
 import { systemClock } from "#core/clock.ts";
 import { aTarget, OPTIONS } from "#proxy/fixtures.ts";
 import { Plane } from "#proxy/plane/plane.ts";
@@ -6,7 +6,7 @@ import { Slots } from "#proxy/slots.ts";
 import type { PortTable } from "#proxy/table.ts";
 import { selfSigned } from "#proxy/x509.ts";
 
-const [port = 0, tls_port = 0, upstream = 0] = process.argv.slice(2).map(Number);
+const [port = 0, tls_port = 0, upstream = 0, ratio] = process.argv.slice(2).map(Number);
 const plane = new Plane(
   {
     worker: 0,
@@ -18,7 +18,7 @@ const plane = new Plane(
     region: "local",
     host_id: "0001",
     buckets: undefined,
-    traces: undefined,
+    traces: ratio === undefined ? undefined : { ratio },
   },
   {
     clock: systemClock,
