@@ -162,8 +162,9 @@ async function startOnce(
   const inside = openIdentity(database, settings, facts, { dir, sealer, clock, log, tokens, orgs, authStore, secrets });
   const { local: local_api, network_listeners, machine_authenticator } = inside;
   const guard = createGuard({ tokens, store: authStore, apps: appStore, clock, prefetch: sqlPrefetch(database) });
+  const { push_guard, guardOf } = inside.guards(guard);
   const kept = { authStore, appStore, tokens, secrets, sealer, master_key, facts, local_api, network_listeners, guard };
-  const needs = { ...options, ...kept, clock, log, choice, dir, last_known: wait.tables(sealer) };
+  const needs = { ...options, ...kept, push_guard, clock, log, choice, dir, last_known: wait.tables(sealer) };
   const machines = await openMachines(database, settings, needs);
   const idempotency = new Idempotency({ store: sqlIdempotencyStore(database), sealer, clock, runner: dir.node_id });
   const alerts = openAlerts(database, settings, { ...kept, ...machines, dir, clock, log });
@@ -181,10 +182,9 @@ async function startOnce(
     ...[registryRoutes(machines.registry, guard, clock), git_rows, alerts.rows, deployment_rows, inside.rows].flat(),
     ...leaseRoutes({ rows: sqlLeaseRows(database), clock }),
   ];
-  const shared = { guard, idempotency, ...rateLimiter(settings, clock) };
-  const edge = { rows, machine_authenticator, dashboard, around: options.emulated?.around };
-  const server = createServer({ ...shared, ...edge, clock, log });
-  const fly = openFlyListener(database, settings, { ...shared, rows, sealer, clock, log });
+  const shared = { rows, guard, guardOf, idempotency, clock, log, ...rateLimiter(settings, clock) };
+  const server = createServer({ ...shared, machine_authenticator, dashboard, around: options.emulated?.around });
+  const fly = openFlyListener(database, settings, { ...shared, sealer });
   const closing = [inside, machines, sprites, alerts, git, deployments, releases.leases, fly, server];
   for (const part of closing) opened.defer(() => part.close());
   if (!(await authStore.findOrg(DEFAULT_ORG))) await orgs.create({ name: DEFAULT_ORG }, randomIds(clock));

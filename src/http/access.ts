@@ -31,6 +31,8 @@ export interface Caller {
   fingerprint?: string;
   /** A connector's credential, used by machines through the gateway. It may not create credentials. */
   is_borrowed?: boolean;
+  /** Labels of the series that it pushes: set for a machine. */
+  series_labels?: Readonly<Record<string, string>>;
   /** The operator: a full-access token. */
   is_operator?: boolean;
 }

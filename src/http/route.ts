@@ -27,6 +27,8 @@ export interface Row {
   /** The part of the API it belongs to. */
   part: Part;
   access: Access;
+  /** A machine may call it as itself, too: the guard of the row says what that allows. */
+  by_machines?: boolean;
   /**
    * It creates a credential, or something that acts later in the caller's name, or decides who may use one. Its
    * response is not stored, and a connector's credential may not call it.

@@ -21,7 +21,7 @@ export interface ServerParts {
   rows: readonly Row[];
   guard: Guard;
   /** The guard of a row, if it differs. */
-  guardOf?: (row: Row) => Guard;
+  guardOf?: (row: Row) => Guard | undefined;
   /** Without it, machine routes refuse everyone. */
   machine_authenticator?: MachineAuthenticator;
   clock: Clock;

@@ -48,11 +48,15 @@ export function spriteFinder(machines: Pick<MachineStore, "listOrg">): SpriteFin
 /** A calling machine, with what the platform knows about it. */
 export class MachineCaller extends SpriteCaller {
   readonly machine: Machine;
+  /** As scraped series have them. */
+  readonly series_labels: Readonly<Record<string, string>>;
 
   constructor(machine: Machine, org: { id: string; slug: string }) {
     const { id: machine_id, name, config } = machine;
     super({ machine_id, name, labels: labelsOf(config.metadata), org });
     this.machine = machine;
+    const { app_name: app, host_id: host, instance_id: instance, region } = machine;
+    this.series_labels = { app, host, instance, region };
   }
 }
 
@@ -73,7 +77,16 @@ export class MachineSocketAuthenticator implements MachineAuthenticator {
     const id =
       this.#sockets.get(socket) ??
       (await this.#byAddress(socket.remoteAddress)) ??
-      (await this.#byToken(headers.authorization));
+      (await this.#byToken(headers.authorization, this.#parts.gateway_audience()));
+    return await this.#callerOf(id);
+  }
+
+  /** Only by an identity token for this audience. */
+  async identifyByToken({ headers }: IncomingMessage, audience: string): Promise<MachineCaller> {
+    return await this.#callerOf(await this.#byToken(headers.authorization, audience));
+  }
+
+  async #callerOf(id: string | undefined): Promise<MachineCaller> {
     const machine = id === undefined ? undefined : await this.#parts.machines.find(id);
     const org = machine && (await this.#parts.orgs.findOrgById(machine.org_id));
     if (!machine || !org) return unknown("this request does not come from a machine");
@@ -91,11 +104,11 @@ export class MachineSocketAuthenticator implements MachineAuthenticator {
     return machine && expanded(machine.private_ip) === digits ? id : undefined;
   }
 
-  async #byToken(authorization: string | undefined): Promise<string | undefined> {
+  async #byToken(authorization: string | undefined, audience: string): Promise<string | undefined> {
     const [, token] = /^Bearer (\S+)$/i.exec(authorization ?? "") ?? [];
     // Our other tokens have no dots; a caller's own credential may be anything.
     if (token?.split(".").length !== 3) return undefined;
-    const claims = await this.#parts.issuer.verify(token, this.#parts.gateway_audience());
+    const claims = await this.#parts.issuer.verify(token, audience);
     return String(claims["machine_id"]);
   }
 }

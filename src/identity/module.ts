@@ -3,7 +3,7 @@ import type { AuthStore } from "#auth/store.ts";
 import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
 import type { Sealer } from "#core/sealer.ts";
-import type { Access, Guard } from "#http/access.ts";
+import type { Access, Guard, MachineAuthenticator } from "#http/access.ts";
 import type { Idempotency } from "#http/idempotency.ts";
 import type { RateLimiter } from "#http/rate.ts";
 import type { Row } from "#http/route.ts";
@@ -15,6 +15,7 @@ import { MachineLocalApi } from "./local-api.ts";
 import { localGuard, tokensInside } from "./local-guard.ts";
 import { MachineApiListener } from "./machine-api-listener.ts";
 import { MachineSocketAuthenticator } from "./machine-authenticator.ts";
+import { pushGuard } from "./push-guard.ts";
 import { issuerRoutes, keyRoutes, tokenRoutes } from "./routes.ts";
 import type { KeyStore } from "./store.ts";
 import { Issuer } from "./tokens.ts";
@@ -81,6 +82,15 @@ export class IdentityModule {
     });
   }
 
+  /** Guards of the platform's API: routes that machines may call as themselves accept identity tokens, too. */
+  guards(platform: Guard): { push_guard: Guard; guardOf(row: Row): Guard | undefined } {
+    const audience = (): string => `${this.#parts.base_url()}/prometheus`;
+    const identify: MachineAuthenticator["identify"] = (request) =>
+      this.machine_authenticator.identifyByToken(request, audience());
+    const push_guard = pushGuard(platform, { identify }, "outside");
+    return { push_guard, guardOf: ({ by_machines }) => (by_machines ? push_guard : undefined) };
+  }
+
   /**
    * Opens the API inside machines: without a token a machine gets those of `rows` that are for machines or about
    * itself; with a token of the platform all of them.
@@ -91,10 +101,11 @@ export class IdentityModule {
     const own = new Set(rows.filter(({ access, part }) => INSIDE.has(access) || part === "databases"));
     const parts = { ...common, clock: this.#parts.clock, log: this.#parts.log, machine_authenticator };
     const machine = localGuard(machine_authenticator, tokens);
-    const guardOf = (row: Row): Guard => (own.has(row) ? machine : tokens);
+    const push = pushGuard(tokens, machine_authenticator, "inside");
+    const guardOf = (row: Row): Guard => (row.by_machines ? push : own.has(row) ? machine : tokens);
     await this.local.start(createServer({ ...parts, rows: [...this.#token_rows, ...rows], guard: machine, guardOf }));
-    const inside = rows.filter(({ access }) => access === "machine");
-    await this.network.start(createServer({ ...parts, rows: inside, guard: machine }));
+    const inside = rows.filter(({ access, by_machines }) => access === "machine" || by_machines);
+    await this.network.start(createServer({ ...parts, rows: inside, guard: machine, guardOf }));
   }
 
   async close(): Promise<void> {

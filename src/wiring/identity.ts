@@ -38,6 +38,7 @@ interface InsidePart {
   local: LocalApi;
   network_listeners: readonly NetworkListener[];
   start: IdentityModule["start"];
+  guards: IdentityModule["guards"];
   expire(): Promise<void>;
   close(): Promise<void>;
 }
@@ -81,6 +82,7 @@ export function openIdentity(
     local: identity.local,
     network_listeners: [identity.network],
     start: (rows, parts) => identity.start(rows, parts),
+    guards: (guard) => identity.guards(guard),
     expire: () => connectors.expire(),
     async close() {
       await identity.close();

@@ -68,7 +68,8 @@ import { Duty, openBeats, openHosts } from "./roles.ts";
 import { sharedImages } from "./shared-images.ts";
 
 interface MachineNeeds {
-  guard: Pick<Guard, "admit">;
+  /** Also admits machines. */
+  push_guard: Pick<Guard, "admit">;
   clock: Clock;
   log: Log;
   sealer: Sealer;

@@ -42,7 +42,7 @@ import type { ProxyModule } from "#proxy/module.ts";
 import type { DataDir } from "#stores/data-dir.ts";
 
 interface MetricsParts {
-  guard: Pick<Guard, "admit">;
+  push_guard: Pick<Guard, "admit">;
   dir: DataDir;
   authStore: Pick<AuthStore, "orgs">;
   clock: Clock;
@@ -91,7 +91,7 @@ export function openMetrics(settings: MetricsSettings, parts: MetricsParts): Met
   const scraper = new Scraper({ clock, log, engine, reach: (machine, port) => reach(placeOf(machine), port) });
   return {
     engine,
-    rows: metricsRoutes({ engine, clock, guard: parts.guard, targets: (org_id) => scraper.targets(org_id) }),
+    rows: metricsRoutes({ engine, clock, guard: parts.push_guard, targets: (org_id) => scraper.targets(org_id) }),
     async start() {
       if (!parts.sampled) return;
       await machines.start({

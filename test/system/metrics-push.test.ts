@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { suite, type TestContext, test } from "node:test";
 import { systemClock } from "#core/clock.ts";
 import { freePort } from "#proxy/fixtures.ts";
+import { inside } from "../inside.ts";
 import { type TestPlatform, testPlatform } from "../platform.ts";
 import { tempDir, until } from "../support.ts";
 
@@ -127,5 +128,47 @@ remote_write: [{url: "${write}", authorization: {credentials: "${await orgToken(
       },
       { every_ms: 500 },
     );
+  });
+
+  test("vmagent: with a machine's identity token in a file, its samples are the machine's", {
+    skip: !existsSync("/usr/bin/vmagent") && "needs victoria-metrics",
+  }, async (t) => {
+    const platform = await inside(t);
+    const machine = await platform.machine("agent");
+    const dir = tempDir();
+    const target = createServer((_, response) => {
+      response.end('own{app="forged",n="1"} 5\n');
+    }).listen(0, "127.0.0.1");
+    await once(target, "listening");
+    t.after(() => target.close());
+    const { port } = target.address() as { port: number };
+    writeFileSync(
+      join(dir, "v.yml"),
+      `scrape_configs: [{job_name: own, scrape_interval: 1s, honor_labels: true, static_configs: [{targets: ["127.0.0.1:${port}"]}]}]\n`,
+    );
+    const { text } = await platform.from(machine, "POST /v1/tokens/oidc", {
+      body: JSON.stringify({ aud: `${platform.base_url}/prometheus` }),
+      headers: { "content-type": "application/json" },
+    });
+    writeFileSync(join(dir, "token"), text);
+    start(t, "/usr/bin/vmagent", [
+      `-promscrape.config=${dir}/v.yml`,
+      `-remoteWrite.url=${platform.base_url}/prometheus/personal/api/v1/write`,
+      `-remoteWrite.bearerTokenFile=${dir}/token`,
+      `-remoteWrite.tmpDataPath=${dir}/queue`,
+      "-httpListenAddr=127.0.0.1:0",
+      "-remoteWrite.flushInterval=1s",
+    ]);
+    const found = await until(
+      "its samples have arrived",
+      async () => {
+        const { body } = await platform.ask("GET /prometheus/personal/api/v1/query?query=own");
+        return body.data.result.length > 0 && body.data.result;
+      },
+      { every_ms: 500 },
+    );
+    const { instance_id } = (await platform.ask(`GET /v1/apps/web/machines/${machine.id}`)).body;
+    const labels = found.map(({ metric }: { metric: Record<string, string> }) => [metric["app"], metric["instance"]]);
+    assert.deepEqual(labels, [["web", instance_id]]);
   });
 });

@@ -1,6 +1,6 @@
 /** VictoriaMetrics' JSON lines: `{"metric":{…},"values":[…],"timestamps":[…]}`, one series on each. */
 import { fail } from "#core/errors.ts";
-import { PushedSamples } from "./samples.ts";
+import { type OwnLabels, PushedSamples } from "./samples.ts";
 
 const WORDS: Record<string, number> = {
   NaN: Number.NaN,
@@ -11,8 +11,8 @@ const WORDS: Record<string, number> = {
   "-Inf": Number.NEGATIVE_INFINITY,
 };
 
-export function decodeJsonLines(body: Uint8Array): PushedSamples {
-  const samples = new PushedSamples();
+export function decodeJsonLines(body: Uint8Array, own?: OwnLabels): PushedSamples {
+  const samples = new PushedSamples(own);
   let line = 0;
   for (const text of Buffer.from(body.buffer, body.byteOffset, body.length).toString("utf8").split("\n")) {
     line++;

@@ -1,7 +1,7 @@
 /** OTLP metrics as samples, with the names that Prometheus gives them. */
 import { formatShort } from "../promql/numbers.ts";
 import { type ExponentialPoint, nativeOf } from "./otlp-exponential.ts";
-import { PushedSamples } from "./samples.ts";
+import { type OwnLabels, PushedSamples } from "./samples.ts";
 
 type Long = string | number | bigint;
 
@@ -51,8 +51,8 @@ export interface OtlpSamples {
 const NO_VALUE = 1;
 const DELTA: readonly (number | string | undefined)[] = [1, "AGGREGATION_TEMPORALITY_DELTA"];
 
-export function samplesOfOtlp({ resourceMetrics = [] }: OtlpRequest): OtlpSamples {
-  const found: OtlpSamples = { samples: new PushedSamples(), left_out: [] };
+export function samplesOfOtlp({ resourceMetrics = [] }: OtlpRequest, own?: OwnLabels): OtlpSamples {
+  const found: OtlpSamples = { samples: new PushedSamples(own), left_out: [] };
   for (const { resource, scopeMetrics = [] } of resourceMetrics) {
     const attributes = attributesOf(resource?.attributes);
     const own = targetLabels(attributes);

@@ -13,8 +13,9 @@ import { decodeJsonLines } from "./json-lines.ts";
 import { PUSH_LIMITS } from "./limits.ts";
 import { type OtlpRequest, samplesOfOtlp } from "./otlp.ts";
 import { decodeOtlp } from "./otlp-wire.ts";
-import { decodeRemoteWrite2 } from "./remote-write2.ts";
-import type { PushedSamples } from "./samples.ts";
+import { decodeRemoteWrite1 } from "./remote-write1.ts";
+import { type Decoded, decodeRemoteWrite2 } from "./remote-write2.ts";
+import type { OwnLabels, PushedSamples } from "./samples.ts";
 
 export interface PushParts {
   engine(): Pick<MetricsEngine, "append" | "importRemoteWrite" | "importText">;
@@ -36,6 +37,8 @@ interface Pushed {
   type: string;
   encoding: string;
   query: URLSearchParams;
+  /** Labels of the machine that pushes, if one does. */
+  own: OwnLabels;
   /** The body without its Content-Encoding. */
   unpack(): Promise<Uint8Array>;
 }
@@ -68,7 +71,9 @@ export class PushReceiver {
           if (bytes !== body) count(bytes.length);
           return bytes;
         };
-        return await answering(() => work({ org_id, body, type, encoding, query: url.searchParams, unpack }));
+        return await answering(() =>
+          work({ org_id, body, type, encoding, query: url.searchParams, own: caller.series_labels, unpack }),
+        );
       });
       takeOver();
       respond(response, request_id, answer);
@@ -117,45 +122,46 @@ export class PushReceiver {
     this.#all += bytes;
   }
 
-  readonly remoteWrite = this.relay(async ({ org_id, body, type, encoding, unpack }) => {
-    if (V2.test(type)) return await this.#remoteWrite2(org_id, await unpack());
+  readonly remoteWrite = this.relay(async ({ org_id, body, type, encoding, own, unpack }) => {
+    if (V2.test(type)) return await this.#written(org_id, decodeRemoteWrite2(await unpack(), own));
     // Senders of the first version always use snappy, and the engine unpacks it.
     const snappy = encoding === "" || encoding === "snappy" ? body : undefined;
     if (!snappy)
       fail("unsupported_media_type", `remote write 1.0 has Content-Encoding snappy, not ${encoding.slice(0, 40)}`);
+    if (own) return await this.#written(org_id, decodeRemoteWrite1(await unpacked(snappy, "snappy"), own));
     const result = await this.#parts.engine().importRemoteWrite(org_id, snappy);
     refuseDropped(result);
     return { status: 204, headers: written(result.samples) };
   });
 
-  async #remoteWrite2(org_id: string, body: Uint8Array): Promise<PushAnswer> {
-    const { samples, left_out } = decodeRemoteWrite2(body);
+  async #written(org_id: string, { samples, left_out }: Decoded): Promise<PushAnswer> {
     const result = await this.#append(org_id, samples);
     if (left_out > 0 && samples.count === 0)
       fail("invalid_request", "exemplars are not stored", { headers: written(0) });
     return { status: 204, headers: written(result.samples, samples.histograms) };
   }
 
-  readonly importJson = this.relay(async ({ org_id, unpack }) => {
-    await this.#append(org_id, decodeJsonLines(await unpack()));
+  readonly importJson = this.relay(async ({ org_id, own, unpack }) => {
+    await this.#append(org_id, decodeJsonLines(await unpack(), own));
     return { status: 204 };
   });
 
-  readonly importPrometheus = this.relay(async ({ org_id, query, unpack }) => {
+  readonly importPrometheus = this.relay(async ({ org_id, query, own, unpack }) => {
     const given = Number(query.get("timestamp") ?? Number.NaN);
     const timestamp_ms = Number.isSafeInteger(given) ? given : this.#parts.clock.now();
     const text = Uint8Array.from(await unpack());
-    const result = await this.#parts.engine().importText(org_id, text, { format: "prometheus", timestamp_ms });
+    const labels = Object.entries(own ?? {}).flat();
+    const result = await this.#parts.engine().importText(org_id, text, { format: "prometheus", timestamp_ms, labels });
     refuseDropped(result);
     return { status: 204 };
   });
 
-  readonly otlp = this.relay(async ({ org_id, type, unpack }) => {
+  readonly otlp = this.relay(async ({ org_id, type, own, unpack }) => {
     const bytes = await unpack();
     const isJson = /^application\/json\b/i.test(type);
     if (!isJson && !/^application\/x-protobuf\b/i.test(type))
       fail("unsupported_media_type", "OTLP metrics are application/x-protobuf or application/json");
-    const { samples, left_out } = samplesOfOtlp(isJson ? parsedJson(bytes) : decodeOtlp(bytes));
+    const { samples, left_out } = samplesOfOtlp(isJson ? parsedJson(bytes) : decodeOtlp(bytes), own);
     await this.#append(org_id, samples);
     return otlpAnswer(isJson, left_out);
   });

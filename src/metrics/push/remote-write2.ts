@@ -2,7 +2,7 @@
 import { isStale } from "../source.ts";
 import { type NativeSample, readNative } from "../tsdb/ingest/native-histogram.ts";
 import { BadWire, WireReader } from "../tsdb/ingest/protobuf.ts";
-import { PushedSamples } from "./samples.ts";
+import { type OwnLabels, PushedSamples } from "./samples.ts";
 
 const SYMBOLS = 0x22;
 const TIMESERIES = 0x2a;
@@ -20,13 +20,13 @@ export interface Decoded {
   left_out: number;
 }
 
-interface Part {
+export interface Part {
   start: number;
   end: number;
 }
 
 /** Throws BadWire when the body is no such request. */
-export function decodeRemoteWrite2(body: Uint8Array): Decoded {
+export function decodeRemoteWrite2(body: Uint8Array, own?: OwnLabels): Decoded {
   const from = new WireReader(body);
   const symbols: string[] = [];
   const parts: Part[] = [];
@@ -36,26 +36,40 @@ export function decodeRemoteWrite2(body: Uint8Array): Decoded {
     else if (tag === TIMESERIES) parts.push(partOf(from, body.length));
     else from.skip(tag, body.length);
   }
-  const decoded: Decoded = { samples: new PushedSamples(), left_out: 0 };
+  const decoded: Decoded = { samples: new PushedSamples(own), left_out: 0 };
   for (const part of parts) readSeries(from, part, symbols, decoded);
   return decoded;
 }
 
 function readSeries(from: WireReader, part: Part, symbols: readonly string[], decoded: Decoded): void {
-  const { refs, samples, histograms, left_out } = readFields(from, part);
+  const { refs, left_out, ...found } = readFields(from, part);
   decoded.left_out += left_out;
-  const labels = labelsOf(refs, symbols, part.start);
-  const add = decoded.samples.series(labels);
+  addSamples(from, labelsOf(refs, symbols, part.start), found, decoded.samples);
+}
+
+/** Samples of a series, passed over. */
+export interface SampleParts {
+  samples: Part[];
+  histograms: Part[];
+}
+
+export function addSamples(
+  from: WireReader,
+  labels: Readonly<Record<string, string>>,
+  { samples, histograms }: SampleParts,
+  into: PushedSamples,
+): void {
+  const add = into.series(labels);
   for (const one of samples) {
     const { timestamp, value } = readSample(from, one);
-    if (isStale(value)) decoded.samples.ended(labels, timestamp);
+    if (isStale(value)) into.ended(labels, timestamp);
     else add(timestamp, value);
   }
-  const addNative = decoded.samples.natives(labels);
+  const addNative = into.natives(labels);
   for (const { start, end } of histograms) {
     from.at = start;
     const { timestamp, ended, histogram } = nativeAt(from, end);
-    if (ended) decoded.samples.ended(labels, timestamp);
+    if (ended) into.ended(labels, timestamp);
     else addNative(timestamp, histogram);
   }
 }
@@ -69,10 +83,8 @@ function nativeAt(from: WireReader, end: number): NativeSample {
   }
 }
 
-interface SeriesFields {
+interface SeriesFields extends SampleParts {
   refs: number[];
-  samples: Part[];
-  histograms: Part[];
   left_out: number;
 }
 
@@ -102,7 +114,7 @@ function readPacked(from: WireReader, end: number, into: number[]): void {
 }
 
 /** A length-prefixed field, passed over. */
-function partOf(from: WireReader, most: number): Part {
+export function partOf(from: WireReader, most: number): Part {
   const end = from.lengthEnd(most);
   const start = from.at;
   from.at = end;

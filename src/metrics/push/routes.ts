@@ -13,9 +13,10 @@ const BASE = "/prometheus/:org_slug";
 const PUSH = {
   part: "metrics",
   description:
-    "Takes the right to write to the organization. A sample that cannot be stored is 400, the others of its body are stored.",
+    "Takes the right to write to the organization, or a machine of it: without a token over its socket or at the gateway, elsewhere with its identity token for the audience `<base URL>/prometheus`. Its samples get its labels. A sample that cannot be stored is 400, the others of its body are stored.",
   // The receiver checks it before it reads the body.
   access: "write org",
+  by_machines: true,
   style: "prometheus",
   errors: ["rate_limited", "overloaded", "payload_too_large", "unsupported_media_type", "storage_full"],
   handle: async () => assert(false, "pushes answer by themselves"),

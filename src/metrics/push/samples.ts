@@ -5,16 +5,23 @@ import type { FloatHistogram } from "../histogram/histogram.ts";
 import type { SeriesBatch } from "../tsdb/ingest/series-batch.ts";
 import { PUSH_LIMITS } from "./limits.ts";
 
+/** Labels that the platform sets, whatever the sender says: those of a machine that pushes. */
+export type OwnLabels = Readonly<Record<string, string>> | undefined;
+
 export class PushedSamples {
   readonly #batch = new BatchBuilder();
+  readonly #own: OwnLabels;
   count = 0;
   /** How many of them are native histograms. */
   histograms = 0;
 
+  constructor(own?: OwnLabels) {
+    this.#own = own;
+  }
+
   /** A function that adds samples of this series; its labels are encoded once. */
   series(labels: Readonly<Record<string, string>>): (timestamp_ms: number, value: number) => void {
-    const { __name__ = "", ...others } = labels;
-    const spelled = spell(__name__, others);
+    const spelled = this.#spelled(labels);
     return (timestamp_ms, value) => {
       this.#counted();
       this.#batch.pushValue(spelled, timestamp_ms, value);
@@ -23,8 +30,7 @@ export class PushedSamples {
 
   /** A function that adds native histograms of this series. */
   natives(labels: Readonly<Record<string, string>>): (timestamp_ms: number, histogram: FloatHistogram) => void {
-    const { __name__ = "", ...others } = labels;
-    const spelled = spell(__name__, others);
+    const spelled = this.#spelled(labels);
     return (timestamp_ms, histogram) => {
       this.#counted();
       this.histograms++;
@@ -35,8 +41,11 @@ export class PushedSamples {
   /** A sample that ends its series. */
   ended(labels: Readonly<Record<string, string>>, timestamp_ms: number): void {
     this.#counted();
-    const { __name__ = "", ...others } = labels;
-    this.#batch.end(spell(__name__, others), timestamp_ms);
+    this.#batch.end(this.#spelled(labels), timestamp_ms);
+  }
+
+  #spelled({ __name__ = "", ...others }: Readonly<Record<string, string>>): Uint8Array {
+    return spell(__name__, { ...others, ...this.#own });
   }
 
   #counted(): void {
