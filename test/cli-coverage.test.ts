@@ -40,7 +40,7 @@ const FOR_PROGRAMS: readonly [RegExp, string][] = [
   [/^POST \/prometheus\//, "the same questions as a form, for Grafana and Prometheus; pushes of other programs"],
   [/^POST .*\/git\/webhooks\/:git_webhook_id$/, "events of GitHub, Gitea and Forgejo; `hangar git deliveries`"],
   [
-    /^GET \/prometheus\/:org_slug\/(federate|api\/v1\/(export|labels|metadata|rules|alerts|alertmanagers|query_exemplars|format_query|parse_query|targets\/metadata|status\/(buildinfo|config|flags|runtimeinfo)))$/,
+    /^GET \/prometheus\/:org_slug\/(federate|api\/v1\/(export|labels|metadata|rules|alerts|alertmanagers|query_exemplars|format_query|parse_query|targets\/metadata|scrape_pools|notifications|status\/(buildinfo|config|flags|runtimeinfo|walreplay)))$/,
     "what Grafana and Prometheus ask",
   ],
   [

@@ -1,5 +1,7 @@
 /** Rules and alerts in the format of Prometheus' API, which Grafana reads. */
+import { createHash } from "node:crypto";
 import { isoTime } from "#core/clock.ts";
+import { fail } from "#core/errors.ts";
 import { orgOf } from "#http/access.ts";
 import { type Row, route } from "#http/route.ts";
 import { Type } from "#http/schema.ts";
@@ -20,6 +22,8 @@ const RulesQuery = Type.Object({
   "rule_group[]": list,
   "file[]": list,
   exclude_alerts: Type.Optional(Type.Boolean()),
+  group_limit: Type.Optional(Type.Integer({ minimum: 1 })),
+  group_next_token: Type.Optional(Type.String()),
 });
 
 export function prometheusAlertRoutes(alerts: AlertService): Row[] {
@@ -36,7 +40,7 @@ export function prometheusAlertRoutes(alerts: AlertService): Row[] {
         const shown = groups.map((one) => groupResponse(one, query));
         // A filter by rule omits groups without a match.
         const filters = query.type !== undefined || query["rule_name[]"] !== undefined;
-        return success({ groups: filters ? shown.filter(({ rules }) => rules.length > 0) : shown });
+        return success(pageOf(filters ? shown.filter(({ rules }) => rules.length > 0) : shown, query));
       },
     }),
     route("GET /prometheus/:org_slug/api/v1/alerts", {
@@ -49,6 +53,29 @@ export function prometheusAlertRoutes(alerts: AlertService): Row[] {
     }),
   ];
 }
+
+interface Page {
+  group_limit?: number;
+  group_next_token?: string;
+}
+
+/** A page of groups; the token names the first group of the next one, as in Prometheus. */
+function pageOf<Group extends { file: string; name: string }>(
+  groups: readonly Group[],
+  { group_limit, group_next_token }: Page,
+): { groups: readonly Group[]; groupNextToken?: string } {
+  if (group_limit === undefined && group_next_token !== undefined)
+    fail("invalid_request", "group_limit needs to be set in order to paginate over the groups");
+  if (group_limit === undefined) return { groups };
+  const from = group_next_token === undefined ? 0 : groups.findIndex((group) => tokenOf(group) === group_next_token);
+  if (from < 0)
+    fail("invalid_request", `invalid group_next_token ${JSON.stringify(group_next_token)}: were rule groups changed?`);
+  const next = groups[from + group_limit];
+  return { groups: groups.slice(from, from + group_limit), ...(next && { groupNextToken: tokenOf(next) }) };
+}
+
+const tokenOf = ({ file, name }: { file: string; name: string }): string =>
+  createHash("sha1").update(`${file};${name}`).digest("hex");
 
 const success = (data: object): string => JSON.stringify({ status: "success", data });
 const isAmong = (name: string, wanted: readonly string[] | undefined): boolean =>

@@ -1027,14 +1027,14 @@ export interface Api {
   /** Exemplars: there are none. */
   "GET /prometheus/:org_slug/api/v1/query_exemplars": {
     params: { org_slug: string };
-    query: Record<string, never>;
+    query: { query: string; start?: string | undefined; end?: string | undefined };
     body: undefined;
     answer: string;
   };
   /** Exemplars: there are none. */
   "POST /prometheus/:org_slug/api/v1/query_exemplars": {
     params: { org_slug: string };
-    query: Record<string, never>;
+    query: { query: string; start?: string | undefined; end?: string | undefined };
     body: undefined;
     answer: string;
   };
@@ -1076,7 +1076,7 @@ export interface Api {
   /** List scrape targets and their health. */
   "GET /prometheus/:org_slug/api/v1/targets": {
     params: { org_slug: string };
-    query: Record<string, never>;
+    query: { state?: "active" | "dropped" | "any" | undefined; scrapePool?: string | undefined };
     body: undefined;
     answer: string;
   };
@@ -1096,6 +1096,27 @@ export interface Api {
   };
   /** The server's start time and the retention of samples. */
   "GET /prometheus/:org_slug/api/v1/status/runtimeinfo": {
+    params: { org_slug: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: string;
+  };
+  /** Progress of the start: queries wait until it is complete. */
+  "GET /prometheus/:org_slug/api/v1/status/walreplay": {
+    params: { org_slug: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: string;
+  };
+  /** Notifications of the server for its UI: there are none. */
+  "GET /prometheus/:org_slug/api/v1/notifications": {
+    params: { org_slug: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: string;
+  };
+  /** Scrape pools: one for each app with scrape targets. */
+  "GET /prometheus/:org_slug/api/v1/scrape_pools": {
     params: { org_slug: string };
     query: Record<string, never>;
     body: undefined;
@@ -1545,7 +1566,7 @@ export interface Api {
   /** Recording and alerting rules with their state. */
   "GET /prometheus/:org_slug/api/v1/rules": {
     params: { org_slug: string };
-    query: { type?: "alert" | "record" | undefined; "rule_name[]"?: string[] | undefined; "rule_group[]"?: string[] | undefined; "file[]"?: string[] | undefined; exclude_alerts?: boolean | undefined };
+    query: { type?: "alert" | "record" | undefined; "rule_name[]"?: string[] | undefined; "rule_group[]"?: string[] | undefined; "file[]"?: string[] | undefined; exclude_alerts?: boolean | undefined; group_limit?: number | undefined; group_next_token?: string | undefined };
     body: undefined;
     answer: string;
   };

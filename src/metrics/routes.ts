@@ -256,7 +256,21 @@ function grafanaRoutes({ engine, clock }: Parts): Row[] {
       buildDate: "",
       goVersion: "",
     }),
-    ...both(fixed("/api/v1/query_exemplars", "Exemplars: there are none", [])),
+    ...both(
+      route(`GET ${BASE}/api/v1/query_exemplars`, {
+        ...COMMON,
+        summary: "Exemplars: there are none",
+        query: Type.Object({ query: Type.String(), start: text, end: text }),
+        response: JSON_BYTES,
+        errors: QUERY_ERRORS,
+        handle: async ({ query: { query } }) =>
+          await answering(async () => {
+            const { parse } = await import("./promql/parse.ts");
+            parse(query);
+            return success([]);
+          }),
+      }),
+    ),
     route(`GET ${BASE}/api/v1/metadata`, {
       ...COMMON,
       summary: "Metric metadata: built-in ones of the last day, and what senders reported",

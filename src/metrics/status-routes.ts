@@ -43,6 +43,20 @@ export function statusRoutes({ engine, clock, targets }: Parts): Row[] {
       GODEBUG: "",
       storageRetention: `${TSDB_LIMITS.retention_ms / 86_400_000}d`,
     })),
+    fixed("/status/walreplay", "Progress of the start: queries wait until it is complete", () => ({
+      min: 0,
+      max: 0,
+      current: 0,
+    })),
+    fixed("/notifications", "Notifications of the server for its UI: there are none", () => []),
+    route(`GET ${BASE}/scrape_pools`, {
+      ...COMMON,
+      summary: "Scrape pools: one for each app with scrape targets",
+      handle: async (call) => {
+        const pools = targets(orgOf(call).id).map(({ machine: { app } }) => app);
+        return success({ scrapePools: [...new Set(pools)].sort() });
+      },
+    }),
     fixed("/alertmanagers", "Alertmanagers of the server itself: an organization's are in its receivers", () => ({
       activeAlertmanagers: [],
       droppedAlertmanagers: [],

@@ -1,6 +1,7 @@
 import { isoTime } from "#core/clock.ts";
 import { orgOf } from "#http/access.ts";
 import { type Row, route } from "#http/route.ts";
+import { Type } from "#http/schema.ts";
 import { SCRAPE_LIMITS } from "./scrape/limits.ts";
 import type { TargetState } from "./scrape/scraper.ts";
 
@@ -15,10 +16,16 @@ export function targetRoutes(targets: (org_id: string) => readonly TargetState[]
       scheme: "metrics",
       style: "prometheus",
       summary: "List scrape targets and their health",
+      query: Type.Object({
+        state: Type.Optional(Type.Union([Type.Literal("active"), Type.Literal("dropped"), Type.Literal("any")])),
+        scrapePool: Type.Optional(Type.String()),
+      }),
       response: { status: 200, type: "application/json" },
-      async handle(admitted) {
-        const activeTargets = targets(orgOf(admitted).id).map(shown);
-        return JSON.stringify({ status: "success", data: { activeTargets, droppedTargets: [] } });
+      async handle({ query: { state, scrapePool }, ...admitted }) {
+        const own = state === "dropped" ? [] : targets(orgOf(admitted).id);
+        const wanted = own.filter(({ machine: { app } }) => scrapePool === undefined || app === scrapePool);
+        const data = { activeTargets: wanted.map(shown), droppedTargets: [], droppedTargetCounts: {} };
+        return JSON.stringify({ status: "success", data });
       },
     }),
   ];
