@@ -19,9 +19,4 @@ export class RecentRequests {
   of(app_id: string): RecentRequest[] {
     return [...(this.#apps.get(app_id) ?? [])].sort((a, b) => b.at_ms - a.at_ms);
   }
-
-  /** An app was deleted; one with the same name has another id. */
-  forget(app_id: string): void {
-    this.#apps.delete(app_id);
-  }
 }

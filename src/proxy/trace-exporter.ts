@@ -19,6 +19,8 @@ interface ExporterParts {
 /** Statuses after which OTLP says to send again. */
 const RETRYABLE: readonly number[] = [429, 502, 503, 504];
 const compress = promisify(gzip);
+/** Interval of log lines about dropped spans. */
+const TELL_MS = 60_000;
 
 /**
  * Sends the workers' spans to the receiver of `HANGAR_TRACES_URL` (OTLP over HTTP, protobuf). What it does not take is
@@ -32,6 +34,8 @@ export class TraceExporter {
   /** Since the start. */
   readonly counts = { exported: 0, dropped: 0 };
   #failing = false;
+  /** Dropped spans that the log has, and when it got them. */
+  #told = { dropped: 0, at: Number.NEGATIVE_INFINITY };
 
   constructor(parts: ExporterParts) {
     this.#parts = parts;
@@ -61,6 +65,7 @@ export class TraceExporter {
     let pause_ms: number = PROXY_LIMITS.export_ms;
     while (!signal.aborted) {
       await clock.sleep(pause_ms, signal).catch(() => {});
+      this.#tellDropped();
       if (signal.aborted || this.#queue.length === 0) continue;
       const batch = this.#queue.splice(0, PROXY_LIMITS.spans_sent);
       const outcome = await this.#send(batch);
@@ -101,6 +106,19 @@ export class TraceExporter {
       this.#warn(`${messageOf(thrown)}${cause}`);
       return "again";
     }
+  }
+
+  /** At most once a minute. */
+  #tellDropped(): void {
+    const { clock, log } = this.#parts;
+    const dropped = this.counts.dropped - this.#told.dropped;
+    const now = clock.monotonic();
+    if (dropped === 0 || now - this.#told.at < TELL_MS) return;
+    this.#told = { dropped: this.counts.dropped, at: now };
+    log.warn(
+      { dropped, exported: this.counts.exported },
+      "traces or spans were dropped (limits traces_per_second, spans_queued)",
+    );
   }
 
   /** Once per outage. */
