@@ -21,12 +21,13 @@ const span: Span = {
 };
 
 /** A receiver that answers with these statuses, then 200; and an exporter to it whose pauses take no time. */
-async function anExporter(t: TestContext, statuses: number[]) {
+async function anExporter(t: TestContext, statuses: number[], { onRequest = () => {}, onPause = () => {} } = {}) {
   const seen: string[] = [];
   const { port } = await aBackend(t, (request, response) => {
     request.resume();
     request.on("end", () => {
       seen.push(String(request.headers["x-scope"]));
+      onRequest();
       response.writeHead(statuses.shift() ?? 200).end();
     });
   });
@@ -35,7 +36,13 @@ async function anExporter(t: TestContext, statuses: number[]) {
     setting: { url, headers: { "x-scope": "one" }, ratio: 1 },
     region: "local",
     host_id: "h",
-    clock: { ...systemClock, sleep: (_ms, signal) => systemClock.sleep(1, signal) },
+    clock: {
+      ...systemClock,
+      sleep(_ms, signal) {
+        onPause();
+        return systemClock.sleep(1, signal);
+      },
+    },
     log: { warn() {} } as unknown as Log,
   });
   exporter.start();
@@ -66,5 +73,27 @@ suite("export of traces", () => {
     const { exporter } = await anExporter(t, []);
     exporter.add(Array(PROXY_LIMITS.spans_queued + 3).fill(span) as Span[], 4);
     assert.equal(exporter.counts.dropped, 7);
+  });
+
+  test("while a batch waits to be sent again, the queue takes what fits and counts the rest once", async (t) => {
+    const { promise: again, resolve } = Promise.withResolvers<number>();
+    const [full, batch] = [PROXY_LIMITS.spans_queued, PROXY_LIMITS.spans_sent].map(
+      (size) => Array(size).fill(span) as Span[],
+    );
+    let exporter: TraceExporter | undefined;
+    let requests = 0;
+    const opened = await anExporter(t, Array(20).fill(503) as number[], {
+      // The place of the batch that is being sent is taken before it comes back.
+      onRequest: () => void (requests++ === 0 && exporter?.add(batch ?? [], 0)),
+      onPause() {
+        if (requests !== 1 || !exporter) return;
+        const before = exporter.counts.dropped;
+        exporter.add([span, span], 0);
+        resolve(exporter.counts.dropped - before);
+      },
+    });
+    exporter = opened.exporter;
+    exporter.add(full ?? [], 0);
+    assert.equal(await again, 2);
   });
 });

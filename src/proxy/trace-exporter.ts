@@ -47,7 +47,8 @@ export class TraceExporter {
 
   /** Queues spans; `dropped` were left out before. */
   add(spans: readonly Span[], dropped: number): void {
-    const room = PROXY_LIMITS.spans_queued - this.#queue.length;
+    // What is sent again comes on top of a full queue.
+    const room = Math.max(0, PROXY_LIMITS.spans_queued - this.#queue.length);
     for (const span of spans.slice(0, room)) this.#queue.push(span);
     this.counts.dropped += dropped + Math.max(0, spans.length - room);
   }
