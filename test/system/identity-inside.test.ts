@@ -95,7 +95,7 @@ suite("identity inside a real machine", { skip: missing }, () => {
     );
     assert.match((await exec(caller, two, usage_snippet)).stdout, /connector_denied.*name_prefix|does not start with/);
 
-    // Over the private network a machine is its address; nothing but the gateway is there.
+    // Over the private network a machine is its address; the gateway and pushes of metrics are there, and nothing else.
     const { id } = (made?.body["connection"] ?? {}) as { id: string };
     const network = (path: string, more = ""): string =>
       `curl -sS --retry 20 --retry-delay 1 --retry-all-errors ${more} http://_api.internal:4280${path}`;
@@ -103,6 +103,21 @@ suite("identity inside a real machine", { skip: missing }, () => {
     assert.equal((await exec(caller, one, gateway)).stdout, "you asked for /hello");
     assert.match((await exec(caller, two, gateway)).stdout, /connector_denied.*name_prefix|does not start with/);
     assert.match((await exec(caller, one, network("/v1/tokens/oidc", "-X POST"))).stdout, /not_found/);
+    const push = network(
+      "/prometheus/personal/api/v1/import/prometheus",
+      `--data-binary 'orders{instance="forged"} 7'`,
+    );
+    assert.deepEqual((await exec(caller, one, push)).stdout, "");
+    const query = "/prometheus/personal/api/v1/query?query=orders";
+    const { result } = ((await caller.ask("GET", query))?.body["data"] ?? {}) as {
+      result: { metric: object; value: unknown[] }[];
+    };
+    const { instance_id: instance } = (await caller.ask("GET", `/v1/apps/web/machines/${one}`))?.body ?? {};
+    assert.deepEqual(
+      result.map(({ metric, value }) => [{ ...metric, host: "", region: "" }, value[1]]),
+      [[{ __name__: "orders", app: "web", instance, host: "", region: "" }, "7"]],
+    );
+    assert.match((await exec(caller, one, network(query))).stdout, /not_found|unauthorized/);
 
     await real.kill();
     caller = await real.start();
