@@ -1190,28 +1190,28 @@ export interface Api {
     params: Record<string, never>;
     query: Record<string, never>;
     body: { name: string; config?: { cpus?: number | undefined; ram_mb?: number | undefined; storage_gb?: number | undefined; region?: string | undefined } | undefined; environment?: Record<string, string> | undefined; labels?: string[] | undefined; url_settings?: { auth?: "sprite" | "public" | undefined; private_access?: "org_users" | "admins" | undefined } | undefined; wait_for_capacity?: boolean | undefined; runtime?: "default" | "dev" | undefined; image?: string | undefined; org_slug?: string | undefined };
-    answer: { id: string; name: string; organization: string; status: string; labels: string[]; url_settings: { auth: string; private_access?: string | undefined }; config: { cpus: number; ram_mb: number; storage_gb: number; region?: string | undefined }; image: string; environment: Record<string, string>; machine_id: string; app_name: string; version: string; created_at: string; updated_at: string; last_running_at?: string | undefined };
+    answer: { id: string; name: string; organization: string; status: string; labels: string[]; url: string; url_settings: { auth: string; private_access?: string | undefined }; config: { cpus: number; ram_mb: number; storage_gb: number; region?: string | undefined }; image: string; environment: Record<string, string>; machine_id: string; app_name: string; version: string; created_at: string; updated_at: string; last_running_at?: string | undefined };
   };
   /** List sprites, by name; with `Accept: application/x-ndjson` their states as they change. */
   "GET /v1/sprites": {
     params: Record<string, never>;
     query: { org_slug?: string | undefined; prefix?: string | undefined; max_results?: number | undefined; continuation_token?: string | undefined; bulk_load?: boolean | undefined };
     body: undefined;
-    answer: { sprites: ({ id: string; name: string; organization: string; status: string; labels: string[]; url_settings: { auth: string; private_access?: string | undefined }; config: { cpus: number; ram_mb: number; storage_gb: number; region?: string | undefined }; image: string; environment: Record<string, string>; machine_id: string; app_name: string; version: string; created_at: string; updated_at: string; last_running_at?: string | undefined })[]; has_more: boolean; next_continuation_token?: string | undefined; name: string; running: number; warm: number; cold: number };
+    answer: { sprites: ({ id: string; name: string; organization: string; status: string; labels: string[]; url: string; url_settings: { auth: string; private_access?: string | undefined }; config: { cpus: number; ram_mb: number; storage_gb: number; region?: string | undefined }; image: string; environment: Record<string, string>; machine_id: string; app_name: string; version: string; created_at: string; updated_at: string; last_running_at?: string | undefined })[]; has_more: boolean; next_continuation_token?: string | undefined; name: string; running: number; warm: number; cold: number };
   };
   /** Get a sprite. */
   "GET /v1/sprites/:sprite_name": {
     params: { sprite_name: string };
     query: { org_slug?: string | undefined };
     body: undefined;
-    answer: { id: string; name: string; organization: string; status: string; labels: string[]; url_settings: { auth: string; private_access?: string | undefined }; config: { cpus: number; ram_mb: number; storage_gb: number; region?: string | undefined }; image: string; environment: Record<string, string>; machine_id: string; app_name: string; version: string; created_at: string; updated_at: string; last_running_at?: string | undefined };
+    answer: { id: string; name: string; organization: string; status: string; labels: string[]; url: string; url_settings: { auth: string; private_access?: string | undefined }; config: { cpus: number; ram_mb: number; storage_gb: number; region?: string | undefined }; image: string; environment: Record<string, string>; machine_id: string; app_name: string; version: string; created_at: string; updated_at: string; last_running_at?: string | undefined };
   };
   /** Change a sprite's labels or URL settings; what is not named stays. */
   "PUT /v1/sprites/:sprite_name": {
     params: { sprite_name: string };
     query: { org_slug?: string | undefined };
     body: { labels?: string[] | undefined; url_settings?: { auth?: "sprite" | "public" | undefined; private_access?: "org_users" | "admins" | undefined } | undefined };
-    answer: { id: string; name: string; organization: string; status: string; labels: string[]; url_settings: { auth: string; private_access?: string | undefined }; config: { cpus: number; ram_mb: number; storage_gb: number; region?: string | undefined }; image: string; environment: Record<string, string>; machine_id: string; app_name: string; version: string; created_at: string; updated_at: string; last_running_at?: string | undefined };
+    answer: { id: string; name: string; organization: string; status: string; labels: string[]; url: string; url_settings: { auth: string; private_access?: string | undefined }; config: { cpus: number; ram_mb: number; storage_gb: number; region?: string | undefined }; image: string; environment: Record<string, string>; machine_id: string; app_name: string; version: string; created_at: string; updated_at: string; last_running_at?: string | undefined };
   };
   /** Delete a sprite with its disk. */
   "DELETE /v1/sprites/:sprite_name": {

@@ -176,6 +176,7 @@ export interface Settings extends DatabaseSetting {
   /** Empty: the base URL. */
   sprites_base_url: string;
   sprite_image: string;
+  sprite_url_port: number;
   /** Empty: the base URL + /oidc. */
   oidc_issuer_url: string;
   oidc_token_lifetime_s: number;
@@ -252,6 +253,7 @@ export function readSettings(args: readonly string[], env: Record<string, string
     gateway_allow_private: oneOf(given("gateway_allow_private"), "gateway_allow_private", ["0", "1"]) === "1",
     sprites_base_url: origin(given("sprites_base_url")),
     sprite_image: given("sprite_image").value,
+    sprite_url_port: between(given("sprite_url_port"), "sprite_url_port", 0, 65_535),
     oidc_issuer_url: issuer(given("oidc_issuer_url")),
     oidc_token_lifetime_s: between(given("oidc_token_lifetime"), "oidc_token_lifetime", 60, 3600),
     connectors,

@@ -9,6 +9,7 @@ import { appTable, type Reach } from "./exposure.ts";
 import type { Busyness } from "./idle.ts";
 import type { ImageLayers } from "./image-layers.ts";
 import { PROXY_LIMITS } from "./limits.ts";
+import { type OwnService, ownTable } from "./own-service.ts";
 import type { Slots } from "./slots.ts";
 import { type StaticPlace, staticsOf } from "./statics-config.ts";
 import type { AppTable } from "./table.ts";
@@ -40,6 +41,7 @@ export class Control {
   readonly #resting = new Map<string, number>();
   readonly #slots = new Map<string, number>();
   readonly #freeSlots: number[] = [];
+  readonly #own = new Set<string>();
   #dirty = new Set<string>();
   #planned = false;
   #refreshing: Promise<void> | undefined;
@@ -64,6 +66,14 @@ export class Control {
 
   table(app_id: string): AppTable | undefined {
     return this.#tables.get(app_id);
+  }
+
+  /** Serves host names of the platform's own. They have no machine, so their slot is kept. */
+  serveOwn(own: OwnService, place: { region: string; host_id: string }): void {
+    const slot = this.#slot(own.name, own.local_port);
+    if (slot === undefined) return;
+    this.#own.add(own.name);
+    this.#parts.workers.setApp(ownTable(own, { ...place, slot }));
   }
 
   /** The app's static sites, served or not. */
@@ -231,7 +241,7 @@ export class Control {
   #sweepSlots(): void {
     const { slots, directory, layers } = this.#parts;
     layers.keep(directory.all());
-    const known = new Set([...directory.all()].map(({ id }) => id));
+    const known = new Set([...this.#own, ...[...directory.all()].map(({ id }) => id)]);
     for (const [key, slot] of this.#slots) {
       if (known.has(key.split(" ")[0] ?? "") || slots.load(slot) > 0) continue;
       this.#slots.delete(key);

@@ -204,7 +204,7 @@ function target(parts: ExposureParts, { machine, service, port }: Offer): Target
 export const DEFAULT_SOFT = 20;
 const UNLIMITED = 2 ** 31 - 1;
 
-function portOptions(port: PortConfig, https_port: number): PortOptions {
+export function portOptions(port: PortConfig, https_port: number): PortOptions {
   const has = (name: string): boolean => port.handlers?.some((handler) => handler === name) === true;
   const { http_options: http = {}, tls_options: tls = {}, proxy_proto_options } = port;
   const versions = tls.versions ?? [];

@@ -27,6 +27,7 @@ import { ImageLayers } from "./image-layers.ts";
 import type { LastKnownTables } from "./last-known.ts";
 import { PROXY_LIMITS } from "./limits.ts";
 import { Listening } from "./listening.ts";
+import { OWN_ORG, type OwnService } from "./own-service.ts";
 import { ProxyPeers } from "./proxy-peers.ts";
 import { RecentRequests } from "./recent-requests.ts";
 import { requestRoutes } from "./request-routes.ts";
@@ -224,6 +225,12 @@ export class ProxyModule {
     );
   }
 
+  /** Serves host names of the platform's own, from now on until it closes. */
+  serveOwn(own: OwnService): void {
+    const { region, host_ids } = this.#parts;
+    this.control.serveOwn(own, { region, host_id: host_ids[0] ?? "" });
+  }
+
   /** The app's URLs, those for a browser first. */
   urls(app_id: string): string[] {
     return urlsOf({ control: this.control, settings: this.#parts.settings }, app_id);
@@ -284,7 +291,16 @@ export class ProxyModule {
 
   #keepTables(): void {
     const { last_known, region, host_ids } = this.#parts;
-    last_known?.follow(() => ({ ...this.workers.tables, region, host_id: host_ids[0] ?? "" }));
+    last_known?.follow(() => {
+      const { apps, certificates } = this.workers.tables;
+      // What the platform serves itself ends with its process.
+      return {
+        apps: apps.filter(({ org_id }) => org_id !== OWN_ORG),
+        certificates,
+        region,
+        host_id: host_ids[0] ?? "",
+      };
+    });
   }
 
   async close(): Promise<void> {
@@ -347,7 +363,12 @@ export class ProxyModule {
   #onUpdate(report: Report, colour: Colour): void {
     const { clock, log } = this.#parts;
     if (report.type === "unreachable") void this.#explain(report.machine_id, report.port);
-    else if (report.type === "counts") this.#totals.add(report.counts, colour, clock.now());
+    else if (report.type === "counts")
+      this.#totals.add(
+        report.counts.filter(({ org_id }) => org_id !== OWN_ORG),
+        colour,
+        clock.now(),
+      );
     else if (report.type === "requests") this.#recent.add(report.app_id, report.requests);
     else if (report.type === "spans") this.#exporter?.add(report.spans, report.dropped);
     else if (report.type === "start" && !this.#closing.signal.aborted) {

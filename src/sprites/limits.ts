@@ -72,6 +72,15 @@ export const SPRITE_LIMITS = {
   /** Interval at which the listening ports of a sprite are looked at while somebody watches them. */
   port_look_ms: SECOND,
 
+  /** Requests and WebSockets to the URL of one sprite at a time. One more: 503. */
+  sprite_url_requests: 1000,
+  /** Requests and WebSockets to the URLs of all sprites in this process. One more: 503. */
+  sprite_url_requests_all: 10_000,
+  /** Head of a request to a URL, and of its response. Past it: 431, or 502. */
+  sprite_url_head_bytes: 64 * KIB,
+  /** Interval at most at which new organizations are looked for among unknown host names. */
+  sprite_url_look_ms: SECOND,
+
   /** Operations on files of one sprite at a time. More wait. */
   file_operations: 16,
   /** Operations on files of one sprite that run or wait. One more: 503 `overloaded`. */

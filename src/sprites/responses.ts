@@ -3,8 +3,9 @@ import { VERSION } from "#core/version.ts";
 import type { MachineState } from "#machines/lifecycle/states.ts";
 import type { Shown } from "./schema.ts";
 import { type SpriteView, STATUSES, type Status, statusOf } from "./types.ts";
+import { type UrlPlace, urlOf } from "./urls/names.ts";
 
-export function shown(sprite: SpriteView, org: { slug: string }): Shown {
+export function shown(sprite: SpriteView, org: { slug: string }, place: UrlPlace): Shown {
   const { image, cpus, memory_mb, storage_gb, region, environment } = sprite.settings;
   return {
     id: sprite.id,
@@ -12,6 +13,7 @@ export function shown(sprite: SpriteView, org: { slug: string }): Shown {
     organization: org.slug,
     status: statusOf(sprite.machine_state),
     labels: [...sprite.labels],
+    url: urlOf(sprite, place),
     url_settings: {
       auth: sprite.url_auth,
       ...(sprite.private_access === null ? {} : { private_access: sprite.private_access }),

@@ -10,6 +10,7 @@ import * as schema from "./schema.ts";
 import type { SpriteService } from "./service.ts";
 import type { SpriteStore } from "./store.ts";
 import type { SpriteSettings } from "./types.ts";
+import type { UrlPlace } from "./urls/names.ts";
 import { watchSprites } from "./watch.ts";
 
 export interface SpriteRouteParts {
@@ -19,6 +20,9 @@ export interface SpriteRouteParts {
   clock: Clock;
   /** The image of sprites that name none. */
   image: string;
+  url_place: UrlPlace;
+  /** There is a sprite from now on. */
+  onCreate(): Promise<void>;
 }
 
 const MEMORY_STEP_MB = 256;
@@ -73,7 +77,8 @@ function listRoutes(parts: SpriteRouteParts): Row[] {
         const made = await sprites.create(org, input, ids, signal).catch((thrown: unknown) => {
           throw body.image === undefined ? withImageHint(thrown, parts.image) : thrown;
         });
-        return shown(made, org);
+        await parts.onCreate();
+        return shown(made, org, parts.url_place);
       },
     }),
     route("GET /v1/sprites", {
@@ -94,7 +99,7 @@ function listRoutes(parts: SpriteRouteParts): Row[] {
         const page = found.slice(0, limit);
         const has_more = found.length > limit;
         return {
-          sprites: page.map((sprite) => shown(sprite, org)),
+          sprites: page.map((sprite) => shown(sprite, org, parts.url_place)),
           has_more,
           ...(has_more ? { next_continuation_token: tokenOf(page.at(-1)?.name ?? "") } : {}),
           name: org.slug,
@@ -146,7 +151,7 @@ function oneRoutes(parts: SpriteRouteParts): Row[] {
       response: { status: 200, schema: schema.Shown },
       async handle({ params, ...call }) {
         const org = orgOf(call);
-        return shown(await sprites.get(org.id, params.sprite_name), org);
+        return shown(await sprites.get(org.id, params.sprite_name), org, parts.url_place);
       },
     }),
     route("PUT /v1/sprites/:sprite_name", {
@@ -165,7 +170,7 @@ function oneRoutes(parts: SpriteRouteParts): Row[] {
           ...(auth === undefined ? {} : { url_auth: auth }),
           ...(private_access === undefined ? {} : { private_access }),
         });
-        return shown(updated, org);
+        return shown(updated, org, parts.url_place);
       },
     }),
     route("DELETE /v1/sprites/:sprite_name", {

@@ -86,6 +86,7 @@ export const Shown = Type.Object({
   organization: text,
   status: Status,
   labels: Type.Array(text),
+  url: Type.String({ description: "Leads to the program in the sprite; who may open it says `url_settings`." }),
   url_settings: Type.Object({ auth: text, private_access: Type.Optional(text) }),
   config: Type.Object({
     cpus: Type.Integer(),

@@ -44,6 +44,10 @@ export function spriteStoreSuite(name: string, open: () => Promise<Opened>, skip
         await store.putApp("o1", "a1");
         await store.putApp("o1", "a2");
         assert.equal((await store.app("o1"))?.app_id, "a1");
+        assert.deepEqual(
+          (await store.orgs()).map(({ id }) => id),
+          ["o1"],
+        );
         await deleteApp("a1");
         assert.equal(await store.app("o1"), undefined);
         await store.putApp("o1", "a2");
@@ -54,6 +58,8 @@ export function spriteStoreSuite(name: string, open: () => Promise<Opened>, skip
       within(async ({ store }) => {
         assert.equal(await store.insert(aSprite("s1"), 2), "inserted");
         assert.equal(await store.insert(aSprite("s1"), 2), "exists");
+        assert.equal((await store.findByMachine("o1", "machine-s1"))?.id, "s1");
+        assert.equal(await store.findByMachine("o2", "machine-s1"), undefined);
         assert.equal(await store.insert(aSprite("s2", { name: "name-s1" }), 2), "name_taken");
         assert.equal(await store.insert(aSprite("s3", { app_id: "gone" }), 2), "no_app");
         assert.equal(await store.insert(aSprite("s2"), 2), "inserted");

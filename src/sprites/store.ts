@@ -26,6 +26,9 @@ export interface SpriteStore {
   /** Records what is about to be made. `exists`: this id is stored, by an earlier run of the same request. */
   insert(sprite: Sprite, limit: number): Promise<SpriteInserted>;
   find(org_id: string, name: string): Promise<SpriteView | undefined>;
+  findByMachine(org_id: string, machine_id: string): Promise<SpriteView | undefined>;
+  /** Organizations that have an app of sprites. */
+  orgs(): Promise<{ id: string; slug: string }[]>;
   count(org_id: string): Promise<number>;
   /** Ordered by name. */
   list(org_id: string, page: SpritePage): Promise<SpriteView[]>;

@@ -43,8 +43,9 @@ export function sqlSpriteStore(database: Database): SpriteStore {
   return { ...appsOf(database), ...readsOf(database), ...writesOf(database) };
 }
 
-function appsOf(database: Database): Pick<SpriteStore, "app" | "putApp"> {
+function appsOf(database: Database): Pick<SpriteStore, "app" | "putApp" | "orgs"> {
   return {
+    orgs: () => database.read("SELECT o.id, o.slug FROM sprite_apps s JOIN orgs o ON o.id = s.org_id", []),
     app: (org_id) =>
       readOne<SpriteApp>(
         database,
@@ -64,13 +65,15 @@ function appsOf(database: Database): Pick<SpriteStore, "app" | "putApp"> {
   };
 }
 
-type Reads = Pick<SpriteStore, "find" | "count" | "list" | "states" | "unfinished" | "inState">;
+type Reads = Pick<SpriteStore, "find" | "findByMachine" | "count" | "list" | "states" | "unfinished" | "inState">;
 
 function readsOf(database: Database): Reads {
   const all = async (rest: string, args: readonly Value[]): Promise<SpriteView[]> =>
     (await database.read<Row>(`${VIEW} ${rest}`, args)).map(viewOf);
   return {
     find: async (org_id, name) => (await all("WHERE s.org_id = ? AND s.name = ?", [org_id, name]))[0],
+    findByMachine: async (org_id, machine_id) =>
+      (await all("WHERE s.org_id = ? AND s.machine_id = ?", [org_id, machine_id]))[0],
     async count(org_id) {
       const sql = "SELECT count(*) AS n FROM sprites WHERE org_id = ?";
       return (await readOne<{ n: number }>(database, sql, [org_id]))?.n ?? 0;
@@ -98,7 +101,7 @@ function readsOf(database: Database): Reads {
   };
 }
 
-function writesOf(database: Database): Omit<SpriteStore, keyof Reads | "app" | "putApp"> {
+function writesOf(database: Database): Omit<SpriteStore, keyof Reads | keyof ReturnType<typeof appsOf>> {
   const done = async (sql: string, args: readonly Value[]): Promise<boolean> =>
     (await database.write([{ sql, args, rows: 1 }])).ok;
   return {
