@@ -85,6 +85,15 @@ export class Acknowledgements {
     this.look();
   }
 
+  /** Whether a replica has everything on its disk. That it was sent is not enough: it may lose its connection. */
+  hasAll(node: string): boolean {
+    const { directory, streams } = this.#options;
+    return (
+      streams().hasAll(node) &&
+      [...directory].every(({ name, position }) => this.in_sync.has(node, name, position.txid))
+    );
+  }
+
   /** Whether local writers are too far ahead of the acknowledged position. */
   tooFarAhead({ name, position }: ReplicatedDatabase): boolean {
     if (this.mode.replicas === 0) return false;

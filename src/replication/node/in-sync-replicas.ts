@@ -105,6 +105,11 @@ export class InSyncReplicas {
     for (const { acked } of this.#replicas.values()) acked.delete(name);
   }
 
+  /** Whether a replica has a transaction on disk. */
+  has(node: string, name: string, txid: number): boolean {
+    return (this.#replicas.get(node)?.acked.get(name) ?? 0) >= txid;
+  }
+
   /** Number of replicas that have a transaction on disk. */
   copies(name: string, txid: number): number {
     return [...this.#replicas.values()].filter(({ acked }) => (acked.get(name) ?? 0) >= txid).length;
