@@ -37,6 +37,15 @@ function expected(row: Row, who: Who): Expected {
 /** What is below these paths has rules of its own (registry.test.ts, system/git-push.test.ts). */
 const RELAYED: Record<string, string> = { "/v2/*": "/v2/", "/git/*": "/git/" };
 
+/** What routes that end so ask about. */
+const ABOUT: Record<string, string> = { tunnel: "?port=80", delete: "?path=/kept" };
+
+/** About a new sprite, or a file of the one that is there. */
+const spriteBody = ({ path }: Row, name: string): object =>
+  path.includes("/fs/")
+    ? { path: "/kept", source: "/kept", dest: "/kept", mode: "0644", uid: 0 }
+    : { name, org_slug: "acme", image: "none:1" };
+
 const WHO: readonly Who[] = ["none", "garbage", "wrong org", "read-only", "org", "revoked", "narrowed", "full"];
 
 /** Deleting rows last, and inner things before outer ones: they take away what the others need. */
@@ -131,6 +140,7 @@ async function furnish(platform: TestPlatform): Promise<Furniture> {
     build_id: (await keepBuilds(platform, "web", 1))[0] ?? "",
   };
   await ask("POST /v1/sprites", { body: { name: "kept", org_slug: "acme", image: "none:1" } });
+  await ask("PUT /v1/sprites/kept/fs/write?org_slug=acme&path=/kept", { body: {} });
   names["sprite_name"] = "kept";
   let made = 0;
   return {
@@ -151,9 +161,7 @@ async function furnish(platform: TestPlatform): Promise<Furniture> {
           !row.path.includes(":org_slug")) ||
         row.path.endsWith("/images/resolve")
           ? "?org_slug=acme&image=none:1&name=none:1"
-          : row.path.endsWith("/tunnel")
-            ? "?port=80"
-            : "";
+          : (ABOUT[row.path.split("/").at(-1) ?? ""] ?? "");
       const query = row.style === "prometheus" ? "?query=1&start=1&end=2&step=1&match[]=up" : about;
       // Each kind of removal has one of its own to remove.
       const [kind] = /(?<=hostname\/)(acme|custom)$/.exec(row.path) ?? [];
@@ -169,7 +177,7 @@ async function furnish(platform: TestPlatform): Promise<Furniture> {
       const more = { config, size_gb: 3, metadata: {}, signal: 10, command: ["true"], url: "http://127.0.0.1:1/" };
       const connector = { ...key, base_api_url: "https://api.example", access_token: "t", auth_method: "header" };
       const policy = { access_policy: {}, sprite: "x", path: "/", code: "c", state: "s" };
-      if (row.part === "sprites") return { name: `n-${++made}`, org_slug: "acme", image: "none:1" };
+      if (row.part === "sprites") return spriteBody(row, `n-${++made}`);
       if (row.part === "connectors") return { name: `n-${++made}`, ...connector, ...policy };
       const special: Record<string, object> = {
         certificates: { ...own, hostname: "b.example.com" },

@@ -22,8 +22,11 @@ const NOT_LISTS: Record<string, string> = {
   "/v1/apps/:app_name/logs": "the newest lines, by `tail` and `since`, or a stream",
   "/v1/apps/:app_name/runs/:run_id/logs": "the newest lines, by `tail`, or a stream",
   "/v1/apps/:app_name/status": "the state of one app, with the failing machines (`status_failures` at most)",
+  "/v1/apps/:app_name/requests":
+    "the newest failed and slow requests that a process remembers (`requests_kept` at most)",
   "/v1/sprites": "pages of the Sprites API: `max_results` and `continuation_token`",
   "/v1/sprites/:sprite_name/exec": "the commands that run in one sprite (`sprite_commands` at most)",
+  "/v1/sprites/:sprite_name/fs/list": "what is in one folder, as the Sprites API has it (`file_entries` at most)",
   "/v1/gateway/list": "two lists for a program in a machine: its connectors (500 at most) and the providers",
   "/oidc/:org_slug/.well-known/jwks.json": "a document of a standard, read whole by every verifier",
 };

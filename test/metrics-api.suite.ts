@@ -119,7 +119,7 @@ export function metricsApiSuite(name: string, harness: ApiRig): void {
       assert.deepEqual(await get(`/label/app/values?start=${time - 100}&end=${time}&limit=1`), ["api"]);
       assert.equal((await get("/status/tsdb?topN=5")).totalSeries, 2);
       assert.equal((await get("/status/buildinfo")).version, "2.45.0");
-      assert.deepEqual([await get("/alerts"), await get("/query_exemplars")], [{ alerts: [] }, []]);
+      assert.deepEqual([await get("/alerts"), await get("/query_exemplars?query=up")], [{ alerts: [] }, []]);
       const [[name, [facts]]] = Object.entries(await get("/metadata")) as [[string, [{ type: string }]]];
       assert.deepEqual([name, facts.type], ["svc_edge_http_responses_count", "counter"]);
       assert.equal(await get("/format_query?query=sum(a)by(b)"), "sum(a) by(b)");

@@ -89,9 +89,9 @@ suite("log search threads", () => {
       [3, 3, 3, 3, 3],
     );
     assert.ok(threads.threads <= RUNC_LIMITS.log_search_threads);
-    const last = threads.search(search);
+    const last = assert.rejects(threads.search(search), /stopping/);
     await threads.close();
-    await assert.rejects(last, /stopping/);
+    await last;
     await assert.rejects(threads.search(search), /stopping/);
     assert.equal(threads.threads, 0);
   });
