@@ -1,3 +1,5 @@
+import { textOf } from "./text-cache.ts";
+
 /**
  * Varints over plain bytes. Numbers are whole and at most 2^53 in size: more than 32-bit shifts reach, so the
  * common small ones take a short way and the rest go by division.
@@ -113,6 +115,7 @@ export class ByteReader {
 
   varint(): number {
     let byte = this.byte();
+    if (byte < 128) return byte;
     let value = byte & 127;
     for (let scale = 128; byte > 127; scale *= 128) {
       byte = this.byte();
@@ -126,6 +129,11 @@ export class ByteReader {
     return unzigzag(this.varint());
   }
 
+  /** 32 bits, the lowest first. */
+  word(): number {
+    return (this.byte() | (this.byte() << 8) | (this.byte() << 16) | (this.byte() << 24)) >>> 0;
+  }
+
   raw(count: number): Uint8Array {
     if (this.at + count > this.bytes.length) throw new DamagedBytes("the bytes end too early");
     this.at += count;
@@ -133,7 +141,10 @@ export class ByteReader {
   }
 
   text(): string {
-    const { buffer, byteOffset, length } = this.raw(this.varint());
-    return Buffer.from(buffer, byteOffset, length).toString("utf8");
+    const length = this.varint();
+    const start = this.at;
+    if (start + length > this.bytes.length) throw new DamagedBytes("the bytes end too early");
+    this.at += length;
+    return textOf(this.bytes, start, this.at);
   }
 }

@@ -37,6 +37,8 @@ export class SeriesTable {
 
   /** Open addressing, series number + 1. */
   #slots = new Uint32Array(512);
+  /** The pair numbers of the labels at hand, kept to be used again: a start asks this of every series several times. */
+  #sought = new Uint32Array(64);
   readonly #labels = new Map<number, Labels>();
   readonly #labelsKept: number;
 
@@ -49,24 +51,23 @@ export class SeriesTable {
   }
 
   find(labels: Labels): number | undefined {
-    const pairs = this.#pairNumbers(labels);
-    if (!pairs) return undefined;
-    const ref = this.#slots[this.#slotOf(pairs)] as number;
+    if (!this.#knownPairs(labels)) return undefined;
+    const ref = this.#slots[this.#slotOf(labels.length / 2)] as number;
     return ref === 0 ? undefined : ref - 1;
   }
 
   /** The number of the series with these labels, which are sorted by name; a new one when it was not known. */
   add(labels: Labels): number {
-    const pairs = Uint32Array.from({ length: labels.length / 2 }, (_, i) =>
-      this.#pair(labels[2 * i] ?? "", labels[2 * i + 1] ?? ""),
-    );
-    const slot = this.#slotOf(pairs);
+    const count = labels.length / 2;
+    this.#makeRoom(count);
+    for (let i = 0; i < count; i++) this.#sought[i] = this.#pair(labels[2 * i] ?? "", labels[2 * i + 1] ?? "");
+    const slot = this.#slotOf(count);
     const known = this.#slots[slot] as number;
     if (known !== 0) return known - 1;
     const ref = this.count++;
     this.#slots[slot] = ref + 1;
-    this.#store(ref, pairs);
-    for (const pair of pairs) this.#post(pair, ref);
+    this.#store(ref, count);
+    for (let i = 0; i < count; i++) this.#post(this.#sought[i] as number, ref);
     if (this.count * 2 > this.#slots.length) this.#rehash(this.#slots.length * 2);
     return ref;
   }
@@ -186,14 +187,20 @@ export class SeriesTable {
     return pair;
   }
 
-  #pairNumbers(labels: Labels): Uint32Array | undefined {
-    const pairs = new Uint32Array(labels.length / 2);
-    for (let i = 0; i < pairs.length; i++) {
+  /** Looks the pairs up into `#sought`; false when there is one that no series has. */
+  #knownPairs(labels: Labels): boolean {
+    const count = labels.length / 2;
+    this.#makeRoom(count);
+    for (let i = 0; i < count; i++) {
       const pair = this.names.get(labels[2 * i] ?? "")?.pairs.get(labels[2 * i + 1] ?? "");
-      if (pair === undefined) return undefined;
-      pairs[i] = pair;
+      if (pair === undefined) return false;
+      this.#sought[i] = pair;
     }
-    return pairs;
+    return true;
+  }
+
+  #makeRoom(count: number): void {
+    if (count > this.#sought.length) this.#sought = new Uint32Array(count);
   }
 
   #post(pair: number, ref: number): void {
@@ -203,48 +210,55 @@ export class SeriesTable {
     else list.add(ref);
   }
 
-  #store(ref: number, pairs: Uint32Array): void {
+  #store(ref: number, count: number): void {
     const start = this.#starts[ref] as number;
-    const end = start + pairs.length;
+    const end = start + count;
     assert(end < 2 ** 32, "the series table is within 32 bits");
     if (end > this.#pairs.length) this.#pairs = larger(this.#pairs, end);
     if (ref + 2 > this.#starts.length) this.#starts = larger(this.#starts, ref + 2);
-    this.#pairs.set(pairs, start);
+    for (let i = 0; i < count; i++) this.#pairs[start + i] = this.#sought[i] as number;
     this.#starts[ref + 1] = end;
   }
 
-  /** The slot that holds the series of these pairs, or the empty one where it belongs. */
-  #slotOf(pairs: Uint32Array): number {
+  /** The slot that holds the series of the first `count` pairs of `#sought`, or the empty one where it belongs. */
+  #slotOf(count: number): number {
     const mask = this.#slots.length - 1;
-    let slot = hash(pairs) & mask;
+    let slot = hash(this.#sought, 0, count) & mask;
     for (;;) {
       const ref = this.#slots[slot] as number;
-      if (ref === 0 || equal(this.pairs(ref - 1), pairs)) return slot;
+      if (ref === 0 || this.#isSought(ref - 1, count)) return slot;
       slot = (slot + 1) & mask;
     }
   }
 
+  #isSought(ref: number, count: number): boolean {
+    const start = this.#starts[ref] as number;
+    if ((this.#starts[ref + 1] as number) - start !== count) return false;
+    for (let i = 0; i < count; i++) if (this.#pairs[start + i] !== this.#sought[i]) return false;
+    return true;
+  }
+
   #rehash(size: number): void {
-    this.#slots = new Uint32Array(size);
+    const slots = new Uint32Array(size);
+    const mask = size - 1;
     for (let ref = 0; ref < this.count; ref++) {
-      if (!this.#dead.has(ref)) this.#slots[this.#slotOf(this.pairs(ref))] = ref + 1;
+      if (this.#dead.has(ref)) continue;
+      // No two series are alike, so the first empty slot is its own.
+      let slot = hash(this.#pairs, this.#starts[ref] as number, this.#starts[ref + 1] as number) & mask;
+      while (slots[slot] !== 0) slot = (slot + 1) & mask;
+      slots[slot] = ref + 1;
     }
+    this.#slots = slots;
   }
 }
 
-function hash(pairs: Uint32Array): number {
+function hash(pairs: Uint32Array, start: number, end: number): number {
   let value = SEED;
-  for (let i = 0; i < pairs.length; i++) {
+  for (let i = start; i < end; i++) {
     value = Math.imul(value ^ (pairs[i] as number), PRIME);
     value ^= value >>> 15;
   }
   return value >>> 0;
-}
-
-function equal(a: Uint32Array, b: Uint32Array): boolean {
-  if (a.length !== b.length) return false;
-  for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false;
-  return true;
 }
 
 /** A copy with at least `needed` places, doubling so that growth stays cheap. */

@@ -177,7 +177,8 @@ export function decodeRecord(record: Uint8Array, state: SegmentState, sink: Reco
     if (!shared) time += from.zigzag();
     if (!state.knows(ref)) throw new DamagedBytes("a sample of an undefined series");
     readValue(from, state.value(ref));
-    const [low, high] = [halves[0] as number, halves[1] as number];
+    const low = halves[0] as number;
+    const high = halves[1] as number;
     if (low === NATIVE.low && high === NATIVE.high) sink.native(ref, time, readHistogram(from));
     else sink.sample(ref, time, low, high);
     state.set(ref, scratch[0] as number);
@@ -191,8 +192,6 @@ function readValue(from: ByteReader, before: number): void {
     scratch[0] = before + (zigzag % 2 === 0 ? zigzag / 2 : -(zigzag + 1) / 2);
     return;
   }
-  const b = from.raw(8);
-  const view = new DataView(b.buffer, b.byteOffset, 8);
-  halves[0] = view.getUint32(0, true);
-  halves[1] = view.getUint32(4, true);
+  halves[0] = from.word();
+  halves[1] = from.word();
 }

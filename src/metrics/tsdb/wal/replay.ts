@@ -3,7 +3,7 @@ import type { Labels } from "../../source.ts";
 import type { Block } from "../block/block.ts";
 import type { Quarantine } from "../files.ts";
 import type { Head } from "../head.ts";
-import type { SeriesTable } from "../index/series-table.ts";
+import { larger, type SeriesTable } from "../index/series-table.ts";
 import type { Admission } from "../ingest/admission.ts";
 import { GrowingBatch } from "../ingest/batch.ts";
 import { WINDOW_MS } from "../limits.ts";
@@ -31,13 +31,16 @@ export function replay(parts: Parts): void {
 }
 
 class HeadSink implements RecordSink {
-  position: WalPosition = { segment: 0, offset: 0 };
+  #position: WalPosition = { segment: 0, offset: 0 };
   readonly #parts: Parts;
   readonly #batch = new GrowingBatch();
-  /** The segment's series refs → ours. */
-  #refs = new Map<number, number>();
+  /** The segment's series refs → ours + 1. The segment itself checks that they are defined. */
+  #refs = new Uint32Array(256);
   /** Window start → WAL position up to which it is in blocks. */
   readonly #flushed = new Map<number, WalPosition>();
+  /** The window of the last sample, and whether a block has what the current record says of it. */
+  #window_ms = Number.NaN;
+  #isFlushed = false;
 
   constructor(parts: Parts) {
     this.#parts = parts;
@@ -49,8 +52,15 @@ class HeadSink implements RecordSink {
     }
   }
 
+  /** Of the record that is read. */
+  set position(position: WalPosition) {
+    this.#position = position;
+    this.#window_ms = Number.NaN;
+  }
+
   define(ref: number, labels: Labels): void {
-    this.#refs.set(ref, this.#parts.table.add(labels));
+    if (ref >= this.#refs.length) this.#refs = larger(this.#refs, ref + 1);
+    this.#refs[ref] = this.#parts.table.add(labels) + 1;
   }
 
   sample(ref: number, time: number, low: number, high: number): void {
@@ -69,14 +79,22 @@ class HeadSink implements RecordSink {
 
   /** Our number of the series, undefined when the sample is in a block already. */
   #wanted(ref: number, time: number): number | undefined {
-    const flushed = this.#flushed.get(Math.floor(time / WINDOW_MS) * WINDOW_MS);
-    if (flushed && isBefore(this.position, flushed)) return undefined;
-    return this.#refs.get(ref);
+    const sinceWindow = time - this.#window_ms;
+    // Also when there is no window yet: NaN is in no range.
+    if (!(sinceWindow >= 0 && sinceWindow < WINDOW_MS)) this.#enterWindow(time);
+    if (this.#isFlushed) return undefined;
+    return (this.#refs[ref] as number) - 1;
+  }
+
+  #enterWindow(time: number): void {
+    this.#window_ms = Math.floor(time / WINDOW_MS) * WINDOW_MS;
+    const flushed = this.#flushed.get(this.#window_ms);
+    this.#isFlushed = flushed !== undefined && isBefore(this.#position, flushed);
   }
 
   endSegment(segment: number): void {
     this.#apply();
-    this.#refs = new Map();
+    this.#refs.fill(0);
     for (const window of this.#parts.head.windows) {
       // Not tracked per window: they become blocks soon, and then the segment is deleted.
       this.#parts.wal.holdsIn(segment, window.id);
