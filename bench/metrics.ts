@@ -5,21 +5,27 @@
  *
  * The figure is processor time, which a busy machine disturbs least. 14.4 M samples (10,000 series of 1,440
  * points) come as remote write over two connections; then what is stored is brought into its final form and
- * asked. Debian's peers are older than the newest releases; a published comparison should say so.
+ * asked. Which versions the peers are of stands beside their figures, see peer-programs.ts.
  */
-import { Agent, request } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { END_MS, POINTS, SERIES_PER_INSTANCE, START_MS } from "./metrics/data.ts";
-import { ENGINES, type Engine, read, whyNot } from "./metrics/engines.ts";
-import { requestFiles, requestsOf } from "./metrics/requests.ts";
+import { ENGINES, type Engine, read, startEngine } from "./metrics/engines.ts";
+import { load } from "./metrics/load.ts";
+import { requestFiles } from "./metrics/requests.ts";
+import { measureRestart, type Restart } from "./metrics/restart.ts";
 import type { Report } from "./report.ts";
 
 interface Loaded {
   samples: number;
   samples_per_cpu_s: number;
+  /** With the work of bringing it into its final form. */
+  settled_per_cpu_s: number;
   samples_per_s: number;
   bytes_per_sample: number;
   rss_mib: number;
+  /** After all queries. */
+  asked_rss_mib?: number;
+  restart?: Restart;
   /** Query → processor milliseconds; absent while the engine cannot answer it. */
   query_cpu_ms: Record<string, number>;
 }
@@ -59,36 +65,8 @@ const TARGETS: Record<string, (best: number) => number> = {
   "q1 instant sum by app": (best) => Math.min(best, 10),
   "q2 range sum of rates": (best) => 0.7 * best,
   "q6 series": (best) => Math.min(best, 5),
+  "restart after kill -9": (best) => 2 * best,
 };
-
-async function load(engine: Engine, files: string[]): Promise<number> {
-  const agent = new Agent({ keepAlive: true });
-  const url = `${engine.base}/api/v1/write`;
-  const headers = { "content-encoding": "snappy", "x-prometheus-remote-write-version": "0.1.0" };
-  const post = (body: Buffer): Promise<void> =>
-    new Promise((resolve, reject) => {
-      const sent = request(url, { agent, method: "POST", headers }, (answer) => {
-        answer.resume();
-        answer.once("end", () => {
-          if ((answer.statusCode ?? 500) < 300) resolve();
-          else reject(new Error(`${engine.name} answered ${answer.statusCode} to a write`));
-        });
-      });
-      sent.once("error", reject);
-      sent.end(body);
-    });
-  const counts = files.map(async (file) => {
-    let requests = 0;
-    for (const body of requestsOf(file)) {
-      await post(body);
-      requests++;
-    }
-    return requests;
-  });
-  const sent = await Promise.all(counts);
-  agent.destroy();
-  return sent.reduce((sum, requests) => sum + requests, 0);
-}
 
 /** Loads one engine while the others rest. */
 async function fill(engine: Engine, instances: number, points: number): Promise<Loaded> {
@@ -102,10 +80,12 @@ async function fill(engine: Engine, instances: number, points: number): Promise<
   await sleep(2000);
   const rss_mib = engine.rss_mib();
   const bytes = await engine.settle();
+  const settled_cpu_s = engine.cpu() - cpu;
   const samples = instances * SERIES_PER_INSTANCE * points;
   return {
     samples,
     samples_per_cpu_s: Math.round(samples / cpu_s),
+    settled_per_cpu_s: Math.round(samples / settled_cpu_s),
     samples_per_s: Math.round(samples / wall_s),
     bytes_per_sample: Math.round((bytes / samples) * 1000) / 1000,
     rss_mib,
@@ -128,6 +108,7 @@ async function ask(engines: ReadonlyMap<Engine, Loaded>): Promise<void> {
     }
     for (const [engine, loaded] of engines) loaded.query_cpu_ms[name] = middle(runs.get(engine) ?? []) * 1000;
   }
+  for (const [engine, loaded] of engines) loaded.asked_rss_mib = engine.rss_mib();
 }
 
 /** The mean of the middle half: a run that a collection of garbage fell into neither counts fully nor not at all. */
@@ -140,8 +121,12 @@ function middle(values: readonly number[]): number {
 /** What is printed of each engine; ours is held against the better peer where there is a target. */
 const FIGURES: [what: string, unit: string, pick: (loaded: Loaded) => number | undefined, better: "more" | "less"][] = [
   ["ingest", "samples/CPU s", (loaded) => loaded.samples_per_cpu_s, "more"],
+  ["ingest and compaction", "samples/CPU s", (loaded) => loaded.settled_per_cpu_s, "more"],
   ["disk with index", "B/sample", (loaded) => loaded.bytes_per_sample, "less"],
   ["memory after load", "MiB", (loaded) => loaded.rss_mib, "less"],
+  ["memory after queries", "MiB", (loaded) => loaded.asked_rss_mib, "less"],
+  ["samples kept after kill -9", "%", (loaded) => loaded.restart?.kept_percent, "more"],
+  ["restart after kill -9", "CPU ms", (loaded) => loaded.restart?.cpu_ms, "less"],
   ...Object.keys(QUERIES).map((query): [string, string, (loaded: Loaded) => number | undefined, "less"] => [
     query,
     "CPU ms",
@@ -150,26 +135,41 @@ const FIGURES: [what: string, unit: string, pick: (loaded: Loaded) => number | u
   ]),
 ];
 
+/** Ours comes last, when the page cache is as full for us as it was for the others. */
+const NAMES = ["victoria-metrics", "prometheus", "hangar"] as const;
+
 /** What `npm run bench metrics` calls. */
 export async function run(report: Report): Promise<void> {
   const measured = new Map<Engine, Loaded>();
+  const versions = new Map<string, string>();
   try {
-    // Ours comes last, when the page cache is as full for us as it was for the others.
-    for (const name of ["victoria-metrics", "prometheus", "hangar"] as const) {
-      const why = whyNot(name);
-      if (why !== undefined) {
-        report.skip(name, why);
+    for (const name of NAMES) {
+      const started = await startEngine(name);
+      if ("reason" in started) {
+        report.skip(name, started.reason);
         continue;
       }
-      const engine = await ENGINES[name]();
+      const { engine, version } = started;
+      versions.set(name, version);
       measured.set(engine, await fill(engine, INSTANCES, POINTS));
     }
     await ask(measured);
   } finally {
     for (const engine of measured.keys()) await engine.stop();
   }
-  for (const figure of FIGURES) compare(report, measured, figure);
+  for (const [{ name }, loaded] of measured) loaded.restart = await restartOf(name);
+  for (const figure of FIGURES) compare(report, { measured, versions }, figure);
   await growth(report);
+}
+
+async function restartOf(name: Engine["name"]): Promise<Restart> {
+  const started = await startEngine(name);
+  if ("reason" in started) throw new Error(started.reason);
+  try {
+    return await measureRestart(started.engine);
+  } finally {
+    await started.engine.stop();
+  }
 }
 
 async function growth(report: Report): Promise<void> {
@@ -190,7 +190,7 @@ async function growth(report: Report): Promise<void> {
 
 function compare(
   report: Report,
-  measured: ReadonlyMap<Engine, Loaded>,
+  { measured, versions }: { measured: ReadonlyMap<Engine, Loaded>; versions: ReadonlyMap<string, string> },
   [what, unit, pick, better]: (typeof FIGURES)[number],
 ): void {
   const values = [...measured].flatMap(([{ name }, loaded]) => {
@@ -201,7 +201,7 @@ function compare(
   const peers = values
     .filter(({ name }) => name !== "hangar")
     .toSorted((a, b) => (better === "less" ? a.value - b.value : b.value - a.value));
-  for (const { name, value } of peers) report.add({ what: name, value, unit });
+  for (const { name, value } of peers) report.add({ what: name, value, unit, note: versions.get(name) ?? "" });
   const [best] = peers;
   const ours = values.find(({ name }) => name === "hangar");
   if (!ours) return;

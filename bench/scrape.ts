@@ -10,7 +10,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { freePort } from "#proxy/fixtures.ts";
-import { read, whyNot } from "./metrics/engines.ts";
+import { read } from "./metrics/engines.ts";
+import { peerProgram } from "./metrics/peer-programs.ts";
 import { exactCpuSeconds, nextLine, residentBytes } from "./processes.ts";
 import type { Report } from "./report.ts";
 
@@ -22,6 +23,8 @@ const MEASURED_MS = 60_000;
 
 interface Measured {
   name: string;
+  /** Of a peer. */
+  version?: string;
   child: ChildProcess;
   /** Samples kept so far. */
   appended(): Promise<number>;
@@ -52,12 +55,12 @@ export async function run(report: Report): Promise<void> {
     await nextLine(server);
     const ask = (): Promise<Said> => askServer(server);
     const measured: Measured[] = [{ name: "hangar", child: server, appended: async () => (await ask()).appended }];
-    const why = whyNot("prometheus");
-    if (why === undefined) {
+    const peer = await peerProgram("prometheus");
+    if ("program" in peer) {
       const own = await freePort();
-      const child = start("prometheus", prometheus(dir, port, own));
-      measured.unshift({ name: "prometheus", child, appended: () => headSamples(own) });
-    } else report.skip("prometheus", why);
+      const child = start(peer.program, prometheus(dir, port, own));
+      measured.unshift({ name: "prometheus", version: peer.version, child, appended: () => headSamples(own) });
+    } else report.skip("prometheus", peer.reason);
     await sleep(WARM_UP_MS);
     const before = await Promise.all(measured.map(readTotals));
     await sleep(MEASURED_MS);
@@ -94,9 +97,10 @@ function reportTotals(
   const peer = measured.findIndex(({ name }) => name === "prometheus");
   const beside = (name: string): { to?: string } => (name === "hangar" && peer >= 0 ? { to: "prometheus" } : {});
   report.section(`${TARGETS} targets of ${SERIES} series, every 15 s: processor time of a sample`);
-  for (const [i, { name }] of measured.entries()) {
+  for (const [i, { name, version }] of measured.entries()) {
+    const note = version === undefined ? {} : { note: version };
     const bound = name === "hangar" && peer >= 0 ? { at_most: (spent[peer]?.each_us ?? 0) / 2 } : {};
-    report.add({ what: name, value: spent[i]?.each_us ?? 0, unit: "µs", ...beside(name), ...bound });
+    report.add({ what: name, value: spent[i]?.each_us ?? 0, unit: "µs", ...beside(name), ...bound, ...note });
   }
   report.section("samples kept in a minute");
   for (const [i, { name }] of measured.entries())

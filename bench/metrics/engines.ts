@@ -1,14 +1,17 @@
 /** The engines of the metrics benchmark, each started as a process on loopback with a folder of its own. */
 import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { freePort } from "#proxy/fixtures.ts";
 import { end, exactCpuSeconds, installed, nextLine, residentBytes, until } from "../processes.ts";
+import { peerProgram } from "./peer-programs.ts";
 
 export interface Engine {
-  readonly name: string;
+  readonly name: EngineName;
+  /** Changes with a restart. */
   readonly base: string;
   /** Added to every query, so that repeats are computed and not remembered. */
   readonly query_suffix: string;
@@ -17,9 +20,14 @@ export interface Engine {
   rss_mib(): number;
   /** Brings what was loaded into its final form; answers the bytes of data and index. */
   settle(): Promise<number>;
+  /** Ends it as a crash would. */
+  kill(): Promise<void>;
+  /** Starts it on the same folder again; resolves when it takes requests. */
+  restart(): Promise<void>;
   stop(): Promise<void>;
 }
 
+/** Each on an empty folder; a peer as Debian packages it, which tests are judged by, unless another program is named. */
 export const ENGINES = {
   hangar: startHangar,
   "victoria-metrics": startVictoria,
@@ -28,11 +36,19 @@ export const ENGINES = {
 
 export type EngineName = keyof typeof ENGINES;
 
-/** Why an engine cannot be measured here, or undefined. */
+/** Why an engine cannot be had from Debian's packages here, or undefined. */
 export function whyNot(name: EngineName): string | undefined {
   return name === "hangar" || installed(name)
     ? undefined
     : `${name} is not installed (apt-get install --no-install-recommends ${name})`;
+}
+
+/** The engine in the version that benchmarks compare with, on an empty folder, or why it cannot be measured here. */
+export async function startEngine(name: EngineName): Promise<{ engine: Engine; version: string } | { reason: string }> {
+  if (name === "hangar") return { engine: await startHangar(), version: "this checkout" };
+  const found = await peerProgram(name);
+  if ("reason" in found) return found;
+  return { engine: await ENGINES[name](found.program), version: found.version };
 }
 
 /** The second start is the measured one: the first compiles, which a program in use did long ago. */
@@ -41,41 +57,39 @@ async function startHangar(): Promise<Engine> {
   return startServer();
 }
 
-async function startServer(): Promise<Engine> {
+function startServer(): Promise<Engine> {
   const dir = mkdtempSync(join(tmpdir(), "hangar-bench-"));
-  const child = spawn(process.execPath, [join(import.meta.dirname, "server.ts"), dir], {
-    stdio: ["ignore", "pipe", "inherit"],
-  });
-  const base = `http://127.0.0.1:${await nextLine(child)}`;
-  return {
-    ...common("hangar", child, dir, base),
-    settle: async () => {
+  return engineOf("hangar", dir, {
+    async launch() {
+      const child = spawn(process.execPath, [join(import.meta.dirname, "server.ts"), dir], {
+        stdio: ["ignore", "pipe", "inherit"],
+      });
+      return { child, base: `http://127.0.0.1:${await nextLine(child)}` };
+    },
+    async settle(base) {
       await read(`${base}/compact`);
       return bytesUnder(join(dir, "bench", "blocks"));
     },
-  };
+  });
 }
 
-async function startVictoria(): Promise<Engine> {
+async function startVictoria(program = "victoria-metrics"): Promise<Engine> {
   const { dir, port, base } = await place();
-  const child = spawn(
-    "victoria-metrics",
-    [
-      `-storageDataPath=${dir}`,
-      `-httpListenAddr=127.0.0.1:${port}`,
-      "-retentionPeriod=100y",
-      "-search.maxUniqueTimeseries=300000",
-      "-search.latencyOffset=0s",
-      "-loggerLevel=ERROR",
-    ],
-    { stdio: ["ignore", "ignore", "inherit"] },
-  );
-  const engine = common("victoria-metrics", child, dir, base);
-  await until("victoria-metrics", () => read(`${base}/health`));
-  return {
-    ...engine,
-    query_suffix: "&nocache=1",
-    settle: async () => {
+  const args = [
+    `-storageDataPath=${dir}`,
+    `-httpListenAddr=127.0.0.1:${port}`,
+    "-retentionPeriod=100y",
+    "-search.maxUniqueTimeseries=300000",
+    "-search.latencyOffset=0s",
+    "-loggerLevel=ERROR",
+  ];
+  const engine = await engineOf("victoria-metrics", dir, {
+    async launch() {
+      const child = spawn(program, args, { stdio: ["ignore", "ignore", "inherit"] });
+      await until("victoria-metrics", () => read(`${base}/health`));
+      return { child, base };
+    },
+    async settle() {
       await read(`${base}/internal/force_flush`);
       await read(`${base}/internal/force_merge`);
       // The merge goes on in the background; it is over when the size no longer changes.
@@ -89,51 +103,72 @@ async function startVictoria(): Promise<Engine> {
       }
       return before;
     },
-  };
+  });
+  return Object.assign(engine, { query_suffix: "&nocache=1" });
 }
 
-async function startPrometheus(): Promise<Engine> {
+async function startPrometheus(program = "prometheus"): Promise<Engine> {
   const { dir, port, base } = await place();
   const config = join(dir, "prometheus.yml");
   writeFileSync(config, "global: {}\n");
-  const child = spawn(
-    "prometheus",
-    [
-      `--config.file=${config}`,
-      `--storage.tsdb.path=${join(dir, "data")}`,
-      `--web.listen-address=127.0.0.1:${port}`,
-      "--web.enable-remote-write-receiver",
-      "--web.enable-admin-api",
-      "--storage.tsdb.retention.time=100y",
-      "--query.max-samples=500000000",
-      "--log.level=error",
-    ],
-    { stdio: ["ignore", "ignore", "inherit"] },
-  );
-  const engine = common("prometheus", child, dir, base);
-  await until("prometheus", () => read(`${base}/-/ready`));
-  return {
-    ...engine,
-    settle: async () => {
+  const args = [
+    `--config.file=${config}`,
+    `--storage.tsdb.path=${join(dir, "data")}`,
+    `--web.listen-address=127.0.0.1:${port}`,
+    "--web.enable-remote-write-receiver",
+    "--web.enable-admin-api",
+    "--storage.tsdb.retention.time=100y",
+    "--query.max-samples=500000000",
+    "--log.level=error",
+  ];
+  return engineOf("prometheus", dir, {
+    async launch() {
+      const child = spawn(program, args, { stdio: ["ignore", "ignore", "inherit"] });
+      await until("prometheus", () => read(`${base}/-/ready`));
+      return { child, base };
+    },
+    async settle() {
       await read(`${base}/api/v1/admin/tsdb/snapshot`, "POST");
       return bytesUnder(join(dir, "data", "snapshots"));
     },
-  };
+  });
 }
 
-function common(name: string, child: ChildProcess, dir: string, base: string): Omit<Engine, "settle"> {
+interface Running {
+  child: ChildProcess;
+  base: string;
+}
+
+interface Parts {
+  launch(): Promise<Running>;
+  settle(base: string): Promise<number>;
+}
+
+async function engineOf(name: EngineName, dir: string, { launch, settle }: Parts): Promise<Engine> {
+  let running = await launch();
   // However this process ends, nothing it started stays behind.
-  const kill = () => child.kill("SIGKILL");
-  process.once("exit", kill);
+  const killNow = () => running.child.kill("SIGKILL");
+  process.once("exit", killNow);
   return {
     name,
-    base,
+    get base() {
+      return running.base;
+    },
     query_suffix: "",
-    cpu: () => exactCpuSeconds(child),
-    rss_mib: () => Math.round(residentBytes(child) / 2 ** 20),
+    cpu: () => exactCpuSeconds(running.child),
+    rss_mib: () => Math.round(residentBytes(running.child) / 2 ** 20),
+    settle: () => settle(running.base),
+    async kill() {
+      const exited = once(running.child, "exit");
+      killNow();
+      await exited;
+    },
+    async restart() {
+      running = await launch();
+    },
     async stop() {
-      await end(child);
-      process.off("exit", kill);
+      await end(running.child);
+      process.off("exit", killNow);
       rmSync(dir, { recursive: true, force: true });
     },
   };
