@@ -27,7 +27,7 @@ import { ImageLayers } from "./image-layers.ts";
 import type { LastKnownTables } from "./last-known.ts";
 import { PROXY_LIMITS } from "./limits.ts";
 import { Listening } from "./listening.ts";
-import { OWN_ORG, type OwnService } from "./own-service.ts";
+import { isOfApp, type OwnService } from "./own-service.ts";
 import { ProxyPeers } from "./proxy-peers.ts";
 import { RecentRequests } from "./recent-requests.ts";
 import { requestRoutes } from "./request-routes.ts";
@@ -295,7 +295,7 @@ export class ProxyModule {
       const { apps, certificates } = this.workers.tables;
       // What the platform serves itself ends with its process.
       return {
-        apps: apps.filter(({ org_id }) => org_id !== OWN_ORG),
+        apps: apps.filter(isOfApp),
         certificates,
         region,
         host_id: host_ids[0] ?? "",
@@ -363,12 +363,7 @@ export class ProxyModule {
   #onUpdate(report: Report, colour: Colour): void {
     const { clock, log } = this.#parts;
     if (report.type === "unreachable") void this.#explain(report.machine_id, report.port);
-    else if (report.type === "counts")
-      this.#totals.add(
-        report.counts.filter(({ org_id }) => org_id !== OWN_ORG),
-        colour,
-        clock.now(),
-      );
+    else if (report.type === "counts") this.#totals.add(report.counts.filter(isOfApp), colour, clock.now());
     else if (report.type === "requests") this.#recent.add(report.app_id, report.requests);
     else if (report.type === "spans") this.#exporter?.add(report.spans, report.dropped);
     else if (report.type === "start" && !this.#closing.signal.aborted) {

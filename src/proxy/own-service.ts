@@ -13,7 +13,9 @@ export interface OwnService {
 }
 
 /** No organization has this id: a replay from here leads to none, and its requests are in no one's metrics. */
-export const OWN_ORG = "platform";
+const OWN_ORG = "platform";
+
+export const isOfApp = ({ org_id }: { org_id: string }): boolean => org_id !== OWN_ORG;
 
 export function ownTable(own: OwnService, place: Pick<Target, "region" | "host_id" | "slot">): AppTable {
   const secure = own.ports.find(({ tls }) => tls)?.port;

@@ -85,13 +85,17 @@ export class Acknowledgements {
     this.look();
   }
 
-  /** Whether a replica has everything on its disk. That it was sent is not enough: it may lose its connection. */
+  /**
+   * Whether a replica has everything on its disk, which it is asked for as long as it may not. That it was sent is not
+   * enough: it may be elected before it has read what is on its way.
+   */
   hasAll(node: string): boolean {
-    const { directory, streams } = this.#options;
-    return (
-      streams().hasAll(node) &&
-      [...directory].every(({ name, position }) => this.in_sync.has(node, name, position.txid))
-    );
+    const streams = this.#options.streams();
+    if (!streams.hasAll(node)) return false;
+    if ([...this.#options.directory].every(({ name, position }) => this.in_sync.has(node, name, position.txid)))
+      return true;
+    streams.requestAcks();
+    return false;
   }
 
   /** Whether local writers are too far ahead of the acknowledged position. */

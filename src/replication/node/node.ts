@@ -358,11 +358,9 @@ export class ReplicationNode {
     // Still primary: transactions that finish now are announced and handed over too.
     await this.#endLoop();
     const held = await this.#lockAll(until_ms);
-    // Until it is on the replica's disk: it may be elected before it has read what is on its way.
     while (held && !this.acknowledgements.hasAll(node) && this.clock.monotonic() < until_ms) {
       for (const database of this.directory) await database.log.sync();
       this.streams.pump();
-      if (this.streams.hasAll(node)) this.streams.requestAcks();
       await this.clock.sleep(2);
     }
     if (!held || !this.acknowledgements.hasAll(node) || !this.streams.handOff(node, term)) {
