@@ -98,6 +98,7 @@ suite("every HTTP listener", () => {
       "src/hosts/channel.ts",
       "src/replication/node/server.ts",
       "src/replication/proxy/http-proxy.ts",
+      "src/sprites/urls/gate.ts",
       "src/testing/control.ts",
       "src/wiring/database-wait.ts",
     ]);

@@ -7,6 +7,7 @@ import { pipeline } from "node:stream/promises";
 import { messageOf } from "#core/assert.ts";
 import { ApiError } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
+import { HTTP_BOUNDS, refuseBytes, strictly } from "#http/strict-server.ts";
 import { SPRITE_LIMITS } from "../limits.ts";
 import type { SpriteService } from "../service.ts";
 import type { SpriteView } from "../types.ts";
@@ -36,9 +37,11 @@ export class UrlGate {
 
   constructor(parts: GateParts) {
     this.#parts = parts;
-    // The edge proxy has the timeouts, and closes its connections.
-    const options = { maxHeaderSize: SPRITE_LIMITS.sprite_url_head_bytes, requestTimeout: 0, keepAliveTimeout: 0 };
-    this.#server = createServer(options, (request, response) => void this.#serve(request, response));
+    // The edge proxy has the timeouts of bodies, and closes its connections.
+    const own = { maxHeaderSize: SPRITE_LIMITS.sprite_url_head_bytes, requestTimeout: 0, keepAliveTimeout: 0 };
+    const listener = strictly((request, response) => void this.#serve(request, response));
+    this.#server = createServer({ ...HTTP_BOUNDS, ...own }, listener);
+    this.#server.on("clientError", refuseBytes);
     this.#server.on("upgrade", (request: IncomingMessage, socket: Duplex, head: Buffer) => {
       socket.on("error", () => socket.destroy());
       const response = new ServerResponse(request);
