@@ -48,6 +48,7 @@ const GROUPS: Record<string, Record<string, Home>> = {
     alerts: () => import("./alerts/index.ts"),
     drains: () => import("./drains/verbs.ts"),
     services: network,
+    requests: network,
     explain: platform,
     webhooks: () => import("./webhooks/verbs.ts"),
   },
