@@ -77,7 +77,7 @@ suite("hangar command", () => {
     const services = ["service install", "service uninstall", "service status"];
     // `proxy` runs until it is interrupted (cli-proxy.test.ts); a base image takes minutes (images/base.test.ts).
     // `launch` needs a folder with an app in it: cli-launch.test.ts.
-    // Simulated machines run no PostgreSQL that could be asked.
+    // Simulated machines run no PostgreSQL, and no node of SQLite, that could be asked.
     const real = ["attach", "detach", "show", "connect", "backup", "backups", "restore"].map(
       (verb) => `postgres ${verb}`,
     );
@@ -88,6 +88,8 @@ suite("hangar command", () => {
       "connectors finish",
       "proxy",
       "images base",
+      "sqlite backups",
+      "sqlite restore",
       ...real,
       ...services,
       ...elsewhere,
