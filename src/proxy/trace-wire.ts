@@ -1,6 +1,7 @@
 /** OTLP traces in protobuf: an ExportTraceServiceRequest with one resource, the proxy. */
+
+import { bytes, type Field, fixed64, integer, message, text } from "#core/protobuf.ts";
 import { VERSION } from "#core/version.ts";
-import { bytes, type Field, fixed64, integer, message, text } from "#machines/logs/drains/formats/protobuf.ts";
 import type { Span, SpanAttributes } from "./plane/trace/span.ts";
 
 const KINDS = { internal: 1, server: 2, client: 3 } as const;

@@ -3,8 +3,7 @@
  * both answer the same queries over the same samples.
  */
 import assert from "node:assert/strict";
-import { type ChildProcess, spawn, spawnSync } from "node:child_process";
-import { once } from "node:events";
+import { spawnSync } from "node:child_process";
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, type TestContext, test } from "node:test";
@@ -13,6 +12,7 @@ import { openMetricsEngine } from "#metrics/engine/engine.ts";
 import { Budget } from "#metrics/scrape/budget.ts";
 import { KeepAliveConnection } from "#metrics/scrape/fetch.ts";
 import { freePort } from "#proxy/fixtures.ts";
+import { startProgram } from "../foreign-program.ts";
 import { testPlatform } from "../platform.ts";
 import { tempDir, until } from "../support.ts";
 
@@ -34,17 +34,6 @@ function built(t: TestContext): string | undefined {
   if (made.status === 0) return program;
   t.skip(`no Go toolchain, or its modules cannot be had: ${made.error?.message ?? made.stderr.slice(0, 200)}`);
   return undefined;
-}
-
-function start(t: TestContext, program: string, args: readonly string[]): ChildProcess {
-  const child = spawn(program, args, { stdio: "ignore" });
-  t.after(async () => {
-    if (child.exitCode !== null || child.signalCode !== null) return;
-    const ended = once(child, "exit");
-    child.kill("SIGKILL");
-    await ended;
-  });
-  return child;
 }
 
 async function ask(base: string, query: string, time: number, token?: string): Promise<Series[]> {
@@ -104,7 +93,7 @@ suite("native histograms of foreign senders", () => {
     const program = built(t);
     if (program === undefined) return;
     const port = await freePort();
-    start(t, program, [`-listen=127.0.0.1:${port}`]);
+    startProgram(t, program, [`-listen=127.0.0.1:${port}`]);
     const engine = openMetricsEngine({ dir: tempDir(), clock: systemClock });
     t.after(() => engine.close());
     const settings = { path: "/metrics", native_histograms: true };
@@ -143,7 +132,7 @@ suite("native histograms of foreign senders", () => {
     const platform = await testPlatform(t);
     const { body } = await platform.ask("POST /v1/orgs/personal/tokens", { body: { kind: "org" } });
     const [dir, port, target] = [tempDir(), await freePort(), await freePort()];
-    start(t, program, [`-listen=127.0.0.1:${target}`]);
+    startProgram(t, program, [`-listen=127.0.0.1:${target}`]);
     const write = `${platform.base_url}/prometheus/personal/api/v1/write`;
     writeFileSync(
       join(dir, "p.yml"),
@@ -156,7 +145,7 @@ remote_write:
   queue_config: {batch_send_deadline: 1s}
 `,
     );
-    start(t, "/usr/bin/prometheus", [
+    startProgram(t, "/usr/bin/prometheus", [
       `--config.file=${dir}/p.yml`,
       `--storage.tsdb.path=${dir}/data`,
       `--web.listen-address=127.0.0.1:${port}`,

@@ -1,13 +1,13 @@
 /** Foreign senders: Debian's Prometheus and vmagent push what they scrape; every sample they kept is here. */
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
-import { suite, type TestContext, test } from "node:test";
+import { suite, test } from "node:test";
 import { systemClock } from "#core/clock.ts";
 import { freePort } from "#proxy/fixtures.ts";
+import { startProgram } from "../foreign-program.ts";
 import { inside } from "../inside.ts";
 import { type TestPlatform, testPlatform } from "../platform.ts";
 import { tempDir, until } from "../support.ts";
@@ -15,16 +15,6 @@ import { tempDir, until } from "../support.ts";
 interface Series {
   metric: Record<string, string>;
   values: [number, string][];
-}
-
-function start(t: TestContext, program: string, args: readonly string[]): void {
-  const child = spawn(program, args, { stdio: "ignore" });
-  t.after(async () => {
-    if (child.exitCode !== null || child.signalCode !== null) return;
-    const ended = once(child, "exit");
-    child.kill("SIGKILL");
-    await ended;
-  });
 }
 
 async function orgToken(platform: TestPlatform): Promise<string> {
@@ -53,7 +43,7 @@ scrape_configs: [{job_name: self, static_configs: [{targets: ["127.0.0.1:${port}
 remote_write: [{url: "${write}", authorization: {credentials: "${await orgToken(platform)}"}, queue_config: {batch_send_deadline: 1s}}]
 `,
     );
-    start(t, "/usr/bin/prometheus", [
+    startProgram(t, "/usr/bin/prometheus", [
       `--config.file=${dir}/p.yml`,
       `--storage.tsdb.path=${dir}/data`,
       `--web.listen-address=127.0.0.1:${port}`,
@@ -111,7 +101,7 @@ remote_write: [{url: "${write}", authorization: {credentials: "${await orgToken(
       join(dir, "v.yml"),
       `scrape_configs: [{job_name: own, scrape_interval: 1s, static_configs: [{targets: ["127.0.0.1:${port}"]}]}]\n`,
     );
-    start(t, "/usr/bin/vmagent", [
+    startProgram(t, "/usr/bin/vmagent", [
       `-promscrape.config=${dir}/v.yml`,
       `-remoteWrite.url=${platform.base_url}/prometheus/personal/api/v1/write`,
       `-remoteWrite.bearerToken=${await orgToken(platform)}`,
@@ -151,7 +141,7 @@ remote_write: [{url: "${write}", authorization: {credentials: "${await orgToken(
       headers: { "content-type": "application/json" },
     });
     writeFileSync(join(dir, "token"), text);
-    start(t, "/usr/bin/vmagent", [
+    startProgram(t, "/usr/bin/vmagent", [
       `-promscrape.config=${dir}/v.yml`,
       `-remoteWrite.url=${platform.base_url}/prometheus/personal/api/v1/write`,
       `-remoteWrite.bearerTokenFile=${dir}/token`,

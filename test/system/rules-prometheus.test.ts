@@ -1,6 +1,5 @@
 /** The same rules over the same samples in Debian's Prometheus, live: the same alerts in each state, the same series. */
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
@@ -8,6 +7,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { suite, type TestContext, test } from "node:test";
 import { freePort } from "#proxy/fixtures.ts";
+import { startProgram } from "../foreign-program.ts";
 import { testPlatform } from "../platform.ts";
 import { tempDir, until } from "../support.ts";
 
@@ -124,13 +124,7 @@ remote_write: [{url: "${write}", authorization: {credentials: "${token}"}, queue
 `,
     );
     const options = [`--config.file=${dir}/p.yml`, `--storage.tsdb.path=${dir}/data`];
-    const child = spawn(PROMETHEUS, [...options, `--web.listen-address=127.0.0.1:${port}`], { stdio: "ignore" });
-    t.after(async () => {
-      if (child.exitCode !== null || child.signalCode !== null) return;
-      const ended = once(child, "exit");
-      child.kill("SIGKILL");
-      await ended;
-    });
+    startProgram(t, PROMETHEUS, [...options, `--web.listen-address=127.0.0.1:${port}`]);
     const put = await platform.ask("PUT /v1/orgs/personal/alerts/rules/live", { body: { content: RULES } });
     assert.equal(put.status, 200, put.text);
 

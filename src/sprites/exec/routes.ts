@@ -5,6 +5,7 @@ import { type Exchange, type Row, route } from "#http/route.ts";
 import { Type } from "#http/schema.ts";
 import { parseSignal, parseTime } from "#machines/api/routing.ts";
 import { SPRITE_LIMITS } from "../limits.ts";
+import { SPRITE_ROW, WAKE_ERRORS } from "../route-row.ts";
 import { OrgQuery } from "../schema.ts";
 import type { SpriteService } from "../service.ts";
 import { serveControl } from "./control.ts";
@@ -22,16 +23,6 @@ export interface ExecRouteParts {
   clock: Clock;
 }
 
-const ROW = { part: "sprites", style: "sprites", access: "control org" } as const;
-const ERRORS = [
-  "wrong_state",
-  "limit_reached",
-  "overloaded",
-  "wait_timeout",
-  "insufficient_capacity",
-  "host_unreachable",
-  "lease_held",
-] as const;
 const text = Type.String();
 
 const Query = Type.Object({
@@ -97,12 +88,12 @@ function startRoutes(parts: ExecRouteParts): Row[] {
   const { sprites, sessions, clock } = parts;
   return [
     route("GET /v1/sprites/:sprite_name/exec", {
-      ...ROW,
+      ...SPRITE_ROW,
       summary: "Run a command in a sprite, over WebSocket; otherwise list the commands that run",
       description: MESSAGES,
       query: Query,
       response: { status: 200, schema: Sessions },
-      errors: ERRORS,
+      errors: WAKE_ERRORS,
       async handle({ params, ...call }) {
         const sprite = await sprites.get(orgOf(call).id, params.sprite_name);
         return { sessions: sessions.list(sprite).map(shown) };
@@ -114,7 +105,7 @@ function startRoutes(parts: ExecRouteParts): Row[] {
       },
     }),
     {
-      ...ROW,
+      ...SPRITE_ROW,
       method: "POST",
       path: "/v1/sprites/:sprite_name/exec",
       summary: "Run a command in a sprite, over plain HTTP",
@@ -123,7 +114,7 @@ function startRoutes(parts: ExecRouteParts): Row[] {
         "2 errors, 3 the exit code, which is the last one. The query is that of the WebSocket.",
       query: Query,
       response: { status: 200, type: "*/*" },
-      errors: ERRORS,
+      errors: WAKE_ERRORS,
       handle: () => Promise.reject(new Error("a relayed request")),
       relay: (exchange) => runOverHttp(parts, exchange),
     },
@@ -143,7 +134,7 @@ function givenOf({ request }: Exchange): { name: string; org_slug: string | unde
 async function runOverHttp({ sprites, sessions, guard, clock }: ExecRouteParts, exchange: Exchange): Promise<void> {
   const { request, response, caller } = exchange;
   const { name, org_slug, given } = givenOf(exchange);
-  const admit = async (who: typeof caller) => orgOf(await guard.admit(who, ROW.access, { org_slug }));
+  const admit = async (who: typeof caller) => orgOf(await guard.admit(who, SPRITE_ROW.access, { org_slug }));
   const sprite = await sprites.get((await admit(caller)).id, name);
   const signal = exchange.whileAllowed(admit);
   const session = await sessions.start(sprite, execInput(given), signal);
@@ -154,7 +145,7 @@ async function runOverHttp({ sprites, sessions, guard, clock }: ExecRouteParts, 
 function sessionRoutes({ sprites, sessions, clock }: ExecRouteParts): Row[] {
   return [
     route("GET /v1/sprites/:sprite_name/exec/:session_id", {
-      ...ROW,
+      ...SPRITE_ROW,
       summary: "Attach to a running command, over WebSocket",
       description: `The end of its output comes first, then what it writes. ${MESSAGES}`,
       query: Query,
@@ -171,7 +162,7 @@ function sessionRoutes({ sprites, sessions, clock }: ExecRouteParts): Row[] {
       },
     }),
     route("POST /v1/sprites/:sprite_name/exec/:session_id/kill", {
-      ...ROW,
+      ...SPRITE_ROW,
       summary: "End a command: a signal, then SIGKILL; each step is a line of the answer",
       query: Type.Object({
         ...OrgQuery.properties,
@@ -195,7 +186,7 @@ function sessionRoutes({ sprites, sessions, clock }: ExecRouteParts): Row[] {
 
 const controlRoute = ({ sprites, sessions }: ExecRouteParts): Row =>
   route("GET /v1/sprites/:sprite_name/control", {
-    ...ROW,
+    ...SPRITE_ROW,
     summary: "Run commands over one WebSocket, one after the other",
     description:
       'The text message `control:{"type": "op.start", "op": "exec", "args": {"cmd": ["true"]}}` starts a command, with the ' +

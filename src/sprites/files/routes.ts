@@ -3,6 +3,7 @@ import { ApiError, fail } from "#core/errors.ts";
 import { type Guard, orgOf } from "#http/access.ts";
 import { type Exchange, type Row, route } from "#http/route.ts";
 import { SPRITE_LIMITS } from "../limits.ts";
+import { SPRITE_ROW, WAKE_ERRORS } from "../route-row.ts";
 import type { SpriteService } from "../service.ts";
 import type { Watches } from "../watches.ts";
 import type { FileHelper } from "./helper.ts";
@@ -20,26 +21,14 @@ export interface FileRouteParts {
   clock: Clock;
 }
 
-const ROW = { part: "sprites", style: "sprites", access: "control org" } as const;
-const ERRORS = [
-  "file_denied",
-  "file_conflict",
-  "file_failed",
-  "wrong_state",
-  "limit_reached",
-  "overloaded",
-  "wait_timeout",
-  "insufficient_capacity",
-  "host_unreachable",
-  "lease_held",
-] as const;
+const ERRORS = ["file_denied", "file_conflict", "file_failed", ...WAKE_ERRORS] as const;
 
 export function fileRoutes(parts: FileRouteParts): Row[] {
   return [...contentRoutes(parts), ...lookRoutes(parts), ...changeRoutes(parts), watchRoute(parts)];
 }
 
 function contentRoutes(parts: FileRouteParts): Row[] {
-  const relayed = { ...ROW, errors: ERRORS, handle: () => Promise.reject(new Error("a relayed request")) };
+  const relayed = { ...SPRITE_ROW, errors: ERRORS, handle: () => Promise.reject(new Error("a relayed request")) };
   return [
     {
       ...relayed,
@@ -71,7 +60,7 @@ function contentRoutes(parts: FileRouteParts): Row[] {
 async function transferOf({ sprites, helper, guard, clock }: FileRouteParts, exchange: Exchange) {
   const url = new URL(exchange.request.url ?? "/", "http://localhost");
   const { org_slug, ...query } = Object.fromEntries(url.searchParams) as Record<string, string | undefined>;
-  const admit = async (who: Exchange["caller"]) => orgOf(await guard.admit(who, ROW.access, { org_slug }));
+  const admit = async (who: Exchange["caller"]) => orgOf(await guard.admit(who, SPRITE_ROW.access, { org_slug }));
   const org = await admit(exchange.caller);
   const sprite = await sprites.get(org.id, decodeURIComponent(url.pathname.split("/")[3] ?? ""));
   const left = new AbortController();
@@ -111,7 +100,7 @@ function foldersOf(
 function lookRoutes({ sprites, helper }: FileRouteParts): Row[] {
   return [
     route("GET /v1/sprites/:sprite_name/fs/list", {
-      ...ROW,
+      ...SPRITE_ROW,
       summary: "List a folder of a sprite; of a file, that file",
       query: schema.ListQuery,
       response: { status: 200, schema: schema.Listed },
@@ -126,7 +115,7 @@ function lookRoutes({ sprites, helper }: FileRouteParts): Row[] {
       },
     }),
     route("GET /v1/sprites/:sprite_name/fs/stat", {
-      ...ROW,
+      ...SPRITE_ROW,
       summary: "Show one file or folder of a sprite; of a link, where it points to",
       query: schema.PathQuery,
       response: { status: 200, schema: schema.Stat },
@@ -146,7 +135,7 @@ function changeRoutes(parts: FileRouteParts): Row[] {
 
 const deleteRoute = ({ sprites, helper }: FileRouteParts): Row =>
   route("DELETE /v1/sprites/:sprite_name/fs/delete", {
-    ...ROW,
+    ...SPRITE_ROW,
     summary: "Delete a file or an empty folder of a sprite; with `recursive` a folder with what is in it",
     description:
       "A link is deleted, not what it points to. A folder that something is mounted on stays. At most 1000 paths are named.",
@@ -163,7 +152,7 @@ const deleteRoute = ({ sprites, helper }: FileRouteParts): Row =>
 function moveRoutes({ sprites, helper }: FileRouteParts): Row[] {
   return [
     route("POST /v1/sprites/:sprite_name/fs/rename", {
-      ...ROW,
+      ...SPRITE_ROW,
       summary: "Rename a file or folder of a sprite",
       body: schema.RenameBody,
       response: { status: 200, schema: schema.Moved },
@@ -176,7 +165,7 @@ function moveRoutes({ sprites, helper }: FileRouteParts): Row[] {
       },
     }),
     route("POST /v1/sprites/:sprite_name/fs/copy", {
-      ...ROW,
+      ...SPRITE_ROW,
       summary: "Copy a file of a sprite; with `recursive` a folder, whose links stay links",
       body: schema.CopyBody,
       response: { status: 200, schema: schema.Moved },
@@ -200,7 +189,7 @@ const pair = ({ source, dest, workingDir }: schema.RenameBody): [string, string]
 function attributeRoutes({ sprites, helper }: FileRouteParts): Row[] {
   return [
     route("POST /v1/sprites/:sprite_name/fs/chmod", {
-      ...ROW,
+      ...SPRITE_ROW,
       summary: "Change the mode of a file or folder of a sprite",
       body: schema.ChmodBody,
       response: { status: 200, schema: schema.Changed },
@@ -214,7 +203,7 @@ function attributeRoutes({ sprites, helper }: FileRouteParts): Row[] {
       },
     }),
     route("POST /v1/sprites/:sprite_name/fs/chown", {
-      ...ROW,
+      ...SPRITE_ROW,
       summary: "Change the owners of a file or folder of a sprite, by number or by the sprite's own names",
       body: schema.ChownBody,
       response: { status: 200, schema: schema.Changed },
@@ -233,7 +222,7 @@ function attributeRoutes({ sprites, helper }: FileRouteParts): Row[] {
 
 const watchRoute = ({ sprites, helper, watches, clock }: FileRouteParts): Row =>
   route("GET /v1/sprites/:sprite_name/fs/watch", {
-    ...ROW,
+    ...SPRITE_ROW,
     summary: "Watch files of a sprite, over WebSocket",
     description:
       'The first message is `{"type": "subscribe", "paths": ["/srv"], "recursive": true, "workingDir": "/"}`. The answers are ' +

@@ -4,6 +4,7 @@ import { orgOf } from "#http/access.ts";
 import { type Row, route } from "#http/route.ts";
 import type { RuntimeDriver } from "#machines/runtime/driver.ts";
 import { SessionCounts } from "#machines/runtime/machine-sessions.ts";
+import { SPRITE_ROW } from "../route-row.ts";
 import { OrgQuery } from "../schema.ts";
 import type { SpriteService } from "../service.ts";
 import type { Watches } from "../watches.ts";
@@ -18,9 +19,7 @@ export interface PortRouteParts {
 }
 
 const ROW = {
-  part: "sprites",
-  style: "sprites",
-  access: "control org",
+  ...SPRITE_ROW,
   query: OrgQuery,
   response: { status: 101 },
   errors: ["upgrade_required", "limit_reached", "overloaded"],

@@ -1,8 +1,8 @@
 /** OTLP logs in protobuf: an ExportLogsServiceRequest with one resource per machine. */
 import { type Level, readMessage } from "#core/log-line.ts";
+import { type Field, fixed64, integer, message, readFields, text } from "#core/protobuf.ts";
 import { VERSION } from "#core/version.ts";
 import type { DrainLine, DrainMachine } from "../types.ts";
-import { type Field, fixed64, integer, message, readFields, text } from "./protobuf.ts";
 import { nanosOfStamp } from "./stamp.ts";
 
 /** Severity numbers of the data model. */

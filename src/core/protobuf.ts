@@ -1,4 +1,4 @@
-/** Writes the few kinds of protobuf fields that OTLP needs. */
+/** Writes the few kinds of protobuf fields that OTLP needs: log lines and spans of requests. */
 
 /** Bytes of a message, collected in parts. */
 export type Field = readonly Buffer[];
